@@ -1,0 +1,3 @@
+module github.com/zkrecipes/zkrecipes/tools
+
+go 1.26
