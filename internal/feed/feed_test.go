@@ -1,0 +1,54 @@
+package feed_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/feed"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestWatchGivesPresentValueThenLast(t *testing.T) {
+	f := feed.New(1)
+	w := f.Watch(t.Context())
+	if got := <-w; got != 1 {
+		t.Fatalf("first value is %d, want 1", got)
+	}
+	f.Set(2)
+	f.Set(3)
+	f.Close(4)
+	f.Set(5)
+	f.Close(6)
+	last := 0
+	for v := range w {
+		if v <= last {
+			t.Fatalf("%d after %d", v, last)
+		}
+		last = v
+	}
+	if last != 4 {
+		t.Fatalf("last value is %d, want 4", last)
+	}
+}
+
+func TestWatchOfAClosedFeedGivesTheLastValue(t *testing.T) {
+	f := feed.New(1)
+	f.Close(2)
+	w := f.Watch(t.Context())
+	if got, ok := <-w; !ok || got != 2 {
+		t.Fatalf("got %d, %v", got, ok)
+	}
+	if _, ok := <-w; ok {
+		t.Fatal("the channel stays open after the last value")
+	}
+}
+
+func TestWatchEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := feed.New(1).Watch(ctx)
+	cancel()
+	for range w {
+	}
+}

@@ -1,0 +1,233 @@
+package recipes
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// Defaults of [Config].
+const (
+	DefaultSessionTimeout = 10 * time.Second
+	DefaultConnectTimeout = 2 * time.Second
+	// DefaultMaxPacket is ZooKeeper's default of jute.maxbuffer.
+	DefaultMaxPacket = 0xfffff
+	DefaultPort      = "2181"
+)
+
+// Config says how to open a session. Only Servers is required.
+type Config struct {
+	// Servers are host:port addresses of the ensemble; the port may be left
+	// out and is then 2181. They are tried in random order.
+	Servers []string
+
+	// Chroot is a path below which all paths of the session lie. It is created
+	// when something is first created below it. "" and "/" are no chroot.
+	Chroot string
+
+	// SessionTimeout is asked for; the server clamps it (by default to 2 to 20
+	// of its ticks). Longer: a dead holder blocks others for longer. Shorter:
+	// a slow network or a long pause loses sessions. 0 is
+	// DefaultSessionTimeout.
+	SessionTimeout time.Duration
+
+	// ConnectTimeout bounds one attempt to reach one server: dialling, the TLS
+	// handshake and ZooKeeper's own. 0 is DefaultConnectTimeout.
+	ConnectTimeout time.Duration
+
+	// Digest authenticates the session with the digest scheme, if not nil.
+	Digest *Digest
+
+	// ACL is given to every znode that the session creates, parents included.
+	// Empty is world:anyone with all permissions, as other libraries have it:
+	// whoever reaches the servers can break locks.
+	ACL []ACL
+
+	// TLS encrypts the connections, if not nil.
+	TLS *TLS
+
+	// MaxPacket bounds, in bytes, what the client sends or accepts in one
+	// packet, and is the size of each session's read buffer. It should be the
+	// servers' jute.maxbuffer. A listing needs about 60 bytes for each
+	// contender in line. 0 is DefaultMaxPacket.
+	MaxPacket int
+
+	// Logger receives what the session has to say; nil discards it. It does
+	// not travel to a plugin: that one logs through its host's logger.
+	Logger hclog.Logger
+}
+
+// Digest is a user and password of the digest scheme. The password is never
+// logged.
+type Digest struct {
+	User, Password string
+}
+
+// String hides the password.
+func (d Digest) String() string { return d.User + ":***" }
+
+// GoString hides the password.
+func (d Digest) GoString() string { return "recipes.Digest{" + d.String() + "}" }
+
+// Permission is a set of rights of an ACL entry.
+type Permission int32
+
+// ZooKeeper's permissions. Deleting a znode needs PermDelete on its parent.
+const (
+	PermRead Permission = 1 << iota
+	PermWrite
+	PermCreate
+	PermDelete
+	PermAdmin
+	PermAll Permission = 0x1f
+)
+
+// ACL is one entry of an access control list.
+type ACL struct {
+	Permissions Permission
+	Scheme, ID  string // "world", "anyone"; "auth", ""; "digest", "user:hash"; "ip", "127.0.0.1"
+}
+
+// TLS configures encrypted connections. All contents are PEM, not file names,
+// because a plugin may not see the files of its host.
+type TLS struct {
+	// CA are the certificates that may sign the server's. Empty is the
+	// system's.
+	CA []byte
+	// Certificate and Key authenticate this client; both or neither.
+	Certificate, Key []byte
+	// ServerName is expected in the server's certificate; "" is the host that
+	// was dialled.
+	ServerName string
+}
+
+// String hides the key.
+func (t TLS) String() string { return fmt.Sprintf("tls(server name %q)", t.ServerName) }
+
+// GoString hides the key.
+func (t TLS) GoString() string { return "recipes.TLS{" + t.String() + "}" }
+
+// ClientConfig returns the crypto/tls form, or an ErrInvalid that says which
+// part cannot be used.
+func (t *TLS) ClientConfig() (*tls.Config, error) {
+	cfg := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
+	if len(t.CA) > 0 {
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(t.CA) {
+			return nil, fmt.Errorf("%w: TLS.CA holds no PEM certificate", ErrInvalid)
+		}
+	}
+	if len(t.Certificate) > 0 || len(t.Key) > 0 {
+		cert, err := tls.X509KeyPair(t.Certificate, t.Key)
+		if err != nil {
+			// The cause is not wrapped: it may quote key material.
+			return nil, fmt.Errorf("%w: TLS.Certificate and TLS.Key are not a matching PEM pair", ErrInvalid)
+		}
+		cfg.Certificates = []tls.Certificate{cert}
+	}
+	return cfg, nil
+}
+
+// Normalize checks the configuration and returns it with defaults filled in:
+// addresses with ports, a chroot without a trailing slash ("" for none). The
+// error matches ErrInvalid and names the field.
+func (c Config) Normalize() (Config, error) {
+	invalid := func(format string, args ...any) (Config, error) {
+		return Config{}, fmt.Errorf("%w: config: "+format, append([]any{ErrInvalid}, args...)...)
+	}
+	if len(c.Servers) == 0 {
+		return invalid("Servers is empty; give at least one host:port")
+	}
+	servers := make([]string, len(c.Servers))
+	for i, s := range c.Servers {
+		address, err := address(s)
+		if err != nil {
+			return invalid("Servers[%d]: %v", i, err)
+		}
+		servers[i] = address
+	}
+	c.Servers = servers
+	if c.Chroot == "/" {
+		c.Chroot = ""
+	}
+	if c.Chroot != "" {
+		if err := ValidatePath(c.Chroot); err != nil {
+			return invalid("Chroot: %v", err)
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		zero  time.Duration
+	}{
+		{"SessionTimeout", &c.SessionTimeout, DefaultSessionTimeout},
+		{"ConnectTimeout", &c.ConnectTimeout, DefaultConnectTimeout},
+	} {
+		switch {
+		case *d.value < 0:
+			return invalid("%s is %v; it must be positive", d.name, *d.value)
+		case *d.value == 0:
+			*d.value = d.zero
+		case *d.value < time.Millisecond:
+			return invalid("%s is %v; ZooKeeper counts in milliseconds", d.name, *d.value)
+		}
+	}
+	if c.SessionTimeout > 1<<31*time.Millisecond-1 {
+		return invalid("SessionTimeout is %v; ZooKeeper allows at most 2^31 milliseconds", c.SessionTimeout)
+	}
+	switch {
+	case c.MaxPacket == 0:
+		c.MaxPacket = DefaultMaxPacket
+	case c.MaxPacket < minPacket || c.MaxPacket > maxPacket:
+		return invalid("MaxPacket is %d bytes; between %d and %d", c.MaxPacket, minPacket, maxPacket)
+	}
+	if c.Digest != nil && (c.Digest.User == "" || strings.Contains(c.Digest.User, ":")) {
+		return invalid("Digest.User is empty or contains a colon")
+	}
+	for i, a := range c.ACL {
+		if a.Scheme == "" || a.Permissions <= 0 || a.Permissions&^PermAll != 0 {
+			return invalid("ACL[%d] needs a scheme and permissions between 1 and %d", i, PermAll)
+		}
+	}
+	if c.TLS != nil {
+		if _, err := c.TLS.ClientConfig(); err != nil {
+			return Config{}, fmt.Errorf("config: %w", err)
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c, nil
+}
+
+const (
+	minPacket = 4 << 10
+	maxPacket = 1 << 30
+)
+
+// address adds the default port where there is none.
+func address(s string) (string, error) {
+	if s == "" {
+		return "", fmt.Errorf("is empty; give host:port")
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		// No port: "host", "10.0.0.1", "[::1]" or a bare "::1".
+		host, port = strings.Trim(s, "[]"), DefaultPort
+		if strings.Contains(host, ":") && net.ParseIP(host) == nil {
+			return "", fmt.Errorf("%q is not host:port", s)
+		}
+	}
+	if host == "" || strings.ContainsAny(host, "/ ,") {
+		return "", fmt.Errorf("%q is not host:port", s)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return "", fmt.Errorf("%q: port %q is not a port number", s, port)
+	}
+	return net.JoinHostPort(host, port), nil
+}

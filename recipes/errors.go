@@ -1,0 +1,101 @@
+package recipes
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Sentinels, one for each decision that a caller can make.
+var (
+	// ErrInvalid: an argument is wrong (a path, a strategy, an empty server
+	// list). Nothing was sent. Correct the call.
+	ErrInvalid = errors.New("invalid argument")
+
+	// ErrUnavailable: no server could be reached in the time that the context
+	// allowed, and the request is known not to have been carried out, or to be
+	// harmless. Try again later.
+	ErrUnavailable = errors.New("zookeeper is unavailable")
+
+	// ErrUnknownOutcome: the connection was lost after a write was sent and
+	// before its answer came. It may or may not have happened. Read what it
+	// would have changed before you send it again.
+	ErrUnknownOutcome = errors.New("outcome unknown")
+
+	// ErrSessionLost: the session has ended, and with it every hold,
+	// leadership and place in line. Open another session. The reasons below
+	// (ErrExpired, ErrDeadline, ErrClosed, ErrPluginLost, ErrAuthFailed) all
+	// match it.
+	ErrSessionLost = errors.New("session lost")
+
+	// ErrNotHeld: the hold or leadership no longer stands, so the operation
+	// that depends on it was not carried out. Acquire again. If the session
+	// was lost the error matches ErrSessionLost too.
+	ErrNotHeld = errors.New("not held")
+
+	// ErrContended: TryAcquire found somebody ahead in line, and has left it.
+	ErrContended = errors.New("held by another contender")
+
+	// ErrNoLeader: nobody campaigns, so nobody leads.
+	ErrNoLeader = errors.New("no leader")
+
+	// ErrNoNode: a guarded write sets or deletes a node that does not exist,
+	// or creates one whose parent does not.
+	ErrNoNode = errors.New("node does not exist")
+
+	// ErrNodeExists: a guarded write creates a node that exists.
+	ErrNodeExists = errors.New("node exists")
+
+	// ErrBadVersion: a guarded write names a version that is not the node's.
+	ErrBadVersion = errors.New("version does not match")
+
+	// ErrNotEmpty: a guarded write deletes a node that has children.
+	ErrNotEmpty = errors.New("node has children")
+
+	// ErrAccessDenied: the server's ACLs refuse the operation to this session.
+	// Check Config.Digest and the ACLs of the path.
+	ErrAccessDenied = errors.New("access denied")
+
+	// ErrTooLarge: the data is larger than the server takes in one packet
+	// (jute.maxbuffer). Nothing was sent.
+	ErrTooLarge = errors.New("too large for one packet")
+
+	// ErrLimit: the plugin refuses more of something than it allows (sessions,
+	// holds). Give some back first.
+	ErrLimit = errors.New("limit reached")
+
+	// ErrInternal: a defect, in this library or in the plugin. Report it.
+	ErrInternal = errors.New("internal error")
+)
+
+// Reasons why a session was lost. Each matches [ErrSessionLost].
+var (
+	// ErrExpired: the server said that the session has expired, or answered
+	// with another session.
+	ErrExpired = fmt.Errorf("%w: expired", ErrSessionLost)
+
+	// ErrDeadline: nothing was heard from any server for the negotiated
+	// timeout, so the server may have expired the session, or soon will.
+	ErrDeadline = fmt.Errorf("%w: local deadline passed", ErrSessionLost)
+
+	// ErrClosed: the application closed the session.
+	ErrClosed = fmt.Errorf("%w: closed", ErrSessionLost)
+
+	// ErrPluginLost: the plugin process died, or its session stream ended. The
+	// plugin closes the ZooKeeper session when its host's stream ends; if the
+	// plugin itself died, the server expires the session after its timeout.
+	ErrPluginLost = fmt.Errorf("%w: plugin lost", ErrSessionLost)
+
+	// ErrAuthFailed: the server refused the credentials.
+	ErrAuthFailed = fmt.Errorf("%w: authentication failed", ErrSessionLost)
+)
+
+// Reasons why a hold no longer stands while its session does. Each matches
+// [ErrNotHeld].
+var (
+	// ErrRemoved: somebody else deleted the contender's znode: an operator
+	// broke the lock, or another program did.
+	ErrRemoved = fmt.Errorf("%w: znode removed by another hand", ErrNotHeld)
+
+	// ErrReleased: the application released the hold or resigned.
+	ErrReleased = fmt.Errorf("%w: released", ErrNotHeld)
+)

@@ -1,0 +1,123 @@
+package recipes
+
+import (
+	"context"
+	"time"
+)
+
+// Session is one ZooKeeper session: the life that ephemeral znodes, and so
+// holds and places in line, are tied to. It hands out recipes by path.
+//
+// A session ends once. When it is lost it stays lost: nothing replaces it
+// silently, because everything that it held is gone and only the application
+// can know what that means. Open another one.
+//
+// All methods may be called from several goroutines.
+type Session interface {
+	// ID is ZooKeeper's session id. It never changes.
+	ID() int64
+
+	// Timeout is the session timeout that the server granted; it may differ
+	// from the one asked for.
+	Timeout() time.Duration
+
+	// State returns the present state.
+	State() State
+
+	// Events returns a channel that first gives the present state, then every
+	// change. A slow reader may miss a short suspension (changes between two
+	// receives are merged into the latest) but never the loss, which is the
+	// last event. The channel is closed after the loss, or when ctx ends.
+	Events(ctx context.Context) <-chan Event
+
+	// Lost is closed when the session has ended, for whatever reason.
+	Lost() <-chan struct{}
+
+	// Err is nil until the session has ended, and then says why: an error that
+	// matches ErrSessionLost and one of its reasons.
+	Err() error
+
+	// Lock returns the lock at path. It sends nothing: the error can only be
+	// ErrInvalid (a bad path or strategy). Locks of one path are equal; a Lock
+	// needs no closing.
+	Lock(path string, cfg LockConfig) (Lock, error)
+
+	// Election returns the election at path, on the same terms as Lock.
+	Election(path string, cfg ElectionConfig) (Election, error)
+
+	// Counters returns what this session has sent and received so far.
+	Counters(ctx context.Context) (Counters, error)
+
+	// Close ends the session: its ephemeral znodes are deleted, its holds are
+	// lost (ErrClosed), and calls that wait return. It returns nil when the
+	// server has confirmed that. If ctx ends or the connection fails first,
+	// the session is over all the same for this process, the error matches
+	// ErrUnknownOutcome, and the server removes the znodes at the session
+	// timeout at the latest. Further calls wait for the first and return its
+	// result.
+	Close(ctx context.Context) error
+}
+
+// Opener opens a session; the ways to reach ZooKeeper (in process, through a
+// plugin) are each an Opener.
+//
+// It returns when the session is established. If no server could be reached
+// before ctx ended (or, where ctx has no deadline, within
+// [DefaultOpenTimeout]), the error matches ErrUnavailable and says what the
+// last attempt met.
+type Opener func(ctx context.Context, cfg Config) (Session, error)
+
+// DefaultOpenTimeout bounds an Opener whose context has no deadline.
+const DefaultOpenTimeout = 15 * time.Second
+
+// State is the state of a session.
+type State int
+
+const (
+	// Connected: a server answers.
+	Connected State = iota + 1
+	// Suspended: the connection is lost; the session may go on when it is
+	// found again. Holds still stand: nobody else can be granted before Lost.
+	// An application that wants to be more careful than that pauses here.
+	Suspended
+	// Lost: the session has ended.
+	Lost
+)
+
+func (s State) String() string {
+	switch s {
+	case Connected:
+		return "connected"
+	case Suspended:
+		return "suspended"
+	case Lost:
+		return "lost"
+	}
+	return "unknown"
+}
+
+// Event is a change of a session's state.
+type Event struct {
+	State State
+	// Reason is set when State is Lost; it matches ErrSessionLost.
+	Reason error
+}
+
+// Counters counts what a session sent and received since it was opened.
+type Counters struct {
+	// Reads and Writes are requests by what they cost the server: a write is a
+	// transaction that an ensemble agrees on. sync counts as a read. Pings and
+	// the opening and closing of the session are in neither.
+	Reads, Writes int64
+	// Pings counts keep-alive requests.
+	Pings int64
+	// WatchEvents counts notifications received.
+	WatchEvents int64
+	// RequestBytes and ResponseBytes count what went over the wire, watch
+	// events included, pings too.
+	RequestBytes, ResponseBytes int64
+	// Reconnects counts connections after the first.
+	Reconnects int64
+	// ByKind counts requests by operation ("create", "getChildren2", ...).
+	ByKind map[string]int64
+}
