@@ -1,0 +1,109 @@
+package ensemble
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// Config says which servers to start. The zero Config is one server with
+// ZooKeeper's own defaults.
+type Config struct {
+	// Servers is how many servers there are: an odd number, 0 for one. One is
+	// a standalone server, more are an ensemble with an elected leader.
+	Servers int
+
+	// TickTime is ZooKeeper's unit of time, 0 for its usual 2 s. Unless
+	// overridden below, sessions time out between 2 and 20 ticks, expire on
+	// the boundaries of ticks, and a peer that is silent for 5 ticks is dropped.
+	// ZooKeeper is content with 200 ms.
+	TickTime time.Duration
+
+	// MinSessionTimeout and MaxSessionTimeout bound what clients can
+	// negotiate; 0 leaves ZooKeeper's 2 and 20 ticks.
+	MinSessionTimeout time.Duration
+	MaxSessionTimeout time.Duration
+
+	// HeapMiB bounds the Java heap of each server, 0 for 256.
+	HeapMiB int
+
+	// NoSync lets a server answer before its transaction log is on disk, and
+	// preallocates little of that log. Servers then start and write faster
+	// than any that can be trusted with data: for tests, never for figures.
+	NoSync bool
+
+	// FastStart has the JVM compile less and collect serially, which starts a
+	// server sooner and serves slower: for tests, never for figures.
+	FastStart bool
+
+	// Dir is where the directory with the servers' files is created, "" for
+	// the system's temporary directory. That directory, not Dir, is removed
+	// by Stop. Where it lies decides what an fsync costs.
+	Dir string
+
+	// Properties are lines for zoo.cfg, such as "syncLimit": "10". They win
+	// over what the other fields say.
+	Properties map[string]string
+
+	// SystemProperties are passed to Java as -Dkey=value. Some settings exist
+	// only here, such as "znode.container.checkIntervalMs".
+	SystemProperties map[string]string
+
+	// JavaArgs are further arguments for the JVM, after those made of the
+	// other fields.
+	JavaArgs []string
+
+	// TLS, when set, opens a second, secure client port on every server.
+	TLS *TLSConfig
+
+	// Installation is the ZooKeeper to run; the zero value is what Find finds.
+	Installation Installation
+
+	// Logger is told of starts, kills and freezes at debug level; nil for none.
+	Logger hclog.Logger
+}
+
+const (
+	defaultTickTime = 2 * time.Second
+	defaultHeapMiB  = 256
+)
+
+// withDefaults returns the configuration that is really used.
+func (c Config) withDefaults() (Config, error) {
+	if c.Servers == 0 {
+		c.Servers = 1
+	}
+	if c.TickTime == 0 {
+		c.TickTime = defaultTickTime
+	}
+	if c.HeapMiB == 0 {
+		c.HeapMiB = defaultHeapMiB
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	if err := c.check(); err != nil {
+		return c, err
+	}
+	if c.Installation.isZero() {
+		found, err := Find()
+		if err != nil {
+			return c, err
+		}
+		c.Installation = found
+	}
+	return c, nil
+}
+
+func (c Config) check() error {
+	switch {
+	case c.Servers < 1 || c.Servers%2 == 0:
+		return fmt.Errorf("ensemble: %d servers asked for: an ensemble has an odd number of servers", c.Servers)
+	case c.TickTime < time.Millisecond:
+		return fmt.Errorf("ensemble: tick time %v is below ZooKeeper's unit, a millisecond", c.TickTime)
+	case c.HeapMiB < 0:
+		return fmt.Errorf("ensemble: heap of %d MiB asked for", c.HeapMiB)
+	}
+	return nil
+}

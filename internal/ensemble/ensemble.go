@@ -1,0 +1,111 @@
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Ensemble is a set of ZooKeeper servers that were started together. Its
+// methods may be called from several goroutines.
+type Ensemble struct {
+	installation Installation
+	dir          string
+	launcher     *launcher
+	servers      []*Server
+	stopping     sync.Once
+	stopErr      error
+}
+
+// Installation is the ZooKeeper that the servers run.
+func (e *Ensemble) Installation() Installation { return e.installation }
+
+// Servers are all servers, running or not, in order.
+func (e *Ensemble) Servers() []*Server { return append([]*Server(nil), e.servers...) }
+
+// Server is the i-th server, counted from 0.
+func (e *Ensemble) Server(i int) *Server { return e.servers[i] }
+
+// Addrs are the client addresses of all servers, running or not, as host:port.
+func (e *Ensemble) Addrs() []string {
+	addrs := make([]string, len(e.servers))
+	for i, s := range e.servers {
+		addrs[i] = s.Addr()
+	}
+	return addrs
+}
+
+// Connect is a connect string, as ZooKeeper's clients take it.
+func (e *Ensemble) Connect() string { return strings.Join(e.Addrs(), ",") }
+
+// WaitServing waits until every server serves that was neither killed nor
+// frozen. It fails when ctx ends, or one of these servers does.
+func (e *Ensemble) WaitServing(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, s := range e.servers {
+		if proc := s.expected(); proc != nil {
+			group.Go(func() error { return s.waitServing(ctx, proc) })
+		}
+	}
+	return group.Wait()
+}
+
+// Leader waits until exactly one server says that it leads, and returns it; in
+// an ensemble of one that is the one. A leader that was frozen believes in
+// itself for a moment when it is thawed, hence exactly.
+func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		if leaders := e.leaders(ctx); len(leaders) == 1 {
+			return leaders[0], nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("ensemble: no leader: %w", context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
+}
+
+func (e *Ensemble) leaders(ctx context.Context) []*Server {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	modes := make([]Mode, len(e.servers))
+	var asking sync.WaitGroup
+	for i, s := range e.servers {
+		if s.expected() != nil {
+			asking.Go(func() { modes[i], _ = s.Mode(ctx) }) // who does not answer does not lead
+		}
+	}
+	asking.Wait()
+	var leaders []*Server
+	for i, mode := range modes {
+		if mode == Leader || mode == Standalone {
+			leaders = append(leaders, e.servers[i])
+		}
+	}
+	return leaders
+}
+
+// Stop kills all servers, waits until they are gone and removes their files.
+// Every call returns what the first did.
+func (e *Ensemble) Stop() error {
+	e.stopping.Do(func() { e.stopErr = e.stop() })
+	return e.stopErr
+}
+
+func (e *Ensemble) stop() error {
+	var errs []error
+	for _, s := range e.servers {
+		errs = append(errs, s.shutdown())
+	}
+	e.launcher.close()
+	return errors.Join(append(errs, os.RemoveAll(e.dir))...)
+}

@@ -1,0 +1,84 @@
+// Package ensembletest gives tests a real ZooKeeper, or skips them loudly.
+//
+//   - [Start] starts servers for one test, with a [Quick] configuration or any other.
+//   - [Shared] is one server for all tests of a package; its TestMain must call [Main].
+//
+// Where no ZooKeeper is installed the tests are skipped with a message that says
+// how to get one; with ZKRECIPES_REQUIRE_ZOOKEEPER set, as in CI, they fail.
+//
+// Every test that does run on a real ZooKeeper logs the line "real-zookeeper: "
+// and its name, once, and appends that line to the file that
+// ZKRECIPES_REAL_COUNT_FILE names, if it is set: a run that skipped everything
+// can be told from one that proved something, without -v. Count with -count=1,
+// since a cached result appends nothing.
+package ensembletest
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+)
+
+const (
+	requireEnv = "ZKRECIPES_REQUIRE_ZOOKEEPER"
+	countEnv   = "ZKRECIPES_REAL_COUNT_FILE"
+)
+
+// Quick is a configuration for tests: servers that start soon, sync nothing,
+// grant session timeouts from 400 ms to a minute, and look for empty
+// containers and outlived TTL nodes several times a second.
+func Quick(servers int) ensemble.Config {
+	return ensemble.Config{
+		Servers:           servers,
+		TickTime:          200 * time.Millisecond,
+		MaxSessionTimeout: time.Minute,
+		HeapMiB:           128,
+		NoSync:            true,
+		FastStart:         true,
+		SystemProperties:  map[string]string{"znode.container.checkIntervalMs": "250"},
+	}
+}
+
+// Start starts servers for this test and stops them when it ends. If the test
+// fails, the end of each server's log is logged.
+func Start(tb testing.TB, cfg ensemble.Config) *ensemble.Ensemble {
+	tb.Helper()
+	require(tb)
+	e, err := ensemble.Start(tb.Context(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := e.Stop(); err != nil {
+			tb.Error(err)
+		}
+		if tb.Failed() {
+			logServers(tb, e)
+		}
+	})
+	count(tb)
+	return e
+}
+
+// require ends the test where there is no ZooKeeper.
+func require(tb testing.TB) {
+	tb.Helper()
+	_, err := ensemble.Find()
+	switch {
+	case err == nil:
+	case errors.Is(err, ensemble.ErrNotFound) && os.Getenv(requireEnv) == "":
+		tb.Skipf("SKIPPED on real ZooKeeper: %v", err)
+	default:
+		tb.Fatalf("%v (and %s is set: it must be there)", err, requireEnv)
+	}
+}
+
+func logServers(tb testing.TB, e *ensemble.Ensemble) {
+	tb.Helper()
+	for i, s := range e.Servers() {
+		tb.Logf("log of server %d (%s):\n%s", i, s.Addr(), s.Log())
+	}
+}

@@ -1,0 +1,85 @@
+package ensembletest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+)
+
+// shared is the one server of this test process. It is global state because
+// what it is shared by, the tests of a package, has no other place in common.
+var shared struct {
+	sync.Mutex
+	owned    bool // Main runs and will stop the server
+	ensemble *ensemble.Ensemble
+	err      error
+}
+
+// Shared is one server, of configuration [Quick], that the first call starts and
+// all tests of the package share. Tests keep out of each other's way by paths
+// of their own, and neither freeze nor kill it.
+//
+// The package's TestMain must call [Main], which stops it. A test that checks
+// for leaked goroutines by itself calls Shared first and then goleak.IgnoreCurrent.
+func Shared(tb testing.TB) *ensemble.Ensemble {
+	tb.Helper()
+	require(tb)
+	e, err := startShared()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	count(tb)
+	return e
+}
+
+func startShared() (*ensemble.Ensemble, error) {
+	shared.Lock()
+	defer shared.Unlock()
+	if !shared.owned {
+		return nil, fmt.Errorf("nobody would stop the shared ZooKeeper: let this package have func TestMain(m *testing.M) { ensembletest.Main(m) }")
+	}
+	if shared.ensemble == nil && shared.err == nil {
+		shared.ensemble, shared.err = ensemble.Start(context.Background(), Quick(1))
+	}
+	return shared.ensemble, shared.err
+}
+
+// Main runs the tests, stops the shared server if there is one, and exits.
+//
+//	func TestMain(m *testing.M) { ensembletest.Main(m) }
+func Main(m *testing.M) { os.Exit(Owner{m}.Run()) }
+
+// Owner runs tests and then stops the shared server. It is for a TestMain that
+// has more to do than [Main], such as looking for leaked goroutines afterwards:
+//
+//	func TestMain(m *testing.M) { goleak.VerifyTestMain(ensembletest.Owner{m}) }
+type Owner struct{ Tests interface{ Run() int } }
+
+// Run runs the tests and returns their exit code.
+func (o Owner) Run() int {
+	shared.Lock()
+	shared.owned = true
+	shared.Unlock()
+	code := o.Tests.Run()
+	if err := stopShared(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the shared ZooKeeper:", err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+func stopShared() error {
+	shared.Lock()
+	defer shared.Unlock()
+	shared.owned = false
+	e := shared.ensemble
+	shared.ensemble = nil
+	if e == nil {
+		return nil
+	}
+	return e.Stop()
+}

@@ -1,0 +1,155 @@
+package ensemble
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// ErrNotFound is returned when this machine has no ZooKeeper or no Java to run
+// it with. The error around it says where it was looked for.
+var ErrNotFound = errors.New("no ZooKeeper found; install one with `apt-get install zookeeper` (Debian, Ubuntu), " +
+	"or unpack a release of Apache ZooKeeper and set ZOOKEEPER_HOME to it, with Java on the PATH or in JAVA_HOME")
+
+// Installation is a ZooKeeper that can be started, and the Java to do it.
+type Installation struct {
+	Java      string // path of the java executable
+	Classpath string // jars, in the platform's list syntax
+	Version   string // of ZooKeeper, such as "3.8.0"; "" if its files do not tell
+	Source    string // where it comes from, for people to read
+}
+
+func (i Installation) isZero() bool { return i == Installation{} }
+
+// String tells people which ZooKeeper this is.
+func (i Installation) String() string {
+	version := i.Version
+	if version == "" {
+		version = "of unknown version"
+	}
+	return fmt.Sprintf("ZooKeeper %s from %s", version, i.Source)
+}
+
+// Find tells where a real ZooKeeper is: in ZOOKEEPER_HOME (the layout of an
+// Apache release) if that is set, else where Debian's packages put it. Java is
+// JAVA_HOME's if that is set, else the one on the PATH. It looks at files only
+// and starts nothing.
+//
+// A ZOOKEEPER_HOME or JAVA_HOME without the expected files is an error, not
+// passed over: who set it would be measuring another ZooKeeper than he thinks.
+func Find() (Installation, error) {
+	return finder{getenv: os.Getenv, debianJars: "/usr/share/java"}.find()
+}
+
+// finder is Find with its surroundings as parameters.
+type finder struct {
+	getenv     func(string) string
+	debianJars string
+}
+
+func (f finder) find() (Installation, error) {
+	found, err := f.zookeeper()
+	if err != nil {
+		return Installation{}, fmt.Errorf("ensemble: %w: %w", err, ErrNotFound)
+	}
+	found.Java, err = f.java()
+	if err != nil {
+		return Installation{}, fmt.Errorf("ensemble: %s has no Java to run on: %w: %w", found, err, ErrNotFound)
+	}
+	return found, nil
+}
+
+func (f finder) zookeeper() (Installation, error) {
+	if home := f.getenv("ZOOKEEPER_HOME"); home != "" {
+		return apacheRelease(home)
+	}
+	return debianPackage(f.debianJars)
+}
+
+// apacheRelease finds the jars of an unpacked release: in lib since 3.5.5, with
+// ZooKeeper's own beside lib before.
+func apacheRelease(home string) (Installation, error) {
+	home, err := filepath.Abs(home) // a server runs in a directory of its own
+	if err != nil {
+		return Installation{}, err
+	}
+	jars := append(glob(home, "lib/*.jar"), glob(home, "zookeeper-*.jar")...)
+	version, ok := versionIn(jars)
+	if !ok {
+		return Installation{}, fmt.Errorf("ZOOKEEPER_HOME=%s has no lib/zookeeper-<version>.jar", home)
+	}
+	return Installation{
+		Classpath: strings.Join(jars, string(filepath.ListSeparator)),
+		Version:   version,
+		Source:    "ZOOKEEPER_HOME=" + home,
+	}, nil
+}
+
+// debianExtraJars are what Debian's zookeeper.jar needs and its manifest does
+// not name. Without codec, resolver and unix-common, NettyServerCnxnFactory, and so TLS,
+// fails with NoClassDefFoundError; without an SLF4J binding nothing is logged.
+// All come with packages that libzookeeper-java depends on: libnetty-java and
+// libslf4j-java.
+var debianExtraJars = []string{
+	"netty-codec.jar",
+	"netty-resolver.jar",
+	"netty-transport-native-unix-common.jar",
+	"slf4j-simple.jar",
+}
+
+func debianPackage(dir string) (Installation, error) {
+	main := filepath.Join(dir, "zookeeper.jar")
+	if !isFile(main) {
+		return Installation{}, fmt.Errorf("ZOOKEEPER_HOME is not set and there is no %s", main)
+	}
+	jars := []string{main}
+	for _, name := range debianExtraJars {
+		if jar := filepath.Join(dir, name); isFile(jar) {
+			jars = append(jars, jar)
+		}
+	}
+	version, _ := versionIn(glob(dir, "zookeeper-*.jar"))
+	return Installation{
+		Classpath: strings.Join(jars, string(filepath.ListSeparator)),
+		Version:   version,
+		Source:    "Debian's package in " + dir,
+	}, nil
+}
+
+func (f finder) java() (string, error) {
+	home := f.getenv("JAVA_HOME")
+	if home == "" {
+		return exec.LookPath("java")
+	}
+	java, err := exec.LookPath(filepath.Join(home, "bin", "java"))
+	if err != nil {
+		return "", fmt.Errorf("JAVA_HOME=%s: %w", home, err)
+	}
+	return filepath.Abs(java)
+}
+
+// versionIn reads the version out of the name of ZooKeeper's own jar, which is
+// cheaper than asking a JVM. Its siblings (zookeeper-jute-3.8.0.jar) do not
+// have the version right after the name.
+func versionIn(jars []string) (version string, ok bool) {
+	for _, jar := range jars {
+		rest, ok := strings.CutPrefix(filepath.Base(jar), "zookeeper-")
+		if ok && rest[0] >= '0' && rest[0] <= '9' {
+			return strings.TrimSuffix(rest, ".jar"), true
+		}
+	}
+	return "", false
+}
+
+func glob(dir, pattern string) []string {
+	matches, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern))) // the patterns are ours and well-formed
+	return matches
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}

@@ -1,0 +1,44 @@
+package ensemble
+
+import (
+	"os/exec"
+	"runtime"
+)
+
+// launcher starts processes from one operating system thread, which lives as
+// long as they do. Linux sends a process its parent-death signal when the
+// thread that forked it ends, not when the parent process does; started from
+// any goroutine, a server would be killed whenever the Go runtime retires the
+// thread that happened to run it.
+type launcher struct {
+	requests chan func()
+	done     chan struct{}
+}
+
+func newLauncher() *launcher {
+	l := &launcher{requests: make(chan func()), done: make(chan struct{})}
+	go l.run()
+	return l
+}
+
+func (l *launcher) run() {
+	defer close(l.done)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for request := range l.requests {
+		request()
+	}
+}
+
+// start starts cmd on the launcher's thread. It must not be called after close.
+func (l *launcher) start(cmd *exec.Cmd) error {
+	result := make(chan error, 1)
+	l.requests <- func() { result <- cmd.Start() }
+	return <-result
+}
+
+// close gives the thread back. All processes must have ended.
+func (l *launcher) close() {
+	close(l.requests)
+	<-l.done
+}

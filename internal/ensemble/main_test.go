@@ -1,0 +1,36 @@
+package ensemble_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+)
+
+// helperDirEnv makes the test binary an ensemble's parent that is to be killed.
+const helperDirEnv = "ENSEMBLE_TEST_HELPER_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(helperDirEnv); dir != "" {
+		startAndHang(dir)
+	}
+	goleak.VerifyTestMain(ensembletest.Owner{Tests: m})
+}
+
+// startAndHang starts a server, prints its process id, and never returns.
+func startAndHang(dir string) {
+	cfg := ensembletest.Quick(1)
+	cfg.Dir = dir
+	e, err := ensemble.Start(context.Background(), cfg)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(e.Server(0).Pid())
+	select {}
+}

@@ -1,0 +1,59 @@
+package ensemble
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+const loopback = "127.0.0.1"
+
+// Ports are drawn from below the ranges that Linux (32768 and up), macOS and
+// Windows (49152 and up) take source ports from. A port of that range that is
+// free while its server is down can be taken by any outgoing connection of the
+// machine; worse, a client that keeps dialling it is in time connected to
+// itself, and then the server cannot come back.
+const (
+	lowestPort  = 10240
+	highestPort = 32767
+)
+
+// pickPorts returns n distinct loopback ports that were free a moment ago.
+// Another process can take one before the server does: who starts it must be
+// ready to pick again.
+func pickPorts(n int) ([]int, error) {
+	var listeners []net.Listener // kept open so that no port is picked twice
+	defer func() {
+		for _, l := range listeners {
+			l.Close()
+		}
+	}()
+	var last error
+	for range 100 * n {
+		if len(listeners) == n {
+			break
+		}
+		l, err := net.Listen("tcp", address(lowestPort+rand.IntN(highestPort-lowestPort+1)))
+		if err != nil {
+			last = err
+			continue
+		}
+		listeners = append(listeners, l)
+	}
+	if len(listeners) < n {
+		return nil, fmt.Errorf("ensemble: no %d free ports on %s: %w", n, loopback, last)
+	}
+	ports := make([]int, n)
+	for i, l := range listeners {
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}
+
+func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+
+// errPortTaken marks a server that could not start because somebody else took
+// one of its ports first.
+var errPortTaken = errors.New("port taken")

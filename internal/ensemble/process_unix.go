@@ -1,0 +1,18 @@
+//go:build unix && !linux
+
+package ensemble
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// bindToParent does nothing: only Linux has a parent-death signal. The process
+// stays in its parent's process group, so that at least a Ctrl-C ends both.
+func bindToParent(*exec.Cmd) {}
+
+// freeze stops all threads of the process, at once or a moment later.
+func (p *process) freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// thaw lets a frozen process run on.
+func (p *process) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -1,0 +1,214 @@
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+var (
+	errStopped    = errors.New("the ensemble was stopped")
+	errNotRunning = errors.New("the server is not running")
+)
+
+// Server is one ZooKeeper server. It keeps its ports and its data when it is
+// killed and restarted. Its methods may be called from several goroutines.
+type Server struct {
+	id       int // as ZooKeeper counts: from 1
+	dir      string
+	ports    ports
+	command  func() *exec.Cmd
+	launcher *launcher
+	log      hclog.Logger
+
+	mu      sync.Mutex
+	proc    *process // the last run, nil before the first
+	killed  bool     // by us
+	frozen  bool
+	stopped bool // the ensemble is: no further run
+	tail    string
+}
+
+type ports struct{ client, secure, quorum, election int }
+
+const logFile = "server.log"
+
+// Addr is the server's client port, as host:port.
+func (s *Server) Addr() string { return address(s.ports.client) }
+
+// SecureAddr is the server's TLS client port, "" without Config.TLS.
+func (s *Server) SecureAddr() string {
+	if s.ports.secure == 0 {
+		return ""
+	}
+	return address(s.ports.secure)
+}
+
+// Pid is the process id of the running server, frozen or not, 0 if it does not run.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running() {
+		return 0
+	}
+	return s.proc.pid()
+}
+
+// Kill ends the server at once, frozen or not, as a crash would: nothing is
+// flushed, no session is closed. It returns when the process is gone. Killing a
+// server that does not run is no error.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kill()
+}
+
+// Restart kills the server if it runs and starts it again, on the same ports
+// and data, then waits until it serves. When ctx ends first, the server is left
+// running. It cannot serve before a majority runs: restart several servers from
+// several goroutines.
+func (s *Server) Restart(ctx context.Context) error {
+	proc, err := s.relaunch()
+	if err != nil {
+		return fmt.Errorf("ensemble: restart server %d: %w", s.id, err)
+	}
+	return s.waitServing(ctx, proc)
+}
+
+func (s *Server) relaunch() (*process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.kill(); err != nil {
+		return nil, err
+	}
+	return s.launch()
+}
+
+// Freeze stops the server in its tracks (SIGSTOP): it keeps its connections and
+// answers nothing, like a machine that swaps or pauses. On Linux it is frozen
+// when Freeze returns. Elsewhere than on a Unix the error is errors.ErrUnsupported.
+func (s *Server) Freeze() error {
+	return s.signal("freeze", (*process).freeze, true)
+}
+
+// Thaw lets a frozen server run on (SIGCONT). Thawing one that is not frozen
+// does nothing.
+func (s *Server) Thaw() error {
+	return s.signal("thaw", (*process).thaw, false)
+}
+
+func (s *Server) signal(verb string, send func(*process) error, frozen bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := errNotRunning
+	if s.running() {
+		s.log.Debug(verb, "server", s.id, "pid", s.proc.pid())
+		err = send(s.proc)
+	}
+	if err != nil {
+		return fmt.Errorf("ensemble: %s server %d: %w", verb, s.id, err)
+	}
+	s.frozen = frozen
+	return nil
+}
+
+// Log is the end of what the server wrote, all runs together, 64 KiB at most.
+// It can still be read after Stop.
+func (s *Server) Log() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return s.tail
+	}
+	return readTail(s.dir)
+}
+
+// expected returns the process that ought to serve: of a server that was
+// started and since neither killed nor frozen. It may have ended by itself.
+func (s *Server) expected() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil || s.killed || s.frozen {
+		return nil
+	}
+	return s.proc
+}
+
+// The methods below are called with s.mu held.
+
+func (s *Server) running() bool { return s.proc != nil && s.proc.running() }
+
+func (s *Server) kill() error {
+	s.killed = true
+	if !s.running() {
+		return nil
+	}
+	s.log.Debug("kill", "server", s.id, "pid", s.proc.pid())
+	if err := s.proc.kill(); err != nil {
+		return fmt.Errorf("ensemble: server %d: %w", s.id, err)
+	}
+	s.frozen = false
+	return nil
+}
+
+func (s *Server) launch() (*process, error) {
+	if s.stopped {
+		return nil, errStopped
+	}
+	output, err := os.OpenFile(filepath.Join(s.dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer output.Close() // the process has its own
+	cmd := s.command()
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, output, output
+	proc, err := s.launcher.launch(cmd)
+	if err != nil {
+		return nil, err
+	}
+	s.log.Debug("start", "server", s.id, "pid", proc.pid(), "addr", s.Addr(), "dir", s.dir)
+	s.proc, s.killed, s.frozen = proc, false, false
+	return proc, nil
+}
+
+// shutdown kills the server for good. It takes s.mu itself.
+func (s *Server) shutdown() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.kill()
+	if !s.stopped {
+		s.tail, s.stopped = readTail(s.dir), true
+	}
+	return err
+}
+
+// writeFiles fills the server's directory with what ZooKeeper reads at its start.
+func (s *Server) writeFiles(cfg Config, all []*Server) error {
+	files := maps.Clone(loggingFiles)
+	files["zoo.cfg"] = formatProperties(s.zooCfg(cfg, all))
+	files["data/myid"] = fmt.Sprintln(s.id)
+	if cfg.TLS != nil {
+		stores, err := cfg.TLS.stores()
+		if err != nil {
+			return fmt.Errorf("ensemble: TLS: %w", err)
+		}
+		maps.Copy(files, stores)
+	}
+	if err := os.MkdirAll(filepath.Join(s.dir, "data"), 0o700); err != nil {
+		return fmt.Errorf("ensemble: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(files[name]), 0o600); err != nil {
+			return fmt.Errorf("ensemble: %w", err)
+		}
+	}
+	return nil
+}

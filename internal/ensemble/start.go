@@ -1,0 +1,127 @@
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+const (
+	startTimeout  = time.Minute // when the caller has no deadline
+	startAttempts = 5           // each on other ports
+)
+
+// Start starts the servers and returns when all of them serve. It waits until
+// ctx ends, or a minute if ctx has no deadline; ctx does not bound the servers'
+// life after that. If it fails nothing is left running, and the error carries
+// the end of the failed server's log. Without a ZooKeeper on this machine it is
+// [ErrNotFound].
+func Start(ctx context.Context, cfg Config) (*Ensemble, error) {
+	return start(ctx, cfg, pickPorts)
+}
+
+// start is Start with the choice of ports as a parameter.
+func start(ctx context.Context, cfg Config, pick func(n int) ([]int, error)) (*Ensemble, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, startTimeout)
+		defer cancel()
+	}
+	for attempt := 1; ; attempt++ {
+		e, err := startOnce(ctx, cfg, pick)
+		if !errors.Is(err, errPortTaken) || attempt == startAttempts {
+			return e, err
+		}
+		cfg.Logger.Debug("a port was taken by somebody else, starting again on others", "attempt", attempt)
+	}
+}
+
+func startOnce(ctx context.Context, cfg Config, pick func(n int) ([]int, error)) (*Ensemble, error) {
+	e, err := prepare(cfg, pick)
+	if err != nil {
+		return nil, err
+	}
+	err = e.launchAll()
+	if err == nil {
+		err = e.WaitServing(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Stop())
+	}
+	return e, nil
+}
+
+// prepare makes the ensemble and its files, and starts nothing but the launcher.
+func prepare(cfg Config, pick func(n int) ([]int, error)) (*Ensemble, error) {
+	dir, err := makeDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Ensemble{installation: cfg.Installation, dir: dir, launcher: newLauncher()}
+	if err := e.addServers(cfg, pick); err != nil {
+		return nil, errors.Join(err, e.Stop())
+	}
+	return e, nil
+}
+
+func makeDir(parent string) (string, error) {
+	dir, err := os.MkdirTemp(parent, "zookeeper-")
+	if err != nil {
+		return "", fmt.Errorf("ensemble: %w", err)
+	}
+	// A server compares its dataDir with what it was given, and runs in a
+	// directory of its own, so a relative path would not mean the same to it.
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", fmt.Errorf("ensemble: %w", err)
+	}
+	return dir, nil
+}
+
+func (e *Ensemble) addServers(cfg Config, pick func(n int) ([]int, error)) error {
+	picked, err := pick(4 * cfg.Servers)
+	if err != nil {
+		return err
+	}
+	for i := range cfg.Servers {
+		e.servers = append(e.servers, e.newServer(cfg, i+1, picked[4*i:]))
+	}
+	for _, s := range e.servers {
+		if err := s.writeFiles(cfg, e.servers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Ensemble) newServer(cfg Config, id int, picked []int) *Server {
+	dir := filepath.Join(e.dir, fmt.Sprint("server", id))
+	s := &Server{
+		id:       id,
+		dir:      dir,
+		ports:    ports{client: picked[0], quorum: picked[1], election: picked[2]},
+		command:  func() *exec.Cmd { return javaCommand(cfg, dir) },
+		launcher: e.launcher,
+		log:      cfg.Logger,
+	}
+	if cfg.TLS != nil {
+		s.ports.secure = picked[3]
+	}
+	return s
+}
+
+func (e *Ensemble) launchAll() error {
+	for _, s := range e.servers {
+		if _, err := s.relaunch(); err != nil {
+			return fmt.Errorf("ensemble: start server %d: %w", s.id, err)
+		}
+	}
+	return nil
+}

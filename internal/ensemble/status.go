@@ -1,0 +1,113 @@
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	pollInterval = 20 * time.Millisecond // there is no event for "serves now"
+	pollTimeout  = time.Second           // one question to a server that may be frozen
+)
+
+// Word sends one of ZooKeeper's four-letter words (srvr, mntr, cons, wchs, ...)
+// and returns the whole answer. It waits until ctx ends, or 10 s if ctx has no
+// deadline: a frozen server takes the question and does not answer. A server
+// that cannot serve gives [ErrNotServing].
+func (s *Server) Word(ctx context.Context, word string) (string, error) {
+	answer, err := fourLetterWord(ctx, s.Addr(), word)
+	if err != nil {
+		return "", fmt.Errorf("ensemble: server %d: %w", s.id, err)
+	}
+	return answer, nil
+}
+
+// Mode asks which part the server plays. It waits and fails like Word.
+func (s *Server) Mode(ctx context.Context) (Mode, error) {
+	answer, err := s.Word(ctx, "srvr")
+	if err != nil {
+		return "", err
+	}
+	return parseMode(answer)
+}
+
+// Mntr asks for the server's figures, by ZooKeeper's names for them, such as
+// zk_packets_received. It waits and fails like Word.
+func (s *Server) Mntr(ctx context.Context) (map[string]string, error) {
+	answer, err := s.Word(ctx, "mntr")
+	if err != nil {
+		return nil, err
+	}
+	return parseMntr(answer), nil
+}
+
+// serves reports whether this very server serves, on all its ports.
+func (s *Server) serves(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	if _, err := s.Mode(ctx); err != nil {
+		return false
+	}
+	return s.answersItself(ctx) && s.securePortOpen(ctx)
+}
+
+// answersItself reports whether it is our server that answers. Between our
+// picking a port and our server binding it, somebody else's ZooKeeper may have
+// come to listen there; ours then ends a moment later, and must not pass for
+// serving in between.
+func (s *Server) answersItself(ctx context.Context) bool {
+	conf, err := s.Word(ctx, "conf")
+	return err == nil && strings.Contains(conf, "dataDir="+filepath.Join(s.dir, "data"))
+}
+
+func (s *Server) securePortOpen(ctx context.Context) bool {
+	if s.SecureAddr() == "" {
+		return true
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.SecureAddr())
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// waitServing waits until the server serves, its process ends, or ctx ends.
+func (s *Server) waitServing(ctx context.Context, proc *process) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for !s.serves(ctx) {
+		select {
+		case <-proc.done:
+			return s.endedEarly(proc)
+		case <-ctx.Done():
+			return fmt.Errorf("ensemble: server %d does not serve: %w\n%s", s.id, context.Cause(ctx), s.logExcerpt())
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+func (s *Server) endedEarly(proc *process) error {
+	err := proc.err
+	if err == nil {
+		err = errors.New("exit status 0")
+	}
+	// The log is the only place where the server says so.
+	if log := s.Log(); strings.Contains(log, "Address already in use") || strings.Contains(log, "BindException") {
+		err = fmt.Errorf("%w: %w", errPortTaken, err)
+	}
+	return fmt.Errorf("ensemble: server %d ended before it served: %w\n%s", s.id, err, s.logExcerpt())
+}
+
+func (s *Server) logExcerpt() string {
+	if excerpt := lastLines(s.Log(), errorTail); excerpt != "" {
+		return "last lines of its log:\n" + excerpt
+	}
+	return "its log is empty"
+}

@@ -1,0 +1,78 @@
+package ensemble
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// TLSConfig opens a second client port that speaks TLS. The plain port stays,
+// for the four-letter words. Both are then served by Netty instead of
+// ZooKeeper's own NIO, so figures with and without TLSConfig differ by more than TLS.
+type TLSConfig struct {
+	CertFile string // the server's certificate chain, PEM
+	KeyFile  string // its private key, RSA or ECDSA, unencrypted, PEM in any of its forms
+	CAFile   string // the authorities that clients' certificates are checked against, PEM; "" for CertFile
+
+	// RequireClientCert turns away clients that show no certificate of one of
+	// the authorities. Without it clients are not asked for one.
+	RequireClientCert bool
+}
+
+const (
+	keyStoreFile   = "keystore.pem"
+	trustStoreFile = "truststore.pem"
+)
+
+// stores returns the two files that ZooKeeper reads. Its PEM key store is key
+// and chain in one file, and it understands PKCS #8 keys only.
+func (t *TLSConfig) stores() (map[string]string, error) {
+	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.KeyFile, err)
+	}
+	keyStore := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	for _, cert := range pair.Certificate {
+		keyStore = append(keyStore, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})...)
+	}
+	trustStore, err := os.ReadFile(t.caFile())
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{keyStoreFile: string(keyStore), trustStoreFile: string(trustStore)}, nil
+}
+
+func (t *TLSConfig) caFile() string {
+	if t.CAFile == "" {
+		return t.CertFile
+	}
+	return t.CAFile
+}
+
+func (t *TLSConfig) zooCfg(dir string, port int) map[string]string {
+	return map[string]string{
+		"secureClientPort":        strconv.Itoa(port),
+		"secureClientPortAddress": loopback,
+		"serverCnxnFactory":       "org.apache.zookeeper.server.NettyServerCnxnFactory",
+		"ssl.keyStore.location":   filepath.Join(dir, keyStoreFile),
+		"ssl.keyStore.type":       "PEM",
+		"ssl.trustStore.location": filepath.Join(dir, trustStoreFile),
+		"ssl.trustStore.type":     "PEM",
+		"ssl.clientAuth":          t.clientAuth(),
+	}
+}
+
+func (t *TLSConfig) clientAuth() string {
+	if t.RequireClientCert {
+		return "need"
+	}
+	return "none"
+}

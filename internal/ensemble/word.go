@@ -1,0 +1,87 @@
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+)
+
+// ErrNotServing is returned when a server answers that it serves no requests:
+// it is still starting, or has no quorum. It may serve later.
+var ErrNotServing = errors.New("server is up but not serving requests")
+
+// Mode is the part that a serving server plays.
+type Mode string
+
+// The modes that ZooKeeper reports.
+const (
+	Standalone Mode = "standalone"
+	Leader     Mode = "leader"
+	Follower   Mode = "follower"
+	Observer   Mode = "observer"
+)
+
+const (
+	wordTimeout = 10 * time.Second // when the caller has no deadline: a frozen server accepts and never answers
+	maxAnswer   = 64 << 20
+)
+
+// fourLetterWord sends one of ZooKeeper's administrative commands and returns
+// the whole answer.
+func fourLetterWord(ctx context.Context, addr, word string) (string, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wordTimeout)
+		defer cancel()
+	}
+	answer, err := exchange(ctx, addr, word)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause // the connection only says that it was closed, and not why
+		}
+		return "", fmt.Errorf("ask %s for %q: %w", addr, word, err)
+	}
+	if strings.Contains(answer, "not currently serving requests") {
+		return "", fmt.Errorf("ask %s for %q: %w", addr, word, ErrNotServing)
+	}
+	return answer, nil
+}
+
+func exchange(ctx context.Context, addr, word string) (string, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(io.LimitReader(conn, maxAnswer))
+	return string(answer), err
+}
+
+// parseMode finds the mode in an answer to srvr.
+func parseMode(answer string) (Mode, error) {
+	for line := range strings.Lines(answer) {
+		if mode, ok := strings.CutPrefix(line, "Mode: "); ok {
+			return Mode(strings.TrimSpace(mode)), nil
+		}
+	}
+	return "", fmt.Errorf("no mode in the answer %.200q", answer)
+}
+
+// parseMntr reads the figures of an answer to mntr: a name, a tab and a value a line.
+func parseMntr(answer string) map[string]string {
+	figures := make(map[string]string)
+	for line := range strings.Lines(answer) {
+		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "\t"); ok {
+			figures[name] = value
+		}
+	}
+	return figures
+}

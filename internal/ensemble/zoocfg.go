@@ -1,0 +1,61 @@
+package ensemble
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// initLimit is how long a follower may take to connect to its leader and to
+// catch up. Ten ticks, the usual setting, are too few on a busy machine when
+// ticks are made short in order to have short sessions.
+const initLimit = 20 * time.Second
+
+// zooCfg is the server's zoo.cfg.
+func (s *Server) zooCfg(cfg Config, all []*Server) map[string]string {
+	lines := map[string]string{
+		"tickTime":               millis(cfg.TickTime),
+		"initLimit":              strconv.Itoa(max(10, int(initLimit/cfg.TickTime))),
+		"syncLimit":              "5",
+		"dataDir":                filepath.Join(s.dir, "data"),
+		"clientPort":             strconv.Itoa(s.ports.client),
+		"clientPortAddress":      loopback,
+		"maxClientCnxns":         "0", // one bench process has thousands of sessions
+		"4lw.commands.whitelist": "*",
+		"admin.enableServer":     "false",
+		"extendedTypesEnabled":   "true", // TTL nodes
+	}
+	if cfg.MinSessionTimeout != 0 {
+		lines["minSessionTimeout"] = millis(cfg.MinSessionTimeout)
+	}
+	if cfg.MaxSessionTimeout != 0 {
+		lines["maxSessionTimeout"] = millis(cfg.MaxSessionTimeout)
+	}
+	if len(all) > 1 {
+		for _, peer := range all {
+			lines[fmt.Sprintf("server.%d", peer.id)] = fmt.Sprintf("%s:%d:%d", loopback, peer.ports.quorum, peer.ports.election)
+		}
+	}
+	if cfg.TLS != nil {
+		maps.Copy(lines, cfg.TLS.zooCfg(s.dir, s.ports.secure))
+	}
+	maps.Copy(lines, cfg.Properties)
+	return lines
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// formatProperties writes a Java properties file, in which a backslash, the
+// separator of Windows' paths, begins an escape.
+func formatProperties(lines map[string]string) string {
+	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(lines)) {
+		fmt.Fprintf(&b, "%s=%s\n", key, escape.Replace(lines[key]))
+	}
+	return b.String()
+}
