@@ -1,0 +1,147 @@
+package zkserver
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// ACL is one entry of a node's access list.
+type ACL struct {
+	Perms  int32 // sum of 1 read, 2 write, 4 create, 8 delete, 16 admin
+	Scheme string
+	ID     string
+}
+
+const (
+	permRead   = 1
+	permWrite  = 2
+	permCreate = 4
+	permDelete = 8
+	permAdmin  = 16
+)
+
+var (
+	openACL     = []ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}
+	readOnlyACL = []ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
+)
+
+// identity is one thing that a connection has proved or has by birth, such as
+// its address.
+type identity struct{ scheme, id string }
+
+// allowed reports whether one of the identities may do one of perms.
+func allowed(acl []ACL, perms int32, who []identity) bool {
+	for _, a := range acl {
+		if a.Perms&perms == 0 {
+			continue
+		}
+		if a.Scheme == "world" && a.ID == "anyone" {
+			return true
+		}
+		if slices.ContainsFunc(who, a.matches) {
+			return true
+		}
+	}
+	return len(acl) == 0
+}
+
+func (a ACL) matches(who identity) bool {
+	if a.Scheme != who.scheme {
+		return false
+	}
+	switch a.Scheme {
+	case "digest":
+		return a.ID == who.id
+	case "ip":
+		return ipMatches(a.ID, who.id)
+	}
+	return false
+}
+
+// resolve checks a list that a client wants to put on a node, drops
+// duplicates, and replaces the scheme "auth" by what the client has proved.
+// It reports false for a list that ZooKeeper calls invalid.
+func resolve(list []ACL, who []identity) ([]ACL, bool) {
+	if len(list) == 1 && list[0] == openACL[0] {
+		return openACL, true // by far the most frequent: share one slice
+	}
+	var out, seen []ACL
+	for _, a := range list {
+		if slices.Contains(seen, a) {
+			continue
+		}
+		seen = append(seen, a)
+		resolved, ok := resolveOne(a, who)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, resolved...)
+	}
+	return out, len(out) > 0
+}
+
+func resolveOne(a ACL, who []identity) ([]ACL, bool) {
+	switch a.Scheme {
+	case "world":
+		return []ACL{a}, a.ID == "anyone"
+	case "auth":
+		var out []ACL
+		for _, w := range who {
+			// An address is not proof of anything, so it does not count here.
+			if w.scheme != "ip" {
+				out = append(out, ACL{Perms: a.Perms, Scheme: w.scheme, ID: w.id})
+			}
+		}
+		return out, len(out) > 0
+	case "digest":
+		user, hash, found := strings.Cut(a.ID, ":")
+		return []ACL{a}, found && hash != "" && !strings.Contains(hash, ":") && (user != "" || found)
+	case "ip":
+		_, ok := parseIP(a.ID)
+		return []ACL{a}, ok
+	}
+	return nil, false
+}
+
+// digestID turns "user:password" into the id that the digest scheme compares.
+func digestID(secret []byte) string {
+	user, _, _ := strings.Cut(string(secret), ":")
+	sum := sha1.Sum(secret)
+	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// maskDigests hides password hashes from a reader who is not an administrator
+// of the node.
+func maskDigests(list []ACL) []ACL {
+	out := slices.Clone(list)
+	for i, a := range out {
+		if a.Scheme == "digest" {
+			user, _, found := strings.Cut(a.ID, ":")
+			if found {
+				out[i].ID = user + ":x"
+			}
+		}
+	}
+	return out
+}
+
+func parseIP(s string) (netip.Prefix, bool) {
+	if !strings.Contains(s, "/") {
+		addr, err := netip.ParseAddr(s)
+		if err != nil {
+			return netip.Prefix{}, false
+		}
+		return netip.PrefixFrom(addr, addr.BitLen()), true
+	}
+	p, err := netip.ParsePrefix(s)
+	return p, err == nil
+}
+
+func ipMatches(pattern, addr string) bool {
+	p, ok := parseIP(pattern)
+	a, err := netip.ParseAddr(addr)
+	return ok && err == nil && p.Contains(a.Unmap())
+}

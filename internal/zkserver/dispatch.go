@@ -1,0 +1,173 @@
+package zkserver
+
+// task is one request on its way through the server.
+type task struct {
+	c    *conn
+	xid  int32
+	call operation
+	bad  bool // the body could not be decoded
+}
+
+// receive takes one packet after the handshake.
+func (c *conn) receive(body []byte) error {
+	d := decoder{b: body}
+	xid, op := d.i32(), Op(d.i32())
+	if d.err != nil {
+		return d.err
+	}
+	s := c.srv
+	if !s.lockThawed() {
+		return errFinished
+	}
+	c.sess.touch() // whatever becomes of the request, its client is alive
+	s.mu.Unlock()
+
+	call, err := decodeOperation(op, d.b)
+	s.enqueue(task{c: c, xid: xid, call: call, bad: err != nil})
+	if c.finishing() {
+		return errFinished
+	}
+	return nil
+}
+
+// enqueue runs a request, or leaves it to whoever runs an earlier request of
+// the same session.
+func (s *Server) enqueue(t task) {
+	q := &t.c.sess.queue
+	q.mu.Lock()
+	if q.busy {
+		q.waiting = append(q.waiting, t)
+		q.mu.Unlock()
+		return
+	}
+	q.busy = true
+	q.mu.Unlock()
+	s.drain(q, t)
+}
+
+// drain runs t and what has queued up behind it. When a fault holds a request
+// back, another goroutine takes over, so that the reader goes on reading: the
+// session must not expire for it.
+func (s *Server) drain(q *queue, t task) {
+	for {
+		f := s.decide(t)
+		if f.Hold != nil {
+			s.wg.Go(func() {
+				select {
+				case <-f.Hold:
+					s.run(t, f)
+					if next, ok := q.next(); ok {
+						s.drain(q, next)
+					}
+				case <-s.done:
+				}
+			})
+			return
+		}
+		s.run(t, f)
+		var ok bool
+		if t, ok = q.next(); !ok {
+			return
+		}
+	}
+}
+
+func (q *queue) next() (task, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		q.busy = false
+		return task{}, false
+	}
+	t := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return t, true
+}
+
+// run executes a request with the fault that was chosen for it.
+func (s *Server) run(t task, f Fault) {
+	if !s.lockThawed() {
+		return
+	}
+	defer s.mu.Unlock()
+	c := t.c
+	if c.sess.ended || c.finishing() {
+		return
+	}
+	switch {
+	case f.ExpireBefore:
+		s.expire(c.sess)
+		return
+	case f.CloseBefore:
+		s.detach(c).finish()
+		return
+	case f.DropReply:
+		c.silence()
+	case f.HoldReply != nil:
+		c.holdOutput(f.HoldReply)
+	}
+	s.execute(t)
+	if f.ExpireAfter && !c.sess.ended {
+		s.expire(c.sess)
+	}
+	if f.DropReply || f.CloseAfter || f.ExpireAfter {
+		s.detach(c).finish()
+	}
+}
+
+// execute answers one request. The caller holds the mutex, so the reply takes
+// its place among the events in the order in which things happened.
+func (s *Server) execute(t task) {
+	s.count(t.call.op)
+	f := newFrame()
+	var result code
+	switch op := t.call.op; {
+	case op == OpPing:
+	case op == OpAuth:
+		s.authenticate(t)
+		return
+	case op == OpCloseSession:
+		s.end(t.c.sess)
+	case t.bad && !op.writes():
+		result = codeMarshalling
+	case op.writes():
+		result = s.write(t, f)
+	default:
+		result = s.read(t, f)
+	}
+	if result == codeUnimplemented && !known(t.call.op) {
+		// ZooKeeper does not let such a client stay.
+		t.c.send(f.seal(t.xid, 0, result))
+		t.c.finish()
+		return
+	}
+	t.c.send(f.seal(t.xid, s.tree.zxid, result))
+	if t.call.op == OpCloseSession {
+		s.detach(t.c).finish()
+	}
+}
+
+func known(op Op) bool {
+	_, ok := opNames[op]
+	return ok
+}
+
+// authenticate adds an identity to the connection, or ends it.
+func (s *Server) authenticate(t task) {
+	result := codeOK
+	switch {
+	case t.bad:
+		t.c.finish()
+		return
+	case t.call.scheme == "digest":
+		id := identity{"digest", digestID(t.call.data)}
+		t.c.who = append(t.c.who, id)
+	case t.call.scheme == "ip":
+	default:
+		result = codeAuthFailed
+	}
+	t.c.send(newFrame().seal(t.xid, 0, result))
+	if result != codeOK {
+		s.detach(t.c).finish()
+	}
+}

@@ -1,0 +1,41 @@
+// Package zkserver is a standalone ZooKeeper server that lives inside the
+// process that uses it. It speaks ZooKeeper's client protocol over any
+// [net.Conn], so any client, in any language, can talk to it.
+//
+// It exists for two uses. A newcomer can run the recipes without installing
+// Java. And a test can ask of it what no real server will do: lose a reply
+// after the commit, hold a commit, expire a session at a chosen request,
+// count every operation, or run on the virtual time of [testing/synctest]
+// over [net.Pipe].
+//
+// # Not for production
+//
+// Everything is kept in memory and is gone when the process ends; there is one
+// server, no ensemble, no log, no snapshot, no quota and no TLS.
+//
+// # How far it can be believed
+//
+// The authority is Apache ZooKeeper 3.8.0. One suite of scripts
+// (testdata/conformance) is run against both servers and the transcripts must
+// be equal: error codes and their precedence, every Stat field, transaction
+// ids, and the order of watch events and replies. Known differences:
+//
+//   - A session expires as soon as its timeout has passed. ZooKeeper rounds up
+//     to its next tick, so it expires the same session up to one tick later.
+//   - The order of the names in a listing is unspecified in both, and differs.
+//   - Sequence numbers wrap from 2147483647 to -2147483648, as ZooKeeper
+//     documents; see [Server.SetSequence].
+//   - An authentication reply keeps its place among the replies of its
+//     connection. ZooKeeper may send it ahead of earlier requests.
+//
+// # Use
+//
+//  1. [Listen] for a server on a loopback port, or [New] with
+//     [Server.Serve] or [Server.ServeConn] to bring one's own connections.
+//  2. Connect clients to [Server.Addr].
+//  3. Inject failures with [Server.SetFault], [Server.ExpireSession],
+//     [Server.CloseConnection], [Server.RefuseConnections], [Server.Freeze].
+//  4. Look at the outcome with [Server.Tree], [Server.Watches],
+//     [Server.Sessions] and [Server.Counters].
+//  5. [Server.Close].
+package zkserver

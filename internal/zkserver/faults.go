@@ -1,0 +1,149 @@
+package zkserver
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Request is a request as a fault function sees it.
+type Request struct {
+	// N counts requests from 1, since the server was made or SetFault was last
+	// called. Pings and session handshakes are not counted.
+	N         int64
+	SessionID int64
+	Op        Op
+	Path      string // of a multi: that of its first part
+	Xid       int32
+}
+
+// Fault says what goes wrong with one request. The zero value is nothing.
+// Fields can be combined; where two contradict, the one that comes first here
+// wins.
+type Fault struct {
+	// Hold delays the request until the channel is closed. Later requests of
+	// the same session wait behind it, also those of a later connection, as
+	// they would in ZooKeeper's pipeline; other sessions go on. The session is
+	// kept alive by what its client sends meanwhile, though nothing is
+	// answered, pings neither. A request whose connection ends while it is
+	// held is still executed, if its session lives.
+	Hold <-chan struct{}
+	// ExpireBefore expires the session instead of executing the request. The
+	// connection is closed; a client that comes back learns of the expiry.
+	ExpireBefore bool
+	// CloseBefore closes the connection instead of executing the request.
+	CloseBefore bool
+	// DropReply executes and commits the request and then closes the
+	// connection. Neither the reply nor any watch event that the request
+	// caused on its own connection is sent.
+	DropReply bool
+	// HoldReply commits at once, but the reply and everything that follows on
+	// the connection waits until the channel is closed.
+	HoldReply <-chan struct{}
+	// ExpireAfter expires the session after the reply was sent.
+	ExpireAfter bool
+	// CloseAfter closes the connection after the reply was sent.
+	CloseAfter bool
+}
+
+type faultHook struct {
+	decide func(Request) Fault
+	n      atomic.Int64
+}
+
+// SetFault has f asked about every request, except pings and session
+// handshakes, at the moment when its turn has come. A nil f removes the
+// function. f is called by several goroutines at once, and may call methods of
+// the server.
+func (s *Server) SetFault(f func(Request) Fault) {
+	if f == nil {
+		s.fault.Store(nil)
+		return
+	}
+	s.fault.Store(&faultHook{decide: f})
+}
+
+func (s *Server) decide(t task) Fault {
+	hook := s.fault.Load()
+	if hook == nil || t.call.op == OpPing {
+		return Fault{}
+	}
+	r := Request{N: hook.n.Add(1), SessionID: t.c.sess.id, Op: t.call.op, Path: t.call.path, Xid: t.xid}
+	if len(t.call.parts) > 0 {
+		r.Path = t.call.parts[0].path
+	}
+	return hook.decide(r)
+}
+
+// ExpireSession ends a session as if its client had been silent for too long.
+// It reports false for an unknown session.
+func (s *Server) ExpireSession(id int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess := s.sessions[id]
+	if sess == nil {
+		return false
+	}
+	s.expire(sess)
+	return true
+}
+
+// CloseConnection drops the connection of a session, which lives on. It
+// reports false when the session is unknown or has no connection.
+func (s *Server) CloseConnection(sessionID int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess := s.sessions[sessionID]
+	if sess == nil || sess.conn == nil {
+		return false
+	}
+	s.detach(sess.conn).abort()
+	return true
+}
+
+// CloseAllConnections drops every connection; the sessions live on.
+func (s *Server) CloseAllConnections() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		s.detach(c).abort()
+	}
+}
+
+// RefuseConnections makes the server close new connections at once, as if it
+// could not be reached. Existing ones are left alone.
+func (s *Server) RefuseConnections(refuse bool) { s.refuse.Store(refuse) }
+
+// Freeze stops everything, like SIGSTOP: nothing is executed, answered or
+// expired, pings neither, though connections are still taken by the listener.
+// On the thaw, sessions that have been silent for too long by the clock expire
+// before anything else happens, though their requests may be waiting in a
+// buffer; a real server may do the same.
+func (s *Server) Freeze(freeze bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case freeze && s.frozen == nil:
+		s.frozen = make(chan struct{})
+	case !freeze && s.frozen != nil:
+		s.expireOverdue(time.Now())
+		close(s.frozen)
+		s.frozen = nil
+	}
+}
+
+// SetSequence sets the number that the next sequential node under path gets.
+// After 2147483647 comes -2147483648, which is printed as Java prints it with
+// %010d. This is what ZooKeeper documents. (3.8.0 itself does not count on
+// past that point: the sign test in DataTree.createNode then keeps the old
+// counter.)
+func (s *Server) SetSequence(path string, next int32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tree.get(path)
+	if n == nil {
+		return fmt.Errorf("zkserver: set sequence of %s: no such node", path)
+	}
+	n.cversion = next
+	return nil
+}

@@ -1,0 +1,75 @@
+package zkserver
+
+import "time"
+
+// keep expires sessions and reaps containers and TTL nodes, each when it is
+// due, until the server closes.
+func (s *Server) keep() {
+	timer := time.NewTimer(s.cfg.ReapInterval)
+	defer timer.Stop()
+	reapAt := time.Now().Add(s.cfg.ReapInterval)
+	for {
+		next := reapAt
+		if !s.lockThawed() {
+			return
+		}
+		now := time.Now()
+		if !now.Before(reapAt) {
+			s.reap(now)
+			reapAt = now.Add(s.cfg.ReapInterval)
+			next = reapAt
+		}
+		if deadline := s.expireOverdue(now); !deadline.IsZero() && deadline.Before(next) {
+			next = deadline
+		}
+		s.mu.Unlock()
+
+		timer.Reset(time.Until(next))
+		select {
+		case <-timer.C:
+		case <-s.wake:
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// wakeKeeper is called when a deadline may be nearer than the keeper knows.
+func (s *Server) wakeKeeper() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// RunContainerCheck does at once what the server otherwise does every
+// [Config.ReapInterval]: it deletes containers that had a child and are empty,
+// and childless TTL nodes whose data is older than their time to live.
+func (s *Server) RunContainerCheck() {
+	if s.lockThawed() {
+		s.reap(time.Now())
+		s.mu.Unlock()
+	}
+}
+
+func (s *Server) reap(now time.Time) {
+	var due []string
+	for _, path := range s.tree.reapable.list {
+		if n := s.tree.get(path); n.children.len() == 0 && reapable(n, now.UnixMilli()) {
+			due = append(due, path)
+		}
+	}
+	for _, path := range due {
+		t := s.begin()
+		t.remove(path)
+		t.commit()
+	}
+}
+
+// A container that never had a child stays: its maker may be about to use it.
+func reapable(n *znode, now int64) bool {
+	if n.isContainer() {
+		return n.cversion > 0
+	}
+	return n.ttl() != 0 && now-n.mtime > n.ttl()
+}

@@ -1,0 +1,41 @@
+package zkserver
+
+// names is a set of names with a repeatable order: that of insertion, except
+// that removing a name moves the last one into its place. A map alone would
+// list in another order on each run, and a simulation could not be repeated.
+// The zero value is empty and costs no map.
+type names struct {
+	list []string
+	at   map[string]int
+}
+
+func (n *names) add(name string) {
+	if n.has(name) {
+		return
+	}
+	if n.at == nil {
+		n.at = make(map[string]int)
+	}
+	n.at[name] = len(n.list)
+	n.list = append(n.list, name)
+}
+
+func (n *names) has(name string) bool {
+	_, ok := n.at[name]
+	return ok
+}
+
+func (n *names) remove(name string) {
+	i, ok := n.at[name]
+	if !ok {
+		return
+	}
+	last := len(n.list) - 1
+	n.list[i] = n.list[last]
+	n.at[n.list[i]] = i
+	n.list[last] = ""
+	n.list = n.list[:last]
+	delete(n.at, name)
+}
+
+func (n *names) len() int { return len(n.list) }

@@ -1,0 +1,164 @@
+package zkserver
+
+import "strings"
+
+// read executes a request that changes nothing and appends the body of its
+// reply. A watch is armed in the same moment, so nothing can change between
+// what the reply says and what the watch will tell.
+func (s *Server) read(t task, f *encoder) code {
+	o := t.call
+	switch o.op {
+	case OpExists:
+		return s.exists(t, f)
+	case OpGetData:
+		return s.getData(t, f)
+	case OpGetChildren, OpGetChildren2:
+		return s.getChildren(t, f)
+	case OpGetACL:
+		return s.getACL(t, f)
+	case OpCountChildren:
+		return s.countChildren(t, f)
+	case OpSync:
+		f.str(o.path)
+	case OpMultiRead:
+		s.multiRead(t, f)
+	case OpSetWatches:
+		s.rearm(t.c, o.watches)
+	case OpCheckWatches, OpRemoveWatches:
+		return s.findWatches(t)
+	case OpGetEphemerals:
+		s.getEphemerals(t, f)
+	default:
+		return codeUnimplemented
+	}
+	return codeOK
+}
+
+// exists leaves a watch even where there is no node: it waits for the creation.
+func (s *Server) exists(t task, f *encoder) code {
+	path := t.call.path
+	if strings.IndexByte(path, 0) >= 0 {
+		return codeBadArguments
+	}
+	if t.call.watch {
+		s.dataWatches.add(path, t.c)
+	}
+	n := s.tree.get(path)
+	if n == nil {
+		return codeNoNode
+	}
+	f.stat(n.stat())
+	return codeOK
+}
+
+// readable finds a node that the client may read.
+func (s *Server) readable(t task, perms int32) (*znode, code) {
+	n := s.tree.get(t.call.path)
+	switch {
+	case n == nil:
+		return nil, codeNoNode
+	case !allowed(n.acl, perms, t.c.who):
+		return nil, codeNoAuth
+	}
+	return n, codeOK
+}
+
+func (s *Server) getData(t task, f *encoder) code {
+	n, bad := s.readable(t, permRead)
+	if bad != codeOK {
+		return bad
+	}
+	if t.call.watch {
+		s.dataWatches.add(t.call.path, t.c)
+	}
+	f.buffer(n.data)
+	f.stat(n.stat())
+	return codeOK
+}
+
+func (s *Server) getChildren(t task, f *encoder) code {
+	n, bad := s.readable(t, permRead)
+	if bad != codeOK {
+		return bad
+	}
+	if t.call.watch {
+		s.childWatches.add(t.call.path, t.c)
+	}
+	f.strings(n.children.list)
+	if t.call.op == OpGetChildren2 {
+		f.stat(n.stat())
+	}
+	return codeOK
+}
+
+func (s *Server) getACL(t task, f *encoder) code {
+	n, bad := s.readable(t, permRead|permAdmin)
+	if bad != codeOK {
+		return bad
+	}
+	acl := n.acl
+	if !allowed(n.acl, permAdmin, t.c.who) {
+		acl = maskDigests(acl)
+	}
+	f.acls(acl)
+	f.stat(n.stat())
+	return codeOK
+}
+
+func (s *Server) countChildren(t task, f *encoder) code {
+	_, bad := s.readable(t, permRead)
+	if bad != codeOK {
+		return bad
+	}
+	prefix := strings.TrimSuffix(t.call.path, "/") + "/"
+	count := int32(0)
+	for path := range s.tree.nodes {
+		if len(path) > len(prefix) && strings.HasPrefix(path, prefix) {
+			count++
+		}
+	}
+	f.i32(count)
+	return codeOK
+}
+
+func (s *Server) getEphemerals(t task, f *encoder) {
+	prefix := t.call.path
+	if strings.TrimSpace(prefix) == "/" {
+		prefix = ""
+	}
+	var list []string
+	for _, path := range s.tree.owned(t.c.sess.id) {
+		if strings.HasPrefix(path, prefix) {
+			list = append(list, path)
+		}
+	}
+	f.strings(list)
+}
+
+// The kinds of watches that checkWatches and removeWatches name.
+const (
+	kindChildren = 1
+	kindData     = 2
+	kindAny      = 3
+)
+
+func (s *Server) findWatches(t task) code {
+	find := (*watchTable).has
+	if t.call.op == OpRemoveWatches {
+		find = (*watchTable).remove
+	}
+	if t.call.kind < kindChildren || t.call.kind > kindAny {
+		return codeMarshalling
+	}
+	found := false
+	if t.call.kind != kindChildren {
+		found = find(s.dataWatches, t.call.path, t.c)
+	}
+	if t.call.kind != kindData {
+		found = find(s.childWatches, t.call.path, t.c) || found
+	}
+	if !found {
+		return codeNoWatcher
+	}
+	return codeOK
+}

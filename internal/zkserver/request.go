@@ -1,0 +1,112 @@
+package zkserver
+
+// operation is the decoded body of a request: the union of the fields of all
+// request records. A multi has one operation for each of its parts.
+type operation struct {
+	op      Op
+	path    string
+	data    []byte
+	acl     []ACL
+	flags   int32
+	ttl     int64 // -1 where the request has no such field
+	version int32
+	watch   bool
+	kind    int32  // of watches, in checkWatches and removeWatches
+	scheme  string // of auth, whose secret is in data
+	watches watchList
+	parts   []operation
+}
+
+// watchList is what a client brings along when it resumes its session.
+type watchList struct {
+	relativeZxid       int64
+	data, exist, child []string
+}
+
+// decodeOperation reads the body of a request. An error means that ZooKeeper
+// would answer with a marshalling error. For a request type that the server
+// does not know it returns an operation without fields.
+func decodeOperation(op Op, body []byte) (operation, error) {
+	d := &decoder{b: body}
+	o := operation{op: op, ttl: -1}
+	switch op {
+	case OpMulti, OpMultiRead:
+		o.parts = decodeParts(d)
+	case OpAuth:
+		d.i32()
+		o.scheme, o.data = d.str(), d.buffer()
+	case OpSetWatches:
+		o.watches = watchList{d.i64(), d.strings(), d.strings(), d.strings()}
+	default:
+		decodeSimple(d, &o)
+	}
+	return o, d.err
+}
+
+// decodeSimple reads the records that may also be parts of a multi.
+func decodeSimple(d *decoder, o *operation) {
+	switch o.op {
+	case OpCreate, OpCreate2, OpCreateContainer:
+		o.path, o.data, o.acl, o.flags = d.str(), d.buffer(), d.acls(), d.i32()
+	case OpCreateTTL:
+		o.path, o.data, o.acl, o.flags, o.ttl = d.str(), d.buffer(), d.acls(), d.i32(), d.i64()
+	case OpDelete, OpCheck:
+		o.path, o.version = d.str(), d.i32()
+	case OpSetData:
+		o.path, o.data, o.version = d.str(), d.buffer(), d.i32()
+	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
+		o.path, o.watch = d.str(), d.bool()
+	case OpGetACL, OpSync, OpGetEphemerals, OpCountChildren:
+		o.path = d.str()
+	case OpSetACL:
+		o.path, o.acl, o.version = d.str(), d.acls(), d.i32()
+	case OpCheckWatches, OpRemoveWatches:
+		o.path, o.kind = d.str(), d.i32()
+	}
+}
+
+// decodeParts reads (header, record) pairs up to the header that says done.
+// Writes and reads cannot be mixed.
+func decodeParts(d *decoder) []operation {
+	var parts []operation
+	for {
+		part := operation{op: Op(d.i32()), ttl: -1}
+		done := d.bool()
+		d.i32() // err, of use only in replies
+		if done || d.err != nil {
+			return parts
+		}
+		switch part.op {
+		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck,
+			OpGetData, OpGetChildren:
+			decodeSimple(d, &part)
+		default:
+			d.fail()
+		}
+		if len(parts) > 0 && parts[0].op.writes() != part.op.writes() {
+			d.fail()
+		}
+		parts = append(parts, part)
+	}
+}
+
+// connectRequest is the first packet of a connection.
+type connectRequest struct {
+	lastZxid  int64
+	timeout   int32 // milliseconds
+	sessionID int64
+	password  []byte
+	hasRO     bool // the client knows of read-only mode and expects the field back
+}
+
+func decodeConnect(body []byte) (connectRequest, error) {
+	d := &decoder{b: body}
+	d.i32() // protocol version: there has only been one
+	r := connectRequest{lastZxid: d.i64(), timeout: d.i32(), sessionID: d.i64(), password: d.buffer()}
+	if err := d.err; err != nil {
+		return connectRequest{}, err
+	}
+	d.bool()
+	r.hasRO = d.err == nil
+	return r, nil
+}

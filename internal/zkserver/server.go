@@ -1,0 +1,249 @@
+package zkserver
+
+import (
+	"crypto/rand"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config holds the settings of a server. The zero value gives ZooKeeper's
+// defaults.
+type Config struct {
+	// TickTime is the unit of session timeouts. Default 2s.
+	TickTime time.Duration
+	// MinSessionTimeout and MaxSessionTimeout bound what a client may ask for.
+	// Default 2 and 20 ticks.
+	MinSessionTimeout, MaxSessionTimeout time.Duration
+	// MaxPacket is jute.maxbuffer in bytes: a larger request closes the
+	// connection without an answer. Default 0xfffff.
+	MaxPacket int
+	// Version is what srvr and mntr report. Default "3.8.0-zkrecipes-embedded".
+	Version string
+	// ReapInterval is how often empty containers and outlived TTL nodes are
+	// deleted, as znode.container.checkIntervalMs. Default one minute.
+	ReapInterval time.Duration
+	// DisableTTL answers createTTL with Unimplemented, as ZooKeeper does
+	// unless it was started with zookeeper.extendedTypesEnabled.
+	DisableTTL bool
+}
+
+func (c Config) withDefaults() Config {
+	if c.TickTime <= 0 {
+		c.TickTime = 2 * time.Second
+	}
+	if c.MinSessionTimeout <= 0 {
+		c.MinSessionTimeout = 2 * c.TickTime
+	}
+	if c.MaxSessionTimeout <= 0 {
+		c.MaxSessionTimeout = 20 * c.TickTime
+	}
+	if c.MaxPacket <= 0 {
+		c.MaxPacket = 0xfffff
+	}
+	if c.Version == "" {
+		c.Version = "3.8.0-zkrecipes-embedded"
+	}
+	if c.ReapInterval <= 0 {
+		c.ReapInterval = time.Minute
+	}
+	return c
+}
+
+// Server is one ZooKeeper server. All its methods may be called by several
+// goroutines. The requests of all connections are executed one at a time.
+type Server struct {
+	cfg     Config
+	secret  []byte
+	started time.Time
+	done    chan struct{} // closed by Close
+	wake    chan struct{} // tells the keeper to look at the deadlines again
+
+	fault   atomic.Pointer[faultHook]
+	refuse  atomic.Bool
+	traffic traffic
+
+	wg sync.WaitGroup // all goroutines, and callers of ServeConn
+
+	mu           sync.Mutex // guards everything below
+	closed       bool
+	keeping      bool          // the keeper runs
+	frozen       chan struct{} // non-nil while frozen, closed by the thaw
+	listeners    []net.Listener
+	conns        map[*conn]struct{}
+	sessions     map[int64]*session
+	nextSession  int64
+	tree         *tree
+	dataWatches  *watchTable
+	childWatches *watchTable
+	counters     Counters
+}
+
+// New returns a server without connections. It starts no goroutine before the
+// first connection.
+func New(cfg Config) *Server {
+	now := time.Now()
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails, says its documentation
+	return &Server{
+		cfg:     cfg.withDefaults(),
+		secret:  secret,
+		started: now,
+		done:    make(chan struct{}),
+		wake:    make(chan struct{}, 1),
+		conns:   make(map[*conn]struct{}),
+		// Like ZooKeeper: a server number on top, then time, then a counter,
+		// so that ids of an earlier server are not met again.
+		nextSession:  1<<56 | (now.UnixMilli()<<24)>>8&(1<<56-1),
+		sessions:     make(map[int64]*session),
+		tree:         newTree(),
+		dataWatches:  newWatchTable(),
+		childWatches: newWatchTable(),
+		counters:     Counters{Requests: make(map[Op]int64)},
+	}
+}
+
+// Listen starts a server on a free port of 127.0.0.1.
+func Listen(cfg Config) (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := New(cfg)
+	s.addListener(l)
+	s.wg.Go(func() { _ = s.accept(l) })
+	return s, nil
+}
+
+// Serve accepts connections until l fails or the server is closed. It closes
+// l, and returns nil after Close.
+func (s *Server) Serve(l net.Listener) error {
+	if !s.addListener(l) {
+		return l.Close()
+	}
+	return s.accept(l)
+}
+
+func (s *Server) addListener(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.listeners = append(s.listeners, l)
+	return true
+}
+
+func (s *Server) accept(l net.Listener) error {
+	defer l.Close()
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			select {
+			case <-s.done:
+				return nil
+			default:
+			}
+			if ne := net.Error(nil); errors.As(err, &ne) && ne.Timeout() {
+				continue
+			}
+			return err
+		}
+		if !s.enter() {
+			_ = nc.Close()
+			continue
+		}
+		go func() {
+			defer s.wg.Done()
+			s.ServeConn(nc)
+		}()
+	}
+}
+
+// Addr returns host:port of the first listener, or "" when there is none.
+func (s *Server) Addr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.listeners) == 0 {
+		return ""
+	}
+	return s.listeners[0].Addr().String()
+}
+
+// Close drops every connection without a word, as a killed server would, and
+// waits for all goroutines of the server. Sessions and nodes are gone. It may
+// be called twice.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.done)
+		for _, l := range s.listeners {
+			_ = l.Close()
+		}
+		for c := range s.conns {
+			c.abort()
+		}
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+	return nil
+}
+
+// enter adds to the goroutines that Close waits for.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.wg.Add(1)
+	}
+	return !s.closed
+}
+
+// enlist registers a connection, and starts the keeper with the first one.
+func (s *Server) enlist(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.refuse.Load() {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	s.counters.Connections++
+	s.wg.Add(1)
+	if !s.keeping {
+		s.keeping = true
+		s.wg.Go(s.keep)
+	}
+	return true
+}
+
+func (s *Server) delist(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.detach(c)
+	s.mu.Unlock()
+	s.wg.Done()
+}
+
+// lockThawed locks the mutex at a time when the server is not frozen. It
+// returns false, without the lock, when the server closes first.
+func (s *Server) lockThawed() bool {
+	for {
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			return false
+		}
+		thaw := s.frozen
+		if thaw == nil {
+			return true
+		}
+		s.mu.Unlock()
+		select {
+		case <-thaw:
+		case <-s.done:
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package zkserver
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// Stat is what ZooKeeper tells about a node besides its data. Times are in
+// milliseconds of the Unix epoch.
+type Stat struct {
+	Czxid, Mzxid   int64 // transactions that created it and last set its data
+	Ctime, Mtime   int64
+	Version        int32 // data changes
+	Cversion       int32 // child changes: creations and deletions
+	Aversion       int32 // ACL changes
+	EphemeralOwner int64 // session, or the encoding of a container or TTL node
+	DataLength     int32
+	NumChildren    int32
+	Pzxid          int64 // transaction that last created or deleted a child
+}
+
+// Node is one node as [Server.Tree] shows it.
+type Node struct {
+	Path string
+	Data []byte
+	ACL  []ACL
+	Stat Stat
+}
+
+// The ephemeralOwner field doubles as the type of a node that no session owns.
+const (
+	ownerContainer = math.MinInt64
+	ownerTTLMask   = -1 << 56
+	maxTTL         = 0xffffffffff
+)
+
+// znode keeps in cversion the number of children ever created, which is also
+// the next sequence number; the cversion that clients see is derived from it.
+type znode struct {
+	data     []byte
+	acl      []ACL
+	children names
+
+	czxid, mzxid, pzxid         int64
+	ctime, mtime                int64
+	version, cversion, aversion int32
+	owner                       int64
+}
+
+func (n *znode) stat() Stat {
+	kids := int32(n.children.len())
+	return Stat{
+		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
+		Ctime: n.ctime, Mtime: n.mtime,
+		Version: n.version, Aversion: n.aversion,
+		Cversion:       n.cversion*2 - kids,
+		EphemeralOwner: n.owner,
+		DataLength:     int32(len(n.data)),
+		NumChildren:    kids,
+	}
+}
+
+func (n *znode) isContainer() bool { return n.owner == ownerContainer }
+func (n *znode) isTTL() bool       { return n.owner&ownerTTLMask == ownerTTLMask }
+func (n *znode) ttl() int64        { return n.owner & maxTTL }
+
+// isEphemeral reports whether a session owns the node.
+func (n *znode) isEphemeral() bool { return n.owner != 0 && !n.isContainer() && !n.isTTL() }
+
+// tree is the hierarchy of nodes. It is not safe for concurrent use: the
+// server's mutex guards it.
+type tree struct {
+	zxid  int64 // of the last transaction, failed ones included
+	nodes map[string]*znode
+
+	ephemerals map[int64]*names // paths by owning session
+	reapable   names            // paths of container and TTL nodes
+}
+
+func newTree() *tree {
+	t := &tree{nodes: make(map[string]*znode), ephemerals: make(map[int64]*names)}
+	root := &znode{data: []byte{}, acl: openACL}
+	root.children.add("zookeeper")
+	system := &znode{data: []byte{}, acl: openACL}
+	system.children.add("config")
+	system.children.add("quota")
+	t.nodes["/"] = root
+	t.nodes["/zookeeper"] = system
+	t.nodes["/zookeeper/config"] = &znode{data: []byte{}, acl: readOnlyACL, aversion: -1}
+	t.nodes["/zookeeper/quota"] = &znode{data: []byte{}, acl: openACL}
+	return t
+}
+
+// get returns nil for a path without a node. The empty path is the root: it is
+// what remains of "/x" when its name is cut off.
+func (t *tree) get(path string) *znode {
+	if path == "" {
+		path = "/"
+	}
+	return t.nodes[path]
+}
+
+// put adds a node below an existing parent.
+func (t *tree) put(parentPath, path, name string, n *znode) {
+	t.nodes[path] = n
+	t.get(parentPath).children.add(name)
+	t.own(path, n)
+}
+
+func (t *tree) own(path string, n *znode) {
+	switch {
+	case n.isContainer(), n.isTTL():
+		t.reapable.add(path)
+	case n.owner != 0:
+		set := t.ephemerals[n.owner]
+		if set == nil {
+			set = new(names)
+			t.ephemerals[n.owner] = set
+		}
+		set.add(path)
+	}
+}
+
+// take removes a childless node.
+func (t *tree) take(parentPath, path, name string, n *znode) {
+	delete(t.nodes, path)
+	t.get(parentPath).children.remove(name)
+	switch {
+	case n.isContainer(), n.isTTL():
+		t.reapable.remove(path)
+	case n.owner != 0:
+		if set := t.ephemerals[n.owner]; set != nil {
+			set.remove(path)
+			if set.len() == 0 {
+				delete(t.ephemerals, n.owner)
+			}
+		}
+	}
+}
+
+// owned returns a copy of the paths that a session owns.
+func (t *tree) owned(session int64) []string {
+	if set := t.ephemerals[session]; set != nil {
+		return slices.Clone(set.list)
+	}
+	return nil
+}
+
+func (t *tree) dump() []Node {
+	list := make([]Node, 0, len(t.nodes))
+	for path, n := range t.nodes {
+		list = append(list, Node{
+			Path: path, Data: slices.Clone(n.data), ACL: slices.Clone(n.acl), Stat: n.stat(),
+		})
+	}
+	slices.SortFunc(list, func(a, b Node) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}

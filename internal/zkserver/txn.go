@@ -1,0 +1,79 @@
+package zkserver
+
+import "time"
+
+// txn is one transaction: it takes a zxid whether or not it succeeds. Changes
+// are made to the tree at once; rollback takes them back, and the watches fire
+// only on commit, one change after the other.
+type txn struct {
+	srv     *Server
+	zxid    int64
+	time    int64
+	undo    []func()
+	changes []change
+}
+
+func (s *Server) begin() *txn {
+	s.tree.zxid++
+	return &txn{srv: s, zxid: s.tree.zxid, time: time.Now().UnixMilli()}
+}
+
+func (t *txn) commit() {
+	for _, ch := range t.changes {
+		t.srv.announce(ch)
+	}
+}
+
+func (t *txn) rollback() {
+	for i := len(t.undo) - 1; i >= 0; i-- {
+		t.undo[i]()
+	}
+	t.undo, t.changes = nil, nil
+}
+
+// add creates a node whose parent exists and whose path is free.
+func (t *txn) add(path string, data []byte, acl []ACL, owner int64) *znode {
+	tree := t.srv.tree
+	parentPath, name, _ := splitPath(path)
+	parent := tree.get(parentPath)
+	n := &znode{
+		data: data, acl: acl, owner: owner,
+		czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid,
+		ctime: t.time, mtime: t.time,
+	}
+	cversion, pzxid := parent.cversion, parent.pzxid
+	parent.cversion++
+	parent.pzxid = t.zxid
+	tree.put(parentPath, path, name, n)
+	t.undo = append(t.undo, func() {
+		tree.take(parentPath, path, name, n)
+		parent.cversion, parent.pzxid = cversion, pzxid
+	})
+	t.changes = append(t.changes, change{eventCreated, path, parentPath})
+	return n
+}
+
+// remove deletes a childless node that exists.
+func (t *txn) remove(path string) {
+	tree := t.srv.tree
+	parentPath, name, _ := splitPath(path)
+	n, parent := tree.get(path), tree.get(parentPath)
+	pzxid := parent.pzxid
+	parent.pzxid = t.zxid
+	tree.take(parentPath, path, name, n)
+	t.undo = append(t.undo, func() {
+		tree.put(parentPath, path, name, n)
+		parent.pzxid = pzxid
+	})
+	t.changes = append(t.changes, change{eventDeleted, path, parentPath})
+}
+
+// set replaces the data of a node.
+func (t *txn) set(path string, n *znode, data []byte) {
+	old := *n
+	n.data, n.version, n.mtime, n.mzxid = data, n.version+1, t.time, t.zxid
+	t.undo = append(t.undo, func() {
+		n.data, n.version, n.mtime, n.mzxid = old.data, old.version, old.mtime, old.mzxid
+	})
+	t.changes = append(t.changes, change{event: eventDataChanged, path: path})
+}

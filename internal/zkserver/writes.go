@@ -1,0 +1,211 @@
+package zkserver
+
+import "fmt"
+
+// write executes a request that takes a transaction id, and appends the body
+// of its reply.
+func (s *Server) write(t task, f *encoder) code {
+	txn := s.begin()
+	if t.bad {
+		return codeMarshalling
+	}
+	if t.call.op == OpMulti {
+		s.multi(txn, t, f)
+		return codeOK
+	}
+	result, c := s.apply(txn, t.c, t.call)
+	if c != codeOK {
+		txn.rollback()
+		return c
+	}
+	result.encode(f, t.call.op)
+	txn.commit()
+	return codeOK
+}
+
+// result is what a write tells its client.
+type result struct {
+	path string
+	stat Stat
+}
+
+func (r result) encode(f *encoder, op Op) {
+	switch op {
+	case OpCreate:
+		f.str(r.path)
+	case OpCreate2, OpCreateContainer, OpCreateTTL:
+		f.str(r.path)
+		f.stat(r.stat)
+	case OpSetData, OpSetACL, OpCheck:
+		f.stat(r.stat)
+	}
+}
+
+// apply makes the change of one write, alone or as part of a multi. The order
+// of the checks is ZooKeeper's, for a client sees only the first that fails.
+func (s *Server) apply(t *txn, c *conn, o operation) (result, code) {
+	switch o.op {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+		return s.create(t, c, o)
+	case OpDelete:
+		return result{}, s.delete(t, c, o)
+	case OpSetData:
+		return s.setData(t, c, o)
+	case OpSetACL:
+		return s.setACL(c, o)
+	case OpCheck:
+		return s.check(c, o)
+	}
+	return result{}, codeUnimplemented
+}
+
+// The create flags.
+const (
+	flagEphemeral  = 1
+	flagSequential = 2 // also set in 3 (ephemeral) and 6 (TTL)
+	flagTTL        = 5
+	flagTTLSeq     = 6
+)
+
+func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
+	owner, bad := s.ownerOf(c, o)
+	if bad != codeOK {
+		return result{}, bad
+	}
+	path := o.path
+	parentPath, _, ok := splitPath(path)
+	if !ok {
+		return result{}, codeBadArguments
+	}
+	acl, ok := resolve(o.acl, c.who)
+	if !ok {
+		return result{}, codeInvalidACL
+	}
+	parent := s.tree.get(parentPath)
+	switch {
+	case parent == nil:
+		return result{}, codeNoNode
+	case !allowed(parent.acl, permCreate, c.who):
+		return result{}, codeNoAuth
+	}
+	if o.flags == flagSequential || o.flags == flagSequential|flagEphemeral || o.flags == flagTTLSeq {
+		path += fmt.Sprintf("%010d", parent.cversion)
+	}
+	switch {
+	case !validPath(path):
+		return result{}, codeBadArguments
+	case s.tree.get(path) != nil:
+		return result{}, codeNodeExists
+	case parent.isEphemeral():
+		return result{}, codeNoChildrenForEph
+	}
+	n := t.add(path, o.data, acl, owner)
+	return result{path, n.stat()}, codeOK
+}
+
+// ownerOf checks the flags and gives the ephemeralOwner of the node to make.
+// What becomes a container or TTL node is decided by the request type: the
+// container flag of a plain create makes a plain node.
+func (s *Server) ownerOf(c *conn, o operation) (int64, code) {
+	ttlMode := o.flags == flagTTL || o.flags == flagTTLSeq
+	switch {
+	case o.flags < 0 || o.flags > flagTTLSeq:
+		return 0, codeBadArguments
+	case ttlMode && s.cfg.DisableTTL:
+		return 0, codeUnimplemented
+	case ttlMode && (o.ttl <= 0 || o.ttl > maxTTL), !ttlMode && o.ttl >= 0:
+		return 0, codeBadArguments
+	case o.op == OpCreateContainer:
+		return ownerContainer, codeOK
+	case o.op == OpCreateTTL && !ttlMode:
+		return 0, codeBadArguments
+	case o.op == OpCreateTTL:
+		return ownerTTLMask | o.ttl, codeOK
+	case o.flags == flagEphemeral || o.flags == flagEphemeral|flagSequential:
+		return c.sess.id, codeOK
+	}
+	return 0, codeOK
+}
+
+func (s *Server) delete(t *txn, c *conn, o operation) code {
+	parentPath, _, ok := splitPath(o.path)
+	if !ok || undeletable(o.path) {
+		return codeBadArguments
+	}
+	parent := s.tree.get(parentPath)
+	switch {
+	case parent == nil:
+		return codeNoNode
+	case !allowed(parent.acl, permDelete, c.who):
+		return codeNoAuth
+	}
+	n := s.tree.get(o.path)
+	switch {
+	case n == nil:
+		return codeNoNode
+	case o.version != -1 && o.version != n.version:
+		return codeBadVersion
+	case n.children.len() > 0:
+		return codeNotEmpty
+	}
+	t.remove(o.path)
+	return codeOK
+}
+
+// target is the check that setData, setACL and check have in common.
+func (s *Server) target(c *conn, path string, perm int32) (*znode, code) {
+	if !validPath(path) {
+		return nil, codeBadArguments
+	}
+	n := s.tree.get(path)
+	switch {
+	case n == nil:
+		return nil, codeNoNode
+	case !allowed(n.acl, perm, c.who):
+		return nil, codeNoAuth
+	}
+	return n, codeOK
+}
+
+func (s *Server) setData(t *txn, c *conn, o operation) (result, code) {
+	n, bad := s.target(c, o.path, permWrite)
+	if bad != codeOK {
+		return result{}, bad
+	}
+	if o.version != -1 && o.version != n.version {
+		return result{}, codeBadVersion
+	}
+	t.set(o.path, n, o.data)
+	return result{stat: n.stat()}, codeOK
+}
+
+func (s *Server) setACL(c *conn, o operation) (result, code) {
+	if !validPath(o.path) {
+		return result{}, codeBadArguments
+	}
+	acl, ok := resolve(o.acl, c.who)
+	if !ok {
+		return result{}, codeInvalidACL
+	}
+	n, bad := s.target(c, o.path, permAdmin)
+	if bad != codeOK {
+		return result{}, bad
+	}
+	if o.version != -1 && o.version != n.aversion {
+		return result{}, codeBadVersion
+	}
+	n.acl = acl
+	n.aversion++
+	return result{stat: n.stat()}, codeOK
+}
+
+func (s *Server) check(c *conn, o operation) (result, code) {
+	n, bad := s.target(c, o.path, permRead)
+	if bad != codeOK {
+		return result{}, bad
+	}
+	if o.version != -1 && o.version != n.version {
+		return result{}, codeBadVersion
+	}
+	return result{stat: n.stat()}, codeOK
+}
