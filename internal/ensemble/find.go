@@ -89,16 +89,11 @@ func apacheRelease(home string) (Installation, error) {
 }
 
 // debianExtraJars are what Debian's zookeeper.jar needs and its manifest does
-// not name. Without codec, resolver and unix-common, NettyServerCnxnFactory, and so TLS,
-// fails with NoClassDefFoundError; without an SLF4J binding nothing is logged.
-// All come with packages that libzookeeper-java depends on: libnetty-java and
-// libslf4j-java.
-var debianExtraJars = []string{
-	"netty-codec.jar",
-	"netty-resolver.jar",
-	"netty-transport-native-unix-common.jar",
-	"slf4j-simple.jar",
-}
+// not name. Without Netty's codecs a server with TLS accepts connections and
+// answers none (ClassNotFoundException in NettyServerCnxnFactory); without an
+// SLF4J binding it logs nothing. Both are in packages that libzookeeper-java
+// depends on: libnetty-java and libslf4j-java.
+var debianExtraJars = []string{"netty-codec.jar", "slf4j-simple.jar"}
 
 func debianPackage(dir string) (Installation, error) {
 	main := filepath.Join(dir, "zookeeper.jar")

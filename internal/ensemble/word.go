@@ -1,6 +1,7 @@
 package ensemble
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -40,13 +41,10 @@ func fourLetterWord(ctx context.Context, addr, word string) (string, error) {
 	}
 	answer, err := exchange(ctx, addr, word)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, ErrNotServing) {
 			err = cause // the connection only says that it was closed, and not why
 		}
 		return "", fmt.Errorf("ask %s for %q: %w", addr, word, err)
-	}
-	if strings.Contains(answer, "not currently serving requests") {
-		return "", fmt.Errorf("ask %s for %q: %w", addr, word, ErrNotServing)
 	}
 	return answer, nil
 }
@@ -61,8 +59,29 @@ func exchange(ctx context.Context, addr, word string) (string, error) {
 	if _, err := io.WriteString(conn, word); err != nil {
 		return "", err
 	}
-	answer, err := io.ReadAll(io.LimitReader(conn, maxAnswer))
-	return string(answer), err
+	return readAnswer(io.LimitReader(conn, maxAnswer))
+}
+
+// readAnswer reads until the server closes the connection, but takes the line
+// that says that it does not serve for the last: while ZooKeeper 3.8 is
+// starting, closing the connection after that line fails with a
+// NullPointerException (ZooKeeperServer.removeCnxn, without a database yet), and
+// the connection stays open for good.
+func readAnswer(r io.Reader) (string, error) {
+	var answer strings.Builder
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadString('\n')
+		answer.WriteString(line)
+		switch {
+		case strings.Contains(line, "not currently serving requests"):
+			return "", ErrNotServing
+		case errors.Is(err, io.EOF):
+			return answer.String(), nil
+		case err != nil:
+			return "", err
+		}
+	}
 }
 
 // parseMode finds the mode in an answer to srvr.

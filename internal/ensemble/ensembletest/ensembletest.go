@@ -46,7 +46,7 @@ func Quick(servers int) ensemble.Config {
 // fails, the end of each server's log is logged.
 func Start(tb testing.TB, cfg ensemble.Config) *ensemble.Ensemble {
 	tb.Helper()
-	require(tb)
+	Require(tb)
 	e, err := ensemble.Start(tb.Context(), cfg)
 	if err != nil {
 		tb.Fatal(err)
@@ -59,16 +59,18 @@ func Start(tb testing.TB, cfg ensemble.Config) *ensemble.Ensemble {
 			logServers(tb, e)
 		}
 	})
-	count(tb)
 	return e
 }
 
-// require ends the test where there is no ZooKeeper.
-func require(tb testing.TB) {
+// Require ends the test where there is no ZooKeeper, and counts it where there
+// is one. Start and Shared call it; a test calls it that has its servers started
+// by something else, such as a command.
+func Require(tb testing.TB) {
 	tb.Helper()
 	_, err := ensemble.Find()
 	switch {
 	case err == nil:
+		count(tb)
 	case errors.Is(err, ensemble.ErrNotFound) && os.Getenv(requireEnv) == "":
 		tb.Skipf("SKIPPED on real ZooKeeper: %v", err)
 	default:

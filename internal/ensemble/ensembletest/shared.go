@@ -27,12 +27,11 @@ var shared struct {
 // for leaked goroutines by itself calls Shared first and then goleak.IgnoreCurrent.
 func Shared(tb testing.TB) *ensemble.Ensemble {
 	tb.Helper()
-	require(tb)
+	Require(tb)
 	e, err := startShared()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	count(tb)
 	return e
 }
 
