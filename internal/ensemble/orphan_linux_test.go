@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +24,7 @@ func TestServersDieWithAParentThatIsKilled(t *testing.T) {
 		t.Fatalf("open the server's process: %v", err)
 	}
 	defer unix.Close(died)
+	defer unix.PidfdSendSignal(died, unix.SIGKILL, nil, 0) // should the test fail
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -36,21 +36,41 @@ func TestServersOutliveTheGoroutineThatStartedThem(t *testing.T) {
 	ensembletest.Require(t)
 	var e *ensemble.Ensemble
 	var err error
-	var starting sync.WaitGroup
-	starting.Go(func() {
-		// A goroutine that ends while it is locked to its thread takes the
-		// thread with it. Were the server forked from there, it would get its
-		// parent-death signal now.
-		runtime.LockOSThread()
-		e, err = ensemble.Start(t.Context(), ensembletest.Quick(1))
-	})
-	starting.Wait()
+	thread := onDoomedThread(func() { e, err = ensemble.Start(t.Context(), ensembletest.Quick(1)) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Stop()
+	awaitThreadEnd(thread)
 	if _, err := e.Server(0).Mode(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// onDoomedThread runs f on a thread that ends soon after, because its goroutine
+// ends while it is locked to it. A server forked from there would then get its
+// parent-death signal.
+func onDoomedThread(f func()) (tid int) {
+	done := make(chan int)
+	go func() {
+		runtime.LockOSThread()
+		tid := unix.Gettid()
+		if tid == os.Getpid() { // the main thread never ends: hold it and take another
+			tid = onDoomedThread(f)
+			runtime.UnlockOSThread()
+		} else {
+			f()
+		}
+		done <- tid
+	}()
+	return <-done
+}
+
+// awaitThreadEnd spins for the moment that a thread takes to end: there is no
+// event for that.
+func awaitThreadEnd(tid int) {
+	for unix.Tgkill(os.Getpid(), tid, 0) == nil {
+		runtime.Gosched()
 	}
 }
 
