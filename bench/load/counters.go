@@ -1,0 +1,106 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// parallelism bounds what is done to many sessions at once: enough to hide round
+// trips, too little to look like a stampede to the server.
+const parallelism = 32
+
+// quiet is for how long no session may send anything before a line is taken to
+// be at rest.
+const quiet = 20 * time.Millisecond
+
+// total adds up the counters of all sessions. Through a plugin each is a call.
+func total(ctx context.Context, sessions []recipes.Session) (recipes.Counters, error) {
+	sum := recipes.Counters{ByKind: map[string]int64{}}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelism)
+	for _, s := range sessions {
+		group.Go(func() error {
+			c, err := s.Counters(ctx)
+			if err != nil {
+				return fmt.Errorf("read counters of session %#x: %w", s.ID(), err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			add(&sum, c, 1)
+			return nil
+		})
+	}
+	return sum, group.Wait()
+}
+
+// settled returns the counters of all sessions once none of them sends anything.
+//
+// That a contender has joined the line does not yet say that it has set its
+// watch: a request of it may still be on its way. The contract tells no more
+// than that, so the counters are looked at until they stand still.
+func settled(ctx context.Context, sessions []recipes.Session) (recipes.Counters, error) {
+	before, err := total(ctx, sessions)
+	for err == nil {
+		if err = pause(ctx, quiet); err != nil {
+			break
+		}
+		var now recipes.Counters
+		if now, err = total(ctx, sessions); err != nil {
+			break
+		}
+		if now.Reads == before.Reads && now.Writes == before.Writes && now.WatchEvents == before.WatchEvents {
+			return now, nil
+		}
+		before = now
+	}
+	return recipes.Counters{}, err
+}
+
+// difference returns after minus before.
+func difference(after, before recipes.Counters) recipes.Counters {
+	d := recipes.Counters{ByKind: map[string]int64{}}
+	add(&d, after, 1)
+	add(&d, before, -1)
+	for kind, n := range d.ByKind {
+		if n == 0 {
+			delete(d.ByKind, kind)
+		}
+	}
+	return d
+}
+
+func add(sum *recipes.Counters, c recipes.Counters, sign int64) {
+	sum.Reads += sign * c.Reads
+	sum.Writes += sign * c.Writes
+	sum.Pings += sign * c.Pings
+	sum.WatchEvents += sign * c.WatchEvents
+	sum.RequestBytes += sign * c.RequestBytes
+	sum.ResponseBytes += sign * c.ResponseBytes
+	sum.Reconnects += sign * c.Reconnects
+	for kind, n := range c.ByKind {
+		sum.ByKind[kind] += sign * n
+	}
+}
+
+// pause waits for d, or until ctx ends, and then returns its error. No time is
+// no pause, not even a look at ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,35 @@
+// Package load puts contenders in line and times how a lock or a leadership
+// passes from one to the next. It knows only the contract (package recipes), so
+// whatever implements a [recipes.Session] can be measured.
+//
+// A [Load] says what is contended for and by whom; its workload is the shape:
+//
+//   - [Drain]: all contenders stand in line, then each one leaves as soon as it
+//     is granted. N contenders give N-1 handoffs, and the line gets shorter by
+//     one with each.
+//   - [Cycle]: a closed loop. Whoever leaves joins again at the end of the line,
+//     which therefore stays as long as it is.
+//
+// Times that are easily mixed up are named apart:
+//
+//   - wait: from asking (Acquire, Campaign) to being granted. It contains the
+//     turns of all who were ahead.
+//   - handoff: from the moment the holder asks to leave (Release, Resign) to the
+//     moment the next one, already in line by then, has been granted. It is the
+//     time for which nobody holds.
+//   - service: from being granted to having left: the time for which one
+//     contender occupies the resource, what it does with it included.
+//
+// # What is counted
+//
+// The measured part begins and ends with a holder that stands still while all
+// others have come to rest: they wait in line, or have left for good. Counters
+// are read at those two moments, so what was sent in between belongs to whole
+// operations, nothing is missed and nothing is counted in passing.
+//
+// # What is checked
+//
+// A broken lock is fast, and must not win. Every grant is checked against mutual
+// exclusion and growing tokens; what breaks them is a [Violation], and there is
+// no measurement then.
+package load

@@ -1,0 +1,213 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// line is a load of two or more contenders under way.
+type line struct {
+	Load
+	shape    shape
+	started  time.Time
+	parent   context.Context // outlives stop
+	stop     context.CancelFunc
+	over     atomic.Bool // set before stop is called
+	rest     *rest
+	guard    guard
+	recorder *recorder
+	entrance chan struct{} // bounds how many join for the first time at once
+	joined   []joining     // by id
+
+	// What follows is handed from holder to holder, ordered by the guard.
+	turns  int64         // taken so far
+	first  time.Duration // when the first contender was granted
+	begun  bool          // the measured part, when the present holder leaves
+	began  time.Duration // when that holder asked to leave
+	left   time.Duration // when the latest holder asked to leave
+	before recipes.Counters
+}
+
+// joining is about a contender's latest joining of the line. It is written by
+// Joined, for which the acquiring call waits.
+type joining struct {
+	at    time.Duration
+	first bool // it has yet to join for the first time
+}
+
+// errOver is returned by waiting contenders that the end of the load sent home.
+var errOver = errors.New("the load is over")
+
+// contend runs a load of that shape.
+func (l Load) contend(ctx context.Context, s shape) (Measurement, error) {
+	li := &line{
+		Load: l, shape: s, started: time.Now(), parent: ctx, rest: newRest(), recorder: newRecorder(),
+		entrance: make(chan struct{}, parallelism), joined: make([]joining, len(l.Sessions)+1),
+	}
+	contenders, err := l.contenders(li.join)
+	if err != nil {
+		return Measurement{}, err
+	}
+	ctx, li.stop = context.WithCancel(ctx)
+	defer li.stop()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, c := range contenders {
+		group.Go(func() error { return li.contender(ctx, c) })
+	}
+	if err := group.Wait(); err != nil {
+		return Measurement{}, err
+	}
+	return li.recorder.m, li.guard.check(li.turns)
+}
+
+func (l *line) now() time.Duration { return time.Since(l.started) }
+
+// contender takes turns until its part is done.
+func (l *line) contender(ctx context.Context, c contender) error {
+	l.joined[c.id].first = true
+	select {
+	case l.entrance <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for {
+		err := l.turn(ctx, c)
+		switch {
+		case errors.Is(err, errOver):
+			return nil
+		case err != nil:
+			return fmt.Errorf("contender %d: %w", c.id, err)
+		case !l.shape.again():
+			l.rest.add(1)
+			return nil
+		}
+	}
+}
+
+// join is called when a contender has joined the line.
+func (l *line) join(id int64) {
+	j := &l.joined[id]
+	j.at = l.now()
+	if j.first {
+		j.first = false
+		<-l.entrance
+	}
+	l.rest.add(1)
+}
+
+// turn is one turn of one contender.
+func (l *line) turn(ctx context.Context, c contender) error {
+	asked := l.now()
+	turn, err := c.enter(ctx)
+	granted := l.now()
+	switch {
+	case err != nil && l.over.Load():
+		return errOver
+	case err != nil:
+		return err
+	}
+	l.rest.add(-1)
+	if err := l.guard.enter(c.id, turn.token); err != nil {
+		return err
+	}
+	measured, last := l.granted(asked, granted, l.joined[c.id].at)
+	if last {
+		return l.finish(ctx, c, turn)
+	}
+	if err := l.hold(ctx, granted); err != nil {
+		return err
+	}
+	if err := l.leave(ctx, c, turn); err != nil {
+		return err
+	}
+	if measured {
+		l.recorder.record(l.recorder.m.Service, l.now()-granted)
+	}
+	return nil
+}
+
+// granted is what a holder does first: it records its grant. It reports whether
+// the turn belongs to the measured part, and whether it is what ends it.
+func (l *line) granted(asked, granted, joined time.Duration) (measured, last bool) {
+	if l.turns == 0 {
+		l.first = granted
+	}
+	if !l.begun {
+		return false, false
+	}
+	m := &l.recorder.m
+	m.Operations++
+	m.Elapsed = granted - l.began
+	if asked >= l.began {
+		l.recorder.record(m.Wait, granted-asked)
+	}
+	if joined <= l.left {
+		l.recorder.record(m.Handoff, granted-l.left)
+	}
+	return true, l.shape.ends(m.Operations, m.Elapsed)
+}
+
+// hold is what a holder does with its turn: nothing, for as long as it was told.
+// The one that begins the measured part keeps its turn until all is ready.
+func (l *line) hold(ctx context.Context, granted time.Duration) error {
+	if l.begun || !l.shape.begins(granted-l.first) {
+		return pause(ctx, l.Hold)
+	}
+	var err error
+	if l.before, err = l.standstill(ctx); err != nil {
+		return err
+	}
+	l.begun = true
+	return l.begin(ctx)
+}
+
+// leave ends a holder's turn.
+func (l *line) leave(ctx context.Context, c contender, t turn) error {
+	l.turns++
+	l.left = l.now()
+	if l.begun && l.began == 0 {
+		l.began = l.left
+	}
+	if err := l.guard.leave(c.id); err != nil {
+		return err
+	}
+	if err := t.leave(ctx); err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	return nil
+}
+
+// standstill has the holder wait until all others are at rest, and returns the
+// counters as they are then.
+func (l *line) standstill(ctx context.Context) (recipes.Counters, error) {
+	if err := l.rest.await(ctx, int64(len(l.Sessions))-1); err != nil {
+		return recipes.Counters{}, err
+	}
+	return settled(ctx, l.Sessions)
+}
+
+// finish is the last turn: it closes the measurement and sends everybody home
+// while it still holds, so that nobody is granted any more.
+func (l *line) finish(ctx context.Context, c contender, t turn) error {
+	after, err := l.standstill(ctx)
+	if err != nil {
+		return err
+	}
+	l.recorder.m.Counters = difference(after, l.before)
+	if err := l.end(ctx); err != nil {
+		return err
+	}
+	l.over.Store(true)
+	l.stop()
+	if err := l.leave(l.parent, c, t); err != nil {
+		return err
+	}
+	return errOver
+}

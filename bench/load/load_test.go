@@ -1,0 +1,284 @@
+package load_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/benchtest"
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+const path = "/bench/line"
+
+// sessions opens n sessions and has them closed with the test.
+func sessions(t *testing.T, server *benchtest.Server, n int) []recipes.Session {
+	t.Helper()
+	all := make([]recipes.Session, n)
+	for i := range all {
+		s, err := server.Open(t.Context(), recipes.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close(context.Background()) })
+		all[i] = s
+	}
+	return all
+}
+
+func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
+	for _, recipe := range load.Recipes() {
+		for _, tt := range []struct {
+			strategy               recipes.Strategy
+			n                      int
+			reads, writes, watches int64
+		}{
+			{recipes.Predecessor, 2, 1, 1, 1},
+			{recipes.Predecessor, 100, 99, 99, 99},
+			{recipes.Herd, 2, 1, 1, 1},
+			// With k still in line, k of them list it and all but the new
+			// holder watch again: 2k-1 reads and k events, for k = 9 to 1.
+			{recipes.Herd, 10, 81, 9, 45},
+		} {
+			t.Run(string(recipe)+"/"+string(tt.strategy), func(t *testing.T) {
+				server := new(benchtest.Server)
+				m, err := load.Load{
+					Workload: load.Drain, Recipe: recipe, Strategy: tt.strategy, Path: path,
+					Sessions: sessions(t, server, tt.n),
+				}.Run(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				handoffs := int64(tt.n) - 1
+				if m.Operations != handoffs || m.Handoff.TotalCount() != handoffs {
+					t.Errorf("%d operations, %d handoff times; want %d", m.Operations, m.Handoff.TotalCount(), handoffs)
+				}
+				c := m.Counters
+				if c.Reads != tt.reads || c.Writes != tt.writes || c.WatchEvents != tt.watches {
+					t.Errorf("%d reads, %d writes, %d watch events; want %d, %d, %d",
+						c.Reads, c.Writes, c.WatchEvents, tt.reads, tt.writes, tt.watches)
+				}
+				if m.Elapsed <= 0 {
+					t.Errorf("elapsed %v", m.Elapsed)
+				}
+				if n := server.Waiting(path); n != 0 {
+					t.Errorf("%d contenders were left in line", n)
+				}
+			})
+		}
+	}
+}
+
+func TestCycleKeepsTheLineFull(t *testing.T) {
+	const n, duration = 5, 30 * time.Millisecond
+	server := new(benchtest.Server)
+	m, err := load.Load{
+		Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
+		Sessions: sessions(t, server, n), Duration: duration, Warmup: duration,
+	}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Elapsed < duration || m.Operations < 1 {
+		t.Errorf("%d operations in %v", m.Operations, m.Elapsed)
+	}
+	// Each operation is a deletion and a creation, whole ones only.
+	if m.Counters.Writes != 2*m.Operations {
+		t.Errorf("%d writes for %d operations; want two each", m.Counters.Writes, m.Operations)
+	}
+	if handoffs := m.Handoff.TotalCount(); handoffs > m.Operations {
+		t.Errorf("%d handoffs of %d operations", handoffs, m.Operations)
+	}
+	// Those who waited when measuring began asked before it.
+	if waits := m.Wait.TotalCount(); waits > m.Operations || waits < m.Operations-(n-1) {
+		t.Errorf("%d waits of %d operations", waits, m.Operations)
+	}
+	if left := server.Waiting(path); left != 0 {
+		t.Errorf("%d contenders were left in line", left)
+	}
+}
+
+func TestOneContenderIsMeasuredByItsTurns(t *testing.T) {
+	for _, w := range load.Workloads() {
+		t.Run(string(w), func(t *testing.T) {
+			const duration = 10 * time.Millisecond
+			m, err := load.Load{
+				Workload: w, Recipe: load.Election, Strategy: recipes.Herd, Path: path,
+				Sessions: sessions(t, new(benchtest.Server), 1), Duration: duration,
+			}.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Handoff.TotalCount() != 0 {
+				t.Errorf("%d handoffs with nobody to hand to", m.Handoff.TotalCount())
+			}
+			if m.Operations < 1 || m.Counters.Writes != 2*m.Operations || m.Counters.WatchEvents != 0 {
+				t.Errorf("%d turns, %d writes, %d watch events", m.Operations, m.Counters.Writes, m.Counters.WatchEvents)
+			}
+			if w == load.Drain && m.Operations != 100 {
+				t.Errorf("%d turns; want 100", m.Operations)
+			}
+			if w == load.Cycle && m.Elapsed < duration {
+				t.Errorf("ended after %v", m.Elapsed)
+			}
+		})
+	}
+}
+
+func TestHoldIsNoPartOfTheHandoff(t *testing.T) {
+	const hold = 20 * time.Millisecond
+	m, err := load.Load{
+		Workload: load.Drain, Recipe: load.Lock, Path: path, Hold: hold,
+		Sessions: sessions(t, new(benchtest.Server), 4),
+	}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Three handoffs with two holds between them.
+	if m.Elapsed < 2*hold {
+		t.Errorf("elapsed %v; want at least two holds of %v", m.Elapsed, hold)
+	}
+	if shortest := time.Duration(m.Handoff.Min()); shortest >= hold {
+		t.Errorf("shortest handoff %v has the hold of %v in it", shortest, hold)
+	}
+	if shortest := time.Duration(m.Service.Min()); shortest < hold*99/100 {
+		t.Errorf("shortest service %v lacks the hold of %v", shortest, hold)
+	}
+}
+
+func TestBrokenLockIsNotMeasured(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		defect  benchtest.Defect
+		n       int
+		promise string
+	}{
+		{"two holders", benchtest.TwoHolders, 5, "mutual exclusion"},
+		{"shrinking tokens", benchtest.ShrinkingTokens, 5, "growing tokens"},
+		{"shrinking tokens of one", benchtest.ShrinkingTokens, 1, "growing tokens"},
+	} {
+		for _, w := range load.Workloads() {
+			for _, recipe := range load.Recipes() {
+				t.Run(tt.name+"/"+string(w)+"/"+string(recipe), func(t *testing.T) {
+					server := &benchtest.Server{Defect: tt.defect}
+					_, err := load.Load{
+						Workload: w, Recipe: recipe, Path: path, Sessions: sessions(t, server, tt.n),
+						Duration: time.Minute, Warmup: time.Minute,
+					}.Run(t.Context())
+					violation, ok := errors.AsType[*load.Violation](err)
+					if !ok || !errors.Is(err, load.ErrBroken) {
+						t.Fatalf("%v; want a violation", err)
+					}
+					// Two who are granted at once and leave at once may also be
+					// seen one after the other, in the wrong order.
+					overtaken := w == load.Cycle && violation.Promise == "growing tokens"
+					if violation.Promise != tt.promise && !overtaken {
+						t.Errorf("violation of %s; want %s", violation.Promise, tt.promise)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestCancelledLoadLeavesNobodyInLine(t *testing.T) {
+	for _, w := range load.Workloads() {
+		t.Run(string(w), func(t *testing.T) {
+			server := new(benchtest.Server)
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := load.Load{
+				Workload: w, Recipe: load.Lock, Path: path, Sessions: sessions(t, server, 50),
+				Duration: time.Hour, Hold: time.Hour,
+				Begin: func(context.Context) error { cancel(); return nil },
+			}.Run(ctx)
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%v; want context.Canceled", err)
+			}
+			// The one who held was cut short and still does: closing its
+			// session is what ends that.
+			if n := server.Waiting(path); n > 1 {
+				t.Errorf("%d contenders are still in line", n)
+			}
+		})
+	}
+}
+
+func TestErrorOfAHookEndsTheLoad(t *testing.T) {
+	broken := errors.New("broken hook")
+	hook := func(context.Context) error { return broken }
+	for _, n := range []int{1, 3} {
+		for name, l := range map[string]load.Load{"begin": {Begin: hook}, "end": {End: hook}} {
+			l.Workload, l.Recipe, l.Path = load.Drain, load.Lock, path
+			l.Sessions = sessions(t, new(benchtest.Server), n)
+			if _, err := l.Run(t.Context()); !errors.Is(err, broken) {
+				t.Errorf("%s with %d contenders: %v; want the hook's error", name, n, err)
+			}
+		}
+	}
+}
+
+func TestLostSessionEndsTheLoad(t *testing.T) {
+	all := sessions(t, new(benchtest.Server), 10)
+	_, err := load.Load{
+		Workload: load.Drain, Recipe: load.Election, Path: path, Sessions: all,
+		Begin: func(ctx context.Context) error {
+			for _, s := range all {
+				s.Close(ctx)
+			}
+			return nil
+		},
+	}.Run(t.Context())
+	if !errors.Is(err, recipes.ErrSessionLost) {
+		t.Errorf("%v; want ErrSessionLost", err)
+	}
+}
+
+func TestLoadThatCannotBeRun(t *testing.T) {
+	server := new(benchtest.Server)
+	for name, l := range map[string]load.Load{
+		"no sessions":      {Workload: load.Drain, Recipe: load.Lock, Path: path},
+		"unknown workload": {Workload: "sprint", Recipe: load.Lock, Path: path, Sessions: sessions(t, server, 2)},
+		"unknown recipe":   {Workload: load.Drain, Recipe: "queue", Path: path, Sessions: sessions(t, server, 2)},
+		"unknown strategy": {Workload: load.Drain, Recipe: load.Lock, Path: path, Strategy: "guess", Sessions: sessions(t, server, 2)},
+		"bad path":         {Workload: load.Drain, Recipe: load.Lock, Path: "bench", Sessions: sessions(t, server, 2)},
+	} {
+		if _, err := l.Run(t.Context()); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestParseNamesWhatExists(t *testing.T) {
+	if _, err := load.ParseWorkload("sprint"); err == nil || err.Error() != `workload "sprint" is unknown; one of drain, cycle` {
+		t.Error(err)
+	}
+	if _, err := load.ParseRecipe(""); err == nil || err.Error() != `recipe "" is unknown; one of lock, election` {
+		t.Error(err)
+	}
+	if w, err := load.ParseWorkload("cycle"); w != load.Cycle || err != nil {
+		t.Error(w, err)
+	}
+}
+
+// BenchmarkHarness is a cycle over locks that cost nothing: what the benchmark
+// itself adds to every operation.
+func BenchmarkHarness(b *testing.B) {
+	server := new(benchtest.Server)
+	all := make([]recipes.Session, 10)
+	for i := range all {
+		all[i], _ = server.Open(b.Context(), recipes.Config{})
+		defer all[i].Close(b.Context())
+	}
+	for b.Loop() {
+		m, err := load.Load{
+			Workload: load.Cycle, Recipe: load.Lock, Path: path, Sessions: all,
+			Duration: 100 * time.Millisecond,
+		}.Run(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(m.Elapsed)/float64(m.Operations), "ns/turn")
+	}
+}
