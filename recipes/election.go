@@ -11,7 +11,8 @@ import "context"
 // first, as for locks (the text writes guid-n_), so that one rule finds a node
 // again whose creation was not confirmed. The text's acknowledgement, "a
 // separate znode to acknowledge that the leader has executed the leader
-// procedure", is the ephemeral child ack_<sequence>, with the leader's sequence.
+// procedure", is an ephemeral child too, of the leader's own name with ack_ in
+// place of n_.
 type Election interface {
 	// Path is the path the election was made with.
 	Path() string

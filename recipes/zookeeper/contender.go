@@ -1,0 +1,63 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	gopath "path"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+	"golang.org/x/sync/errgroup"
+)
+
+// parallelReads bounds the reads that one look at a line has under way.
+const parallelReads = 16
+
+// contenders reads the line and each contender in it. Those who leave between
+// the two are left out.
+func contenders(ctx context.Context, l *line.Line) ([]recipes.Contender, error) {
+	entries, err := l.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]recipes.Contender, len(entries))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelReads)
+	for i, e := range entries {
+		g.Go(func() error {
+			path := gopath.Join(l.Path, e.Name)
+			node, err := l.Session.Get(ctx, path)
+			if errors.Is(err, recipes.ErrNoNode) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			found[i] = contender(path, e, node)
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	present := found[:0]
+	for _, c := range found {
+		if c.Znode != "" {
+			present = append(present, c)
+		}
+	}
+	return present, nil
+}
+
+func contender(path string, e line.Entry, node session.Node) recipes.Contender {
+	return recipes.Contender{
+		Znode:     path,
+		Sequence:  e.Sequence,
+		Token:     recipes.Token(node.Stat.Czxid),
+		SessionID: node.Stat.EphemeralOwner,
+		Since:     time.UnixMilli(node.Stat.Ctime),
+		Data:      node.Data,
+	}
+}

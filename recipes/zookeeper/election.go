@@ -1,0 +1,95 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+)
+
+const (
+	candidateMarker = "n_"
+	ackMarker       = "ack_"
+)
+
+type election struct {
+	line *line.Line
+	cfg  recipes.ElectionConfig
+}
+
+func (e *election) Path() string { return e.line.Path }
+
+func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leadership, error) {
+	grant, err := e.line.Enter(ctx, line.Request{Data: proposal, Joined: e.cfg.Joined})
+	if err != nil {
+		return nil, e.failed(err)
+	}
+	return &leadership{Grant: grant, ack: ackPath(grant.Znode())}, nil
+}
+
+func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
+	candidates, err := contenders(ctx, e.line)
+	if err != nil {
+		return nil, e.failed(err)
+	}
+	return candidates, nil
+}
+
+func (e *election) Leader(ctx context.Context) (recipes.Leader, error) {
+	for {
+		leader, err := e.read(ctx)
+		if errors.Is(err, errLookAgain) {
+			continue
+		}
+		if err != nil {
+			return recipes.Leader{}, e.failed(err)
+		}
+		if leader.None() {
+			return recipes.Leader{}, e.failed(recipes.ErrNoLeader)
+		}
+		return leader, nil
+	}
+}
+
+func (e *election) failed(err error) error {
+	return fmt.Errorf("election %s: %w", e.line.Path, err)
+}
+
+// errLookAgain: what was listed has gone before it was read.
+var errLookAgain = errors.New("look again")
+
+// read reads the leader and its acknowledgement without a watch.
+func (e *election) read(ctx context.Context) (recipes.Leader, error) {
+	entries, err := e.line.Entries(ctx)
+	if err != nil || len(entries) == 0 {
+		return recipes.Leader{}, err
+	}
+	s, path := e.line.Session, gopath.Join(e.line.Path, entries[0].Name)
+	node, err := s.Get(ctx, path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return recipes.Leader{}, errLookAgain
+	}
+	if err != nil {
+		return recipes.Leader{}, err
+	}
+	leader := recipes.Leader{Contender: contender(path, entries[0], node)}
+	ack, err := s.Get(ctx, ackPath(path))
+	switch {
+	case err == nil:
+		leader.Acknowledged, leader.Acknowledgement = true, ack.Data
+	case !errors.Is(err, recipes.ErrNoNode):
+		return recipes.Leader{}, err
+	}
+	return leader, nil
+}
+
+// ackPath is where the candidate of that znode acknowledges: its own name with
+// another marker, so that it is known from the candidate's and used once.
+func ackPath(candidate string) string {
+	at := strings.LastIndex(candidate, candidateMarker)
+	return candidate[:at] + ackMarker + candidate[at+len(candidateMarker):]
+}

@@ -1,0 +1,47 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+)
+
+type leadership struct {
+	*line.Grant
+	ack string
+}
+
+func (l *leadership) Resign(ctx context.Context) error { return l.Release(ctx) }
+
+// Acknowledge creates the acknowledgement as an ephemeral node, so that it goes
+// with the session, and names it to the grant, so that it goes with that. Where
+// it exists, its data is replaced.
+func (l *leadership) Acknowledge(ctx context.Context, data []byte) error {
+	l.Append(l.ack)
+	for {
+		var create session.Txn
+		create.Create(l.ack, data, true)
+		err := l.Commit(ctx, create)
+		if !errors.Is(err, recipes.ErrNodeExists) {
+			return acknowledging(err)
+		}
+		var set session.Txn
+		set.Set(l.ack, data, recipes.AnyVersion)
+		err = l.Commit(ctx, set)
+		if !errors.Is(err, recipes.ErrNoNode) {
+			return acknowledging(err)
+		}
+		// Somebody deletes it by hand meanwhile: create it again.
+	}
+}
+
+func acknowledging(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("acknowledge: %w", err)
+}

@@ -1,0 +1,61 @@
+package line
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Entry is a contender as the name of its znode tells it.
+type Entry struct {
+	Name     string
+	Sequence int32
+}
+
+// Parse picks the contenders out of the names of a parent's children. A
+// contender's name ends with the marker and a sequence number, and the marker
+// starts the name or follows a hyphen: lock-0000000001, _c_<guid>-lock-0000000001.
+// All other names are somebody else's and are ignored.
+func Parse(names []string, marker string) []Entry {
+	entries := make([]Entry, 0, len(names))
+	for _, name := range names {
+		if sequence, ok := parse(name, marker); ok {
+			entries = append(entries, Entry{name, sequence})
+		}
+	}
+	return entries
+}
+
+// parse returns the sequence number of a contender's name. Numbers past 2^31
+// have wrapped and are printed with a sign, so that after the marker lock- comes
+// -2147483648.
+func parse(name, marker string) (int32, bool) {
+	at := strings.LastIndex(name, marker)
+	if at < 0 || at > 0 && name[at-1] != '-' {
+		return 0, false
+	}
+	digits := name[at+len(marker):]
+	if len(digits) < 10 || digits[0] == '+' {
+		return 0, false // ZooKeeper pads to ten characters
+	}
+	n, err := strconv.ParseInt(digits, 10, 32)
+	return int32(n), err == nil
+}
+
+// Before reports whether sequence number a was given before b. The numbers wrap
+// from 2147483647 to -2147483648, so they are compared as serial numbers (RFC
+// 1982): right as long as the line spans fewer than 2^31 of them.
+func Before(a, b int32) bool { return a-b < 0 }
+
+// Sort puts entries in the order in which they joined.
+func Sort(entries []Entry) {
+	slices.SortFunc(entries, func(a, b Entry) int {
+		switch {
+		case Before(a.Sequence, b.Sequence):
+			return -1
+		case Before(b.Sequence, a.Sequence):
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}

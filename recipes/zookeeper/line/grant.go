@@ -1,0 +1,236 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+)
+
+// Grant is a contender's turn: it implements recipes.Grant, and Release.
+type Grant struct {
+	session *session.Session
+	path    string
+	token   recipes.Token
+
+	lost     chan struct{}
+	unlisten func() bool // stops listening for the session's loss
+	guard    sync.Once   // starts the watch on the own node
+	release  sync.Once
+	released chan struct{} // closed when releaseErr is set
+	result   error
+
+	mu        sync.Mutex
+	reason    error    // why it stands no longer
+	appendage []string // znodes that go with the own one
+}
+
+func newGrant(s *session.Session, path string, token recipes.Token) *Grant {
+	g := &Grant{
+		session:  s,
+		path:     path,
+		token:    token,
+		lost:     make(chan struct{}),
+		released: make(chan struct{}),
+	}
+	g.mu.Lock()
+	g.unlisten = s.OnLost(func() { g.sessionLost() })
+	g.mu.Unlock()
+	return g
+}
+
+// Token implements recipes.Grant.
+func (g *Grant) Token() recipes.Token { return g.token }
+
+// Znode implements recipes.Grant.
+func (g *Grant) Znode() string { return g.path }
+
+// Lost implements recipes.Grant.
+func (g *Grant) Lost() <-chan struct{} {
+	g.guard.Do(func() { g.session.Background(g.watchOwn) })
+	return g.lost
+}
+
+// Err implements recipes.Grant.
+func (g *Grant) Err() error {
+	// The session's loss reaches the grant in a goroutine; whoever asks does
+	// not have to wait for it.
+	g.sessionLost()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.reason
+}
+
+func (g *Grant) sessionLost() {
+	if err := g.session.Err(); err != nil {
+		g.end(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+	}
+}
+
+// end makes the grant stand no longer, once, and reports whether it was this
+// call that did.
+func (g *Grant) end(reason error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reason != nil {
+		return false
+	}
+	g.reason = reason
+	close(g.lost)
+	g.unlisten()
+	return true
+}
+
+// removed notes that somebody else has deleted the own node.
+func (g *Grant) removed() error {
+	err := fmt.Errorf("%w: %s", recipes.ErrRemoved, g.path)
+	if g.end(err) {
+		g.deleteAppendage()
+	}
+	return err
+}
+
+// watchOwn waits for the deletion of the own node by somebody else. Like every
+// wait it looks again whenever the connection was lost.
+func (g *Grant) watchOwn(ctx context.Context) {
+	for {
+		disconnected, err := g.session.Connected(ctx)
+		if err != nil {
+			return
+		}
+		_, watch, err := g.session.GetW(ctx, g.path)
+		if errors.Is(err, recipes.ErrNoNode) {
+			g.removed()
+			return
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				g.session.Log().Error("cannot watch own znode; its removal will not be noticed", "path", g.path, "error", err)
+			}
+			return
+		}
+		select {
+		case <-watch.Fired():
+		case <-disconnected:
+		case <-g.lost:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Write implements recipes.Grant.
+func (g *Grant) Write(ctx context.Context, ops ...recipes.Op) error {
+	var t session.Txn
+	for i, op := range ops {
+		if err := op.Validate(); err != nil {
+			return fmt.Errorf("guarded write: operation %d: %w", i, err)
+		}
+		switch op.Kind {
+		case recipes.OpCreate:
+			t.Create(op.Path, op.Data, false)
+		case recipes.OpSet:
+			t.Set(op.Path, op.Data, op.Version)
+		case recipes.OpDelete:
+			t.Delete(op.Path, op.Version)
+		}
+	}
+	err := g.Commit(ctx, t)
+	var refused *session.TxnError
+	if errors.As(err, &refused) {
+		return &recipes.WriteError{Index: refused.Index, Op: ops[refused.Index], Err: refused.Err}
+	}
+	return err
+}
+
+// Commit commits a transaction together with a check of the own node. The index
+// in a *session.TxnError is that of the operation in t.
+//
+// The check is for existence: the name holds a GUID, so a node of that name is
+// this contender's.
+func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
+	if err := g.Err(); err != nil {
+		return fmt.Errorf("guarded write: %w", err)
+	}
+	var guarded session.Txn
+	guarded.Check(g.path, recipes.AnyVersion)
+	guarded.Append(t)
+	err := g.session.Commit(ctx, guarded)
+	var refused *session.TxnError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, recipes.ErrNoNode):
+		return fmt.Errorf("guarded write: %w", g.removed())
+	case errors.As(err, &refused) && refused.Index > 0:
+		return &session.TxnError{Index: refused.Index - 1, Err: refused.Err}
+	case errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome):
+		return fmt.Errorf("guarded write: %w", g.Err())
+	}
+	return fmt.Errorf("guarded write: %w", err)
+}
+
+// Append names a znode, created with the grant's guard, that is deleted when the
+// grant ends while the session goes on.
+func (g *Grant) Append(path string) {
+	g.mu.Lock()
+	g.appendage = append(g.appendage, path)
+	ended := g.reason != nil
+	g.mu.Unlock()
+	if ended {
+		g.deleteAppendage()
+	}
+}
+
+// deleteAppendage starts the deletion of what goes with the own node.
+func (g *Grant) deleteAppendage() []<-chan error {
+	g.mu.Lock()
+	paths := g.appendage
+	g.appendage = nil
+	g.mu.Unlock()
+	var deletions []<-chan error
+	for _, path := range paths {
+		deletions = append(deletions, g.session.Delete(path))
+	}
+	return deletions
+}
+
+// Release gives the turn to the next in line, as recipes.Hold documents.
+func (g *Grant) Release(ctx context.Context) error {
+	g.release.Do(func() {
+		if !g.end(recipes.ErrReleased) {
+			g.mu.Lock()
+			g.result = g.reason
+			g.mu.Unlock()
+			close(g.released)
+			return
+		}
+		deletion := g.session.Delete(g.path)
+		rest := g.deleteAppendage()
+		go func() {
+			defer close(g.released)
+			err := <-deletion
+			for _, d := range rest {
+				<-d
+			}
+			switch {
+			case errors.Is(err, recipes.ErrNoNode):
+				g.result = fmt.Errorf("release: %w: %s", recipes.ErrRemoved, g.path)
+			case errors.Is(err, recipes.ErrSessionLost):
+				g.result = fmt.Errorf("release: %w: %w", recipes.ErrNotHeld, err)
+			case err != nil:
+				g.result = fmt.Errorf("release: %w", err)
+			}
+		}()
+	})
+	select {
+	case <-g.released:
+		return g.result
+	case <-ctx.Done():
+		return fmt.Errorf("release %s: %w", g.path, ctx.Err())
+	}
+}

@@ -1,0 +1,61 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+)
+
+// Open opens a ZooKeeper session. It is a recipes.Opener.
+func Open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+	return OpenWith(nil)(ctx, cfg)
+}
+
+// OpenWith returns an Opener that reaches servers with dial, for proxies and
+// tests.
+func OpenWith(dial session.DialFunc) recipes.Opener {
+	return func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+		s, err := session.Open(ctx, cfg, dial)
+		if err != nil {
+			return nil, err
+		}
+		return zkSession{s}, nil
+	}
+}
+
+// zkSession adds the recipes to a session.
+type zkSession struct{ *session.Session }
+
+func (s zkSession) Counters(context.Context) (recipes.Counters, error) {
+	return s.Session.Counters(), nil
+}
+
+func (s zkSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	l, err := s.line("lock", path, lockMarker, cfg.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	return &lock{line: l, cfg: cfg}, nil
+}
+
+func (s zkSession) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
+	l, err := s.line("election", path, candidateMarker, cfg.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	return &election{line: l, cfg: cfg}, nil
+}
+
+func (s zkSession) line(recipe, path, marker string, strategy recipes.Strategy) (*line.Line, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, fmt.Errorf("%s: %w", recipe, err)
+	}
+	strategy, err := recipes.ParseStrategy(string(strategy))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", recipe, path, err)
+	}
+	return &line.Line{Session: s.Session, Path: path, Marker: marker, Strategy: strategy, Rule: line.Exclusive}, nil
+}

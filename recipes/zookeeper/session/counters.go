@@ -1,0 +1,104 @@
+package session
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Operation codes of the ZooKeeper protocol.
+const (
+	opCreate          = 1
+	opDelete          = 2
+	opExists          = 3
+	opGetData         = 4
+	opSetData         = 5
+	opGetACL          = 6
+	opSetACL          = 7
+	opGetChildren     = 8
+	opSync            = 9
+	opPing            = 11
+	opGetChildren2    = 12
+	opMulti           = 14
+	opCreateContainer = 19
+	opClose           = -11
+	opAuth            = 100
+	opSetWatches      = 101
+
+	codeOversized = -117 // errOversized on the wire
+)
+
+type opClass int
+
+const (
+	other opClass = iota // part of keeping the session: neither read nor write
+	read
+	write
+)
+
+var operations = map[int32]struct {
+	name  string
+	class opClass
+}{
+	opCreate:          {"create", write},
+	opDelete:          {"delete", write},
+	opExists:          {"exists", read},
+	opGetData:         {"getData", read},
+	opSetData:         {"setData", write},
+	opGetACL:          {"getACL", read},
+	opSetACL:          {"setACL", write},
+	opGetChildren:     {"getChildren", read},
+	opSync:            {"sync", read},
+	opPing:            {"ping", other},
+	opGetChildren2:    {"getChildren2", read},
+	opMulti:           {"multi", write},
+	opCreateContainer: {"createContainer", write},
+	opClose:           {"closeSession", other},
+	opAuth:            {"auth", other},
+	opSetWatches:      {"setWatches", other},
+}
+
+// counters counts what the wire carries.
+type counters struct {
+	requestBytes, responseBytes, watchEvents, reconnects atomic.Int64
+
+	mu     sync.Mutex
+	byKind map[int32]int64
+}
+
+func (c *counters) request(op int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byKind == nil {
+		c.byKind = make(map[int32]int64)
+	}
+	c.byKind[op]++
+}
+
+func (c *counters) snapshot() recipes.Counters {
+	c.mu.Lock()
+	byKind := maps.Clone(c.byKind)
+	c.mu.Unlock()
+	out := recipes.Counters{
+		WatchEvents:   c.watchEvents.Load(),
+		RequestBytes:  c.requestBytes.Load(),
+		ResponseBytes: c.responseBytes.Load(),
+		Reconnects:    c.reconnects.Load(),
+		ByKind:        make(map[string]int64, len(byKind)),
+	}
+	for op, n := range byKind {
+		kind := operations[op]
+		out.ByKind[kind.name] += n
+		switch {
+		case op == opPing:
+			out.Pings += n
+		case kind.class == read:
+			out.Reads += n
+		case kind.class == write:
+			out.Writes += n
+		}
+	}
+	return out
+}

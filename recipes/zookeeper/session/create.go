@@ -1,0 +1,189 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// protectedPrefix starts the name of every znode that was created with
+// protection, before a GUID; Curator and go-zookeeper use the same.
+const protectedPrefix = "_c_"
+
+// CreateProtected creates an ephemeral sequential znode below dir, named
+// _c_<guid>-<name><sequence>, and returns its path. Missing parents are created,
+// as containers where the server can.
+//
+// The GUID is how the node is found again when the reply to the creation was
+// lost: "the client should call getChildren() and check for a node containing
+// the guid" (ZooKeeper Recipes, "Recoverable Errors and the GUID"). Two things
+// are added to the text: a sync first, because the listing may come from a
+// server that has not heard of the node yet; and a look at the owner, because a
+// name alone does not say whose session the node belongs to.
+//
+// On an error nothing remains of it: if ctx ends while the outcome is not known,
+// the creation goes on in the background, and what it made is deleted.
+func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []byte) (string, error) {
+	if err := s.fits(dir, data); err != nil {
+		return "", err
+	}
+	type result struct {
+		path string
+		err  error
+	}
+	done := make(chan result)
+	s.Background(func(life context.Context) {
+		path, err := s.create(ctx, life, dir, name, data)
+		select {
+		case done <- result{path, err}:
+		case <-ctx.Done():
+			// The caller has gone, or is about to.
+			if err == nil {
+				s.deleteUntilKnown(life, path)
+			}
+		case <-life.Done():
+		}
+	})
+	select {
+	case r := <-done:
+		return r.path, r.err
+	case <-s.Lost():
+		return "", s.Err()
+	case <-ctx.Done():
+		return "", s.interrupted("create below "+dir, ctx)
+	}
+}
+
+// create creates the node and does not return before it is known whether that
+// has happened, except when life, the session's, has ended. It sends nothing new
+// when ctx has ended.
+func (s *Session) create(ctx, life context.Context, dir, name string, data []byte) (string, error) {
+	prefix := protectedPrefix + uuid.NewString() + "-"
+	base := gopath.Join(dir, prefix+name)
+	for {
+		if _, err := s.Connected(ctx); err != nil {
+			return "", err
+		}
+		now, _, _ := s.status.Get()
+		path, err := call(life, s, func(c *zk.Conn) (string, error) {
+			return c.Create(s.full(base), data, zk.FlagEphemeralSequential, s.acl)
+		})
+		switch {
+		case err == nil:
+			return s.local(path), nil
+		case errors.Is(err, zk.ErrNoNode):
+			if err := s.ensure(ctx, dir); err != nil {
+				return "", err
+			}
+		case lostConnection(err):
+			path, err := s.find(life, now.connections, dir, prefix)
+			if path != "" || err != nil {
+				return path, err
+			}
+			// Known not to have happened: start again from the base name.
+		case life.Err() != nil:
+			return "", s.Err()
+		default:
+			return "", answer("create", base, err)
+		}
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+	}
+}
+
+// find looks for the child of dir that starts with prefix and belongs to this
+// session, in a connection later than the given one. It returns "" if there is
+// none: after the sync, a creation sent before can not happen any more, because
+// the ensemble orders it before the sync or refuses it (SESSIONMOVED).
+func (s *Session) find(ctx context.Context, connections int, dir, prefix string) (string, error) {
+	if _, err := s.connectedAfter(ctx, connections); err != nil {
+		return "", err
+	}
+	if err := s.Sync(ctx, dir); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		return "", err
+	}
+	names, err := s.Children(ctx, dir)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		path := gopath.Join(dir, name)
+		stat, err := s.Stat(ctx, path)
+		if errors.Is(err, recipes.ErrNoNode) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if stat.EphemeralOwner != s.id {
+			return "", fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, stat.EphemeralOwner, s.id)
+		}
+		return path, nil
+	}
+	return "", nil
+}
+
+// ensure creates path and what is missing above it.
+func (s *Session) ensure(ctx context.Context, path string) error {
+	full := s.full(path)
+	for {
+		missing := full
+		for {
+			err := s.createParent(ctx, missing)
+			if err == nil || errors.Is(err, recipes.ErrNodeExists) {
+				break
+			}
+			if !errors.Is(err, recipes.ErrNoNode) || missing == "/" {
+				return fmt.Errorf("create the parents of %s: %w", path, err)
+			}
+			missing = gopath.Dir(missing)
+		}
+		if missing == full {
+			return nil
+		}
+	}
+}
+
+// createParent creates one node at the server's path as a container, which the
+// server removes when its last child has gone, or as a persistent node where
+// the server does not know containers (before 3.5). Sending it twice is
+// harmless.
+func (s *Session) createParent(ctx context.Context, full string) error {
+	_, err := readWith(ctx, s, "create", full, func(c *zk.Conn) (string, error) {
+		path, err := c.CreateContainer(full, nil, zk.FlagContainer, s.acl)
+		if err == nil || lostConnection(err) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
+			return path, err
+		}
+		return c.Create(full, nil, zk.FlagPersistent, s.acl)
+	})
+	return err
+}
+
+// packetSlack is room in a packet for headers, the path's sequence number and
+// the ACL of ordinary size.
+const packetSlack = 512
+
+// fits checks that a request with this path and data can be sent.
+func (s *Session) fits(path string, data []byte) error {
+	size := len(s.full(path)) + len(data) + packetSlack
+	for _, a := range s.acl {
+		size += len(a.Scheme) + len(a.ID) + 12
+	}
+	if size > s.cfg.MaxPacket {
+		return fmt.Errorf("%w: %d bytes of data for %s; Config.MaxPacket is %d", recipes.ErrTooLarge, len(data), path, s.cfg.MaxPacket)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// connError marks an error of the network, as opposed to an answer of the
+// server; go-zookeeper hands write errors to the caller as they are.
+type connError struct{ err error }
+
+func (e *connError) Error() string { return e.err.Error() }
+func (e *connError) Unwrap() error { return e.err }
+
+// lostConnection reports whether err says that the connection failed, so that
+// nobody knows whether the request was carried out. Any other error is the
+// server's answer, even one whose code go-zookeeper has no name for.
+func lostConnection(err error) bool {
+	var ce *connError
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) ||
+		errors.Is(err, zk.ErrClosing) || errors.As(err, &ce)
+}
+
+// errOversized is what the wire puts in place of a reply that is larger than
+// Config.MaxPacket. Servers never send this code (-117).
+var errOversized = zk.ErrNothing
+
+var answers = []struct {
+	answer   error
+	sentinel error
+}{
+	{zk.ErrNoNode, recipes.ErrNoNode},
+	{zk.ErrNodeExists, recipes.ErrNodeExists},
+	{zk.ErrBadVersion, recipes.ErrBadVersion},
+	{zk.ErrNotEmpty, recipes.ErrNotEmpty},
+	{zk.ErrNoAuth, recipes.ErrAccessDenied},
+	{zk.ErrAuthFailed, recipes.ErrAuthFailed},
+	{zk.ErrSessionExpired, recipes.ErrExpired},
+	{zk.ErrInvalidACL, recipes.ErrInvalid},
+	{zk.ErrInvalidPath, recipes.ErrInvalid},
+	{zk.ErrBadArguments, recipes.ErrInvalid},
+	{zk.ErrNoChildrenForEphemerals, recipes.ErrInvalid},
+	{zk.ErrShortBuffer, recipes.ErrTooLarge},
+	{errOversized, recipes.ErrTooLarge},
+}
+
+// answer gives the server's answer its sentinel.
+func answer(what, path string, err error) error {
+	for _, a := range answers {
+		if errors.Is(err, a.answer) {
+			return fmt.Errorf("%s %s: %w", what, path, a.sentinel)
+		}
+	}
+	return fmt.Errorf("%s %s: %w: the server answered: %v", what, path, recipes.ErrInternal, err)
+}
+
+// unavailable says that ctx ended while no server could be reached.
+func (s *Session) unavailable(what string, ctx context.Context) error {
+	if last := s.dialer.lastError(); last != nil {
+		return fmt.Errorf("%s: %w (last attempt: %v): %w", what, recipes.ErrUnavailable, last, ctx.Err())
+	}
+	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnavailable, ctx.Err())
+}

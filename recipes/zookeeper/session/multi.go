@@ -1,0 +1,110 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Txn is a ZooKeeper transaction under construction: all of its operations
+// happen, or none. Its zero value is empty.
+type Txn struct {
+	ops []txnOp
+}
+
+type txnOp struct {
+	path string
+	data []byte
+	make func(s *Session, full string) any
+}
+
+// Check adds a check that path exists with that version (-1: any).
+func (t *Txn) Check(path string, version int32) {
+	t.add(path, nil, func(_ *Session, full string) any {
+		return &zk.CheckVersionRequest{Path: full, Version: version}
+	})
+}
+
+// Create adds the creation of a persistent, or ephemeral, znode.
+func (t *Txn) Create(path string, data []byte, ephemeral bool) {
+	flags := int32(zk.FlagPersistent)
+	if ephemeral {
+		flags = zk.FlagEphemeral
+	}
+	t.add(path, data, func(s *Session, full string) any {
+		return &zk.CreateRequest{Path: full, Data: data, Acl: s.acl, Flags: flags}
+	})
+}
+
+// Set adds a change of data, if the version matches.
+func (t *Txn) Set(path string, data []byte, version int32) {
+	t.add(path, data, func(_ *Session, full string) any {
+		return &zk.SetDataRequest{Path: full, Data: data, Version: version}
+	})
+}
+
+// Delete adds a deletion, if the version matches.
+func (t *Txn) Delete(path string, version int32) {
+	t.add(path, nil, func(_ *Session, full string) any {
+		return &zk.DeleteRequest{Path: full, Version: version}
+	})
+}
+
+// Append adds the operations of another transaction.
+func (t *Txn) Append(other Txn) { t.ops = append(t.ops, other.ops...) }
+
+func (t *Txn) add(path string, data []byte, make func(*Session, string) any) {
+	t.ops = append(t.ops, txnOp{path, data, make})
+}
+
+// TxnError says which operation of a transaction the server refused.
+type TxnError struct {
+	Index int
+	Err   error // the sentinel
+}
+
+func (e *TxnError) Error() string { return fmt.Sprintf("operation %d: %v", e.Index, e.Err) }
+func (e *TxnError) Unwrap() error { return e.Err }
+
+// Commit sends the transaction, at most once. A refusal is a *TxnError. If the
+// connection is lost, or ctx ends, after it was sent, the error matches
+// ErrUnknownOutcome.
+func (s *Session) Commit(ctx context.Context, t Txn) error {
+	requests := make([]any, len(t.ops))
+	size := packetSlack
+	for i, op := range t.ops {
+		full := s.full(op.path)
+		requests[i] = op.make(s, full)
+		size += len(full) + len(op.data) + packetSlack
+	}
+	if size > s.cfg.MaxPacket {
+		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; Config.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.cfg.MaxPacket)
+	}
+	if _, err := s.Connected(ctx); err != nil {
+		return err
+	}
+	results, err := call(ctx, s, func(c *zk.Conn) ([]zk.MultiResponse, error) {
+		return c.Multi(requests...)
+	})
+	switch {
+	case err == nil:
+		return nil
+	case lostConnection(err), ctx.Err() != nil, s.Err() != nil:
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		if lost := s.Err(); lost != nil {
+			err = lost
+		}
+		return fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, err)
+	}
+	for i, r := range results {
+		if r.Error != nil {
+			refusal := answer("operation on", t.ops[i].path, r.Error)
+			return &TxnError{Index: i, Err: refusal}
+		}
+	}
+	return answer("commit", "", err)
+}

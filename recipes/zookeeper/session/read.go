@@ -1,0 +1,184 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Stat is ZooKeeper's record of a znode.
+type Stat = zk.Stat
+
+// call runs f, which go-zookeeper cannot be told to give up, until ctx ends or
+// the session is lost; then f goes on by itself and its result is dropped.
+func call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f(s.conn)
+		done <- result{value, err}
+	}()
+	var zero T
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-s.Lost():
+		return zero, s.Err()
+	case <-ctx.Done():
+		return zero, ctx.Err()
+	}
+}
+
+// readWith sends something that may be sent again, until it is answered.
+func readWith[T any](ctx context.Context, s *Session, what, path string, f func(*zk.Conn) (T, error)) (T, error) {
+	var zero T
+	connections := 0
+	for {
+		if _, err := s.connectedAfter(ctx, connections); err != nil {
+			return zero, err
+		}
+		now, _, _ := s.status.Get()
+		connections = now.connections
+		value, err := call(ctx, s, f)
+		switch {
+		case err == nil:
+			return value, nil
+		case s.Err() != nil:
+			return zero, s.Err()
+		case ctx.Err() != nil:
+			return zero, s.interrupted(what+" "+path, ctx)
+		case lostConnection(err):
+			continue
+		}
+		return zero, answer(what, path, err)
+	}
+}
+
+// interrupted says that ctx ended during a request: plainly, if the connection
+// is up, or else that it was the connection that did not come back.
+func (s *Session) interrupted(what string, ctx context.Context) error {
+	if now, _, _ := s.status.Get(); now.connected {
+		return fmt.Errorf("%s: %w", what, ctx.Err())
+	}
+	return s.unavailable(what, ctx)
+}
+
+// Children returns the names of a znode's children, in no order.
+func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
+	return readWith(ctx, s, "list", path, func(c *zk.Conn) ([]string, error) {
+		names, _, err := c.Children(s.full(path))
+		return names, err
+	})
+}
+
+// Node is a znode's data and record.
+type Node struct {
+	Data []byte
+	Stat Stat
+}
+
+// Get returns a znode's data and record, or ErrNoNode.
+func (s *Session) Get(ctx context.Context, path string) (Node, error) {
+	return readWith(ctx, s, "read", path, func(c *zk.Conn) (Node, error) {
+		data, stat, err := c.Get(s.full(path))
+		return node(data, stat, err)
+	})
+}
+
+func node(data []byte, stat *Stat, err error) (Node, error) {
+	if err != nil {
+		return Node{}, err
+	}
+	return Node{Data: data, Stat: *stat}, nil
+}
+
+// Stat returns a znode's record, or ErrNoNode.
+func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
+	return readWith(ctx, s, "look at", path, func(c *zk.Conn) (Stat, error) {
+		exists, stat, err := c.Exists(s.full(path))
+		if err == nil && !exists {
+			err = zk.ErrNoNode
+		}
+		if err != nil {
+			return Stat{}, err
+		}
+		return *stat, nil
+	})
+}
+
+// Sync brings the server that answers this session up to date with all writes
+// that were completed before.
+func (s *Session) Sync(ctx context.Context, path string) error {
+	_, err := readWith(ctx, s, "sync", path, func(c *zk.Conn) (string, error) {
+		return c.Sync(s.full(path))
+	})
+	return err
+}
+
+// GetW is Get with a watch that fires when the node is changed or deleted. There
+// is no watch if there is no node, so none is left behind for a creation that
+// never comes.
+func (s *Session) GetW(ctx context.Context, path string) (Node, *Watch, error) {
+	return readWatched(ctx, s, "read", path, watchKey{path: s.full(path)},
+		func(c *zk.Conn) (Node, error) {
+			data, stat, err := c.Get(s.full(path))
+			return node(data, stat, err)
+		},
+		func(c *zk.Conn) (Node, error) {
+			data, stat, _, err := c.GetW(s.full(path))
+			return node(data, stat, err)
+		})
+}
+
+// ExistsW reports whether a znode exists, with a watch that fires when that
+// changes, or the data does.
+func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error) {
+	return readWatched(ctx, s, "look at", path, watchKey{path: s.full(path)},
+		func(c *zk.Conn) (bool, error) {
+			exists, _, err := c.Exists(s.full(path))
+			return exists, err
+		},
+		func(c *zk.Conn) (bool, error) {
+			exists, _, _, err := c.ExistsW(s.full(path))
+			return exists, err
+		})
+}
+
+// ChildrenW is Children with a watch that fires when a child comes or goes, or
+// the node is deleted.
+func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
+	return readWatched(ctx, s, "list", path, watchKey{path: s.full(path), children: true},
+		func(c *zk.Conn) ([]string, error) {
+			names, _, err := c.Children(s.full(path))
+			return names, err
+		},
+		func(c *zk.Conn) ([]string, error) {
+			names, _, _, err := c.ChildrenW(s.full(path))
+			return names, err
+		})
+}
+
+// readWatched reads with a watch: with the one that is armed already, or else
+// arming one. It is joined before the read, so that a change after the read
+// cannot have been reported before.
+func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey, plain, arming func(*zk.Conn) (T, error)) (T, *Watch, error) {
+	type watched struct {
+		value T
+		watch *Watch
+	}
+	r, err := readWith(ctx, s, what, path, func(c *zk.Conn) (watched, error) {
+		w, arm := s.watches.join(key)
+		if !arm {
+			value, err := plain(c)
+			return watched{value, w}, err
+		}
+		value, err := arming(c)
+		s.watches.settle(key, w, err == nil)
+		return watched{value, w}, err
+	})
+	return r.value, r.watch, err
+}

@@ -1,0 +1,390 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/go-hclog"
+	"github.com/zkrecipes/zkrecipes/internal/feed"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Session is one ZooKeeper session. Open makes it; it ends once. All methods
+// may be called from several goroutines. Paths are below the chroot.
+type Session struct {
+	cfg    recipes.Config
+	acl    []zk.ACL
+	log    hclog.Logger
+	wire   *wire
+	dialer *dialer
+	conn   *zk.Conn
+	ended  <-chan zk.Event // closed when go-zookeeper's goroutines are gone
+
+	id      int64         // set before Open returns
+	timeout time.Duration // likewise
+
+	status  *feed.Feed[status]
+	events  *feed.Feed[recipes.Event]
+	watches watches
+
+	ctx    context.Context // ends when the session is lost, with the reason as its cause
+	cancel context.CancelCauseFunc
+
+	mu       sync.Mutex
+	over     bool // no background work starts any more
+	deadline *time.Timer
+	work     sync.WaitGroup
+
+	endOnce  sync.Once
+	patience context.Context // ends when nobody waits for an orderly close any more
+	giveUp   context.CancelFunc
+	shutdown chan struct{} // closed when everything behind the session is gone
+	closeErr error         // set before that
+}
+
+// status is what the connection is known to be.
+type status struct {
+	connected   bool
+	connections int // established so far
+}
+
+// Open opens a session, as recipes.Opener documents. dial replaces the way to
+// reach servers if it is not nil; it must be done with ctx when ctx ends.
+func Open(ctx context.Context, cfg recipes.Config, dial DialFunc) (*Session, error) {
+	cfg, err := cfg.Normalize()
+	if err != nil {
+		return nil, fmt.Errorf("open session: %w", err)
+	}
+	if dial == nil {
+		dial = defaultDial
+	}
+	s := &Session{
+		cfg:      cfg,
+		acl:      toACL(cfg.ACL),
+		log:      cfg.Logger,
+		wire:     newWire(cfg.MaxPacket),
+		status:   feed.New(status{}),
+		events:   feed.New(recipes.Event{State: recipes.Suspended}),
+		shutdown: make(chan struct{}),
+	}
+	if s.dialer, err = newDialer(cfg, s.wire, dial); err != nil {
+		return nil, fmt.Errorf("open session: %w", err)
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.patience, s.giveUp = context.WithCancel(context.Background())
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
+		defer cancel()
+	}
+	if err := s.connect(ctx); err != nil {
+		s.giveUp()
+		s.Close(ctx)
+		return nil, fmt.Errorf("open session: %w", err)
+	}
+	return s, nil
+}
+
+// connect starts go-zookeeper and waits for the session and its credentials.
+func (s *Session) connect(ctx context.Context) error {
+	s.mu.Lock()
+	conn, ended, err := zk.Connect(s.cfg.Servers, s.cfg.SessionTimeout,
+		zk.WithHostProvider(s.dialer),
+		zk.WithDialer(s.dialer.Dial),
+		zk.WithEventCallback(s.callback),
+		zk.WithLogger(zkLogger{s.log}),
+		zk.WithLogInfo(s.log.IsDebug()),
+		// Both are allocated at once for each connection. Encoding into a
+		// buffer that is just too short can panic, hence the slack: what is
+		// sent is bounded by MaxPacket before.
+		zk.WithMaxBufferSize(s.cfg.MaxPacket),
+		zk.WithMaxConnBufferSize(s.cfg.MaxPacket+sendSlack),
+	)
+	s.conn, s.ended = conn, ended
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if _, err := s.Connected(ctx); err != nil {
+		return err
+	}
+	if s.cfg.Digest == nil {
+		return nil
+	}
+	credentials := s.cfg.Digest.User + ":" + s.cfg.Digest.Password
+	_, err = readWith(ctx, s, "authenticate", "", func(c *zk.Conn) (struct{}, error) {
+		return struct{}{}, c.AddAuth("digest", []byte(credentials))
+	})
+	return err
+}
+
+const sendSlack = 4 << 10
+
+// callback receives go-zookeeper's events on its own goroutines and must not
+// block.
+func (s *Session) callback(e zk.Event) {
+	switch e.Type {
+	case zk.EventSession:
+		switch e.State {
+		case zk.StateHasSession:
+			s.established()
+		case zk.StateDisconnected:
+			s.suspended()
+		case zk.StateExpired:
+			s.end(recipes.ErrExpired)
+		case zk.StateAuthFailed:
+			s.end(recipes.ErrAuthFailed)
+		}
+	case zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged, zk.EventNodeChildrenChanged:
+		s.watches.fire(e.Type, e.Path)
+	}
+}
+
+// established runs when a connection has been accepted into a session.
+func (s *Session) established() {
+	id := s.wire.sessionID.Load()
+	s.mu.Lock()
+	switch s.id {
+	case 0:
+		s.id = id
+		s.timeout = time.Duration(s.wire.timeout.Load())
+		s.deadline = time.AfterFunc(s.timeout, s.checkDeadline)
+	case id:
+		s.wire.counters.reconnects.Add(1)
+	default:
+		s.mu.Unlock()
+		s.end(fmt.Errorf("%w: the server answered with another session", recipes.ErrExpired))
+		return
+	}
+	s.mu.Unlock()
+	s.dialer.established()
+	was, _, _ := s.status.Get()
+	s.status.Set(status{connected: true, connections: was.connections + 1})
+	s.events.Set(recipes.Event{State: recipes.Connected})
+}
+
+// suspended runs when a connection has ended.
+func (s *Session) suspended() {
+	was, _, _ := s.status.Get()
+	if !was.connected {
+		return
+	}
+	s.status.Set(status{connections: was.connections})
+	s.events.Set(recipes.Event{State: recipes.Suspended})
+}
+
+// checkDeadline ends the session if nothing was heard for its timeout. It also
+// serves as the watchdog of a connection that go-zookeeper has wedged.
+func (s *Session) checkDeadline() {
+	s.mu.Lock()
+	silent := time.Since(s.wire.lastContact())
+	left := s.timeout - silent
+	if left > 0 && !s.over {
+		s.deadline.Reset(left)
+	}
+	s.mu.Unlock()
+	if left <= 0 {
+		s.end(fmt.Errorf("%w: nothing heard for %v", recipes.ErrDeadline, silent.Round(time.Millisecond)))
+	}
+}
+
+// end makes the session lost for everybody, once, and has it taken down in the
+// background. It does not block.
+func (s *Session) end(reason error) {
+	s.endOnce.Do(func() {
+		s.mu.Lock()
+		s.over = true
+		if s.deadline != nil {
+			s.deadline.Stop()
+		}
+		s.cancel(reason) // with over, so that whoever is refused finds a reason
+		s.mu.Unlock()
+		if !errors.Is(reason, recipes.ErrClosed) {
+			s.log.Warn("session lost", "session", fmt.Sprintf("%#x", s.wire.sessionID.Load()), "reason", reason)
+			s.dialer.shut()
+		}
+		s.events.Close(recipes.Event{State: recipes.Lost, Reason: reason})
+		go s.takeDown(reason)
+	})
+}
+
+// takeDown waits for all that runs for the session and stops go-zookeeper. A
+// session that the application closes is closed at the server too; for one that
+// was lost that is only tried, so that a server which was frozen may free its
+// nodes when it thaws.
+func (s *Session) takeDown(reason error) {
+	defer close(s.shutdown)
+	s.mu.Lock()
+	conn, ended, id := s.conn, s.ended, s.id
+	s.mu.Unlock()
+	s.work.Wait()
+	if conn == nil {
+		s.dialer.shut()
+		return
+	}
+	if errors.Is(reason, recipes.ErrClosed) && id != 0 {
+		s.closeAtServer(conn)
+	} else {
+		s.dialer.shut()
+		conn.Close()
+	}
+	s.dialer.shut()
+	s.dialer.drop()
+	for range ended {
+	}
+	select {
+	case <-s.wire.closed:
+	default:
+		if id != 0 && !errors.Is(reason, recipes.ErrExpired) {
+			s.closeErr = fmt.Errorf("close session: %w: the server has not confirmed it; it removes the session's nodes after %v at the latest (%w)",
+				recipes.ErrUnknownOutcome, s.timeout, reason)
+		}
+	}
+}
+
+// closeAtServer sends closeSession and waits for the answer, for as long as the
+// session can live or Close is willing to wait. go-zookeeper's own Close waits
+// for a second, and for nothing where the connection is down.
+func (s *Session) closeAtServer(conn *zk.Conn) {
+	limit := time.NewTimer(time.Until(s.wire.lastContact().Add(s.timeout)))
+	defer limit.Stop()
+	now, changed, _ := s.status.Get()
+	for !now.connected {
+		select {
+		case <-changed:
+			now, changed, _ = s.status.Get()
+		case <-s.patience.Done():
+			s.dialer.shut()
+			conn.Close()
+			return
+		case <-limit.C:
+			s.dialer.shut()
+			conn.Close()
+			return
+		}
+	}
+	conn.Close()
+	select {
+	case <-s.wire.closed:
+	case <-changed: // the connection is lost, and go-zookeeper makes no other
+	case <-s.patience.Done():
+	case <-limit.C:
+	}
+}
+
+// Close implements recipes.Session.
+func (s *Session) Close(ctx context.Context) error {
+	s.end(recipes.ErrClosed)
+	defer context.AfterFunc(ctx, s.giveUp)()
+	<-s.shutdown
+	return s.closeErr
+}
+
+// ID implements recipes.Session.
+func (s *Session) ID() int64 { return s.id }
+
+// Timeout implements recipes.Session.
+func (s *Session) Timeout() time.Duration { return s.timeout }
+
+// State implements recipes.Session.
+func (s *Session) State() recipes.State {
+	e, _, _ := s.events.Get()
+	return e.State
+}
+
+// Events implements recipes.Session.
+func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
+
+// Lost implements recipes.Session.
+func (s *Session) Lost() <-chan struct{} { return s.ctx.Done() }
+
+// Err implements recipes.Session.
+func (s *Session) Err() error { return context.Cause(s.ctx) }
+
+// Counters returns what the session has sent and received so far.
+func (s *Session) Counters() recipes.Counters { return s.wire.counters.snapshot() }
+
+// MaxPacket is the bound, in bytes, of one packet.
+func (s *Session) MaxPacket() int { return s.cfg.MaxPacket }
+
+// Log is the session's logger.
+func (s *Session) Log() hclog.Logger { return s.log }
+
+// Connected waits until the session is connected, and returns a channel that is
+// closed when the connection is lost. It fails when ctx ends (ErrUnavailable)
+// or the session is lost.
+func (s *Session) Connected(ctx context.Context) (<-chan struct{}, error) {
+	return s.connectedAfter(ctx, 0)
+}
+
+// connectedAfter is Connected for a connection later than the n-th.
+func (s *Session) connectedAfter(ctx context.Context, n int) (<-chan struct{}, error) {
+	for {
+		if err := s.Err(); err != nil {
+			return nil, err
+		}
+		now, changed, _ := s.status.Get()
+		if now.connected && now.connections > n {
+			return changed, nil
+		}
+		select {
+		case <-changed:
+		case <-s.Lost():
+		case <-ctx.Done():
+			return nil, s.unavailable("waiting for a connection", ctx)
+		}
+	}
+}
+
+// Background runs f in a goroutine that the session waits for when it ends; ctx
+// ends with the session. It reports false, and runs nothing, once the session is
+// over.
+func (s *Session) Background(f func(ctx context.Context)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false
+	}
+	s.work.Go(func() { f(s.ctx) })
+	return true
+}
+
+// OnLost runs f in a goroutine of its own when the session is lost, unless stop
+// is called before.
+func (s *Session) OnLost(f func()) (stop func() bool) { return context.AfterFunc(s.ctx, f) }
+
+// full returns the path at the server.
+func (s *Session) full(path string) string {
+	if path == "/" && s.cfg.Chroot != "" {
+		return s.cfg.Chroot
+	}
+	return s.cfg.Chroot + path
+}
+
+// local is the reverse of full.
+func (s *Session) local(path string) string {
+	return strings.TrimPrefix(path, s.cfg.Chroot)
+}
+
+func toACL(acl []recipes.ACL) []zk.ACL {
+	if len(acl) == 0 {
+		return zk.WorldACL(zk.PermAll)
+	}
+	out := make([]zk.ACL, len(acl))
+	for i, a := range acl {
+		out[i] = zk.ACL{Perms: int32(a.Permissions), Scheme: a.Scheme, ID: a.ID}
+	}
+	return out
+}
+
+// zkLogger gives go-zookeeper's messages to the session's logger.
+type zkLogger struct{ log hclog.Logger }
+
+func (l zkLogger) Printf(format string, args ...any) {
+	l.log.Debug(fmt.Sprintf("go-zookeeper: "+format, args...))
+}

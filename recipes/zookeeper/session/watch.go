@@ -1,0 +1,86 @@
+package session
+
+import (
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Watch is a one-shot notification that a znode, or the list of its children,
+// has changed. It is shared by all waiters of the session that watch the same.
+type Watch struct {
+	fired chan struct{}
+	armed bool // the server has it
+	tries int  // requests under way that would arm it
+}
+
+// Fired is closed when the watch has fired. It says nothing about what it found:
+// look again. It does not fire when the connection or the session is lost.
+func (w *Watch) Fired() <-chan struct{} { return w.fired }
+
+// watchKey is what is watched: the node itself or its children. A getData and an
+// exists watch of one node are one key: whichever of them the server has, it
+// fires for every change that waiters of either want to know.
+type watchKey struct {
+	path     string // at the server
+	children bool
+}
+
+// watches are the watches that a session waits for. go-zookeeper keeps a channel
+// for each call that watches, and cannot take one back, so waits that were
+// abandoned would pile up; here the next waiter finds the watch that is armed.
+type watches struct {
+	mu    sync.Mutex
+	byKey map[watchKey]*Watch
+}
+
+// join returns the watch for key and whether the caller has to arm it, which it
+// then must report to settle. The watch is entered before the request is sent,
+// because its event may come before the caller sees the reply.
+func (ws *watches) join(key watchKey) (w *Watch, arm bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w = ws.byKey[key]
+	if w == nil {
+		w = &Watch{fired: make(chan struct{})}
+		if ws.byKey == nil {
+			ws.byKey = make(map[watchKey]*Watch)
+		}
+		ws.byKey[key] = w
+	}
+	if w.armed {
+		return w, false
+	}
+	w.tries++
+	return w, true
+}
+
+// settle ends an attempt to arm w.
+func (ws *watches) settle(key watchKey, w *Watch, armed bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.tries--
+	w.armed = w.armed || armed
+	if !w.armed && w.tries == 0 && ws.byKey[key] == w {
+		delete(ws.byKey, key)
+	}
+}
+
+// fire wakes the waiters of an event.
+func (ws *watches) fire(event zk.EventType, path string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if event != zk.EventNodeChildrenChanged {
+		ws.fireKey(watchKey{path: path})
+	}
+	if event == zk.EventNodeChildrenChanged || event == zk.EventNodeDeleted {
+		ws.fireKey(watchKey{path: path, children: true})
+	}
+}
+
+func (ws *watches) fireKey(key watchKey) {
+	if w := ws.byKey[key]; w != nil {
+		close(w.fired)
+		delete(ws.byKey, key)
+	}
+}
