@@ -1,0 +1,8 @@
+//go:build !linux && !darwin
+
+package record
+
+import "os"
+
+// cpu names the processor; Windows has that in the environment.
+func cpu() string { return os.Getenv("PROCESSOR_IDENTIFIER") }

@@ -1,0 +1,68 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Record is what one trial measured, and of what.
+type Record struct {
+	Recipe     load.Recipe
+	Workload   load.Workload
+	Strategy   recipes.Strategy
+	Contenders int
+	Transport  string        // how the recipes were reached: "direct", "plugin", ...
+	Hold       time.Duration // for how long each holder kept its turn
+	Procs      int           // GOMAXPROCS
+
+	load.Measurement
+	Memory Memory
+	// Server is by how much the server's own figures grew in the measured part,
+	// by the server's names; nil if there were none to read.
+	Server map[string]float64
+}
+
+// Memory is what the trial took, in bytes, when everybody had enrolled.
+type Memory struct {
+	// RSS is the resident memory of the processes that the sessions live in: a
+	// server that is embedded in one of them included.
+	RSS int64
+	// Session is by how much the heap and the stacks of this process grew for
+	// each session, after a garbage collection. It is 0 where that cannot be
+	// said: for sessions in another process.
+	Session int64
+}
+
+// Name is the benchmark's name as `go test` would print it, without the word
+// Benchmark: what was varied, each with its key, and GOMAXPROCS.
+//
+// A name that ends in a hyphen and digits is taken for having a GOMAXPROCS, so
+// what could end like that (the hold) is not put last.
+func (r Record) Name() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s/workload=%s/strategy=%s/contenders=%d",
+		capitalized(string(r.Recipe)), r.Workload, r.Strategy, r.Contenders)
+	if r.Hold > 0 {
+		fmt.Fprintf(&b, "/hold=%v", r.Hold)
+	}
+	fmt.Fprintf(&b, "/via=%s", r.Transport)
+	if r.Procs > 1 {
+		fmt.Fprintf(&b, "-%d", r.Procs)
+	}
+	return b.String()
+}
+
+// capitalized makes a benchmark name of s: what follows Benchmark must not be
+// lower case.
+func capitalized(s string) string {
+	first := []rune(s)
+	if len(first) > 0 {
+		first[0] = unicode.ToUpper(first[0])
+	}
+	return string(first)
+}
