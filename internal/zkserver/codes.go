@@ -32,6 +32,7 @@ const (
 	OpCountChildren   Op = 104
 	OpSetWatches2     Op = 105
 	OpAddWatch        Op = 106
+	OpWhoAmI          Op = 107
 	OpCloseSession    Op = -11
 
 	opError Op = -1 // the type of a failed result inside a multi reply
@@ -46,7 +47,7 @@ var opNames = map[Op]string{
 	OpCreateTTL: "createTTL", OpMultiRead: "multiRead", OpAuth: "auth",
 	OpSetWatches: "setWatches", OpGetEphemerals: "getEphemerals",
 	OpCountChildren: "getAllChildrenNumber", OpSetWatches2: "setWatches2",
-	OpAddWatch: "addWatch", OpCloseSession: "closeSession",
+	OpAddWatch: "addWatch", OpWhoAmI: "whoAmI", OpCloseSession: "closeSession",
 }
 
 // String returns ZooKeeper's name of the request type, or its number.

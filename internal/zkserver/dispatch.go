@@ -1,5 +1,7 @@
 package zkserver
 
+import "slices"
+
 // task is one request on its way through the server.
 type task struct {
 	c    *conn
@@ -137,7 +139,7 @@ func (s *Server) execute(t task) {
 	}
 	if result == codeUnimplemented && !known(t.call.op) {
 		// ZooKeeper does not let such a client stay.
-		t.c.send(f.seal(t.xid, 0, result))
+		t.c.send(f.seal(t.xid, -1, result))
 		t.c.finish()
 		return
 	}
@@ -161,7 +163,9 @@ func (s *Server) authenticate(t task) {
 		return
 	case t.call.scheme == "digest":
 		id := identity{"digest", digestID(t.call.data)}
-		t.c.who = append(t.c.who, id)
+		if !slices.Contains(t.c.who, id) {
+			t.c.who = append(t.c.who, id)
+		}
 	case t.call.scheme == "ip":
 	default:
 		result = codeAuthFailed

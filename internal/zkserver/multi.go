@@ -17,7 +17,7 @@ func (s *Server) multi(t *txn, req task, f *encoder) {
 	for i, part := range req.call.parts {
 		switch {
 		case failed < 0:
-			multiHeader(f, part.op, codeOK)
+			multiHeader(f, resultType(part.op), codeOK)
 			results[i].encodePart(f, part.op)
 		case i < failed:
 			multiError(f, codeOK)
@@ -33,6 +33,15 @@ func (s *Server) multi(t *txn, req task, f *encoder) {
 		return
 	}
 	t.commit()
+}
+
+// resultType is what a client is told that a part was: the kinds of create
+// whose result has a Stat go by the name of create2.
+func resultType(op Op) Op {
+	if op == OpCreateContainer || op == OpCreateTTL {
+		return OpCreate2
+	}
+	return op
 }
 
 // A check has no result inside a multi.

@@ -26,6 +26,8 @@ func (s *Server) read(t task, f *encoder) code {
 		s.rearm(t.c, o.watches)
 	case OpCheckWatches, OpRemoveWatches:
 		return s.findWatches(t)
+	case OpWhoAmI:
+		whoAmI(t.c.who, f)
 	case OpGetEphemerals:
 		s.getEphemerals(t, f)
 	default:
@@ -133,6 +135,19 @@ func (s *Server) getEphemerals(t task, f *encoder) {
 		}
 	}
 	f.strings(list)
+}
+
+// whoAmI tells a client what its connection has proved, without the secrets.
+func whoAmI(who []identity, f *encoder) {
+	f.i32(int32(len(who)))
+	for _, w := range who {
+		user := w.id
+		if w.scheme == "digest" {
+			user, _, _ = strings.Cut(w.id, ":")
+		}
+		f.str(w.scheme)
+		f.str(user)
+	}
 }
 
 // The kinds of watches that checkWatches and removeWatches name.

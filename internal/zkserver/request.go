@@ -31,7 +31,7 @@ func decodeOperation(op Op, body []byte) (operation, error) {
 	o := operation{op: op, ttl: -1}
 	switch op {
 	case OpMulti, OpMultiRead:
-		o.parts = decodeParts(d)
+		o.parts = decodeParts(d, op == OpMulti)
 	case OpAuth:
 		d.i32()
 		o.scheme, o.data = d.str(), d.buffer()
@@ -67,7 +67,7 @@ func decodeSimple(d *decoder, o *operation) {
 
 // decodeParts reads (header, record) pairs up to the header that says done.
 // Writes and reads cannot be mixed.
-func decodeParts(d *decoder) []operation {
+func decodeParts(d *decoder, writes bool) []operation {
 	var parts []operation
 	for {
 		part := operation{op: Op(d.i32()), ttl: -1}
@@ -83,10 +83,36 @@ func decodeParts(d *decoder) []operation {
 		default:
 			d.fail()
 		}
-		if len(parts) > 0 && parts[0].op.writes() != part.op.writes() {
+		if part.op.writes() != writes {
 			d.fail()
 		}
+		part.asPart(d)
 		parts = append(parts, part)
+	}
+}
+
+// asPart makes of a request what ZooKeeper makes of it inside a multi: the
+// flags decide which kind of create it is, so a create2 is a plain create, and
+// watches are not set.
+func (o *operation) asPart(d *decoder) {
+	o.watch = false
+	switch o.op {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+	default:
+		return
+	}
+	ttl, isTTL := o.ttl, o.op == OpCreateTTL
+	o.ttl = -1
+	switch o.flags {
+	case flagContainer:
+		o.op = OpCreateContainer
+	case flagTTL, flagTTLSeq:
+		if !isTTL {
+			d.fail()
+		}
+		o.op, o.ttl = OpCreateTTL, ttl
+	default:
+		o.op = OpCreate
 	}
 }
 

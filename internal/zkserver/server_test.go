@@ -29,7 +29,7 @@ func TestGoZookeeperClient(t *testing.T) {
 	defer conn.Close()
 
 	path, err := conn.Create("/a", []byte("x"), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-	if err != nil || path != "/a0000000001" {
+	if err != nil || path != "/a0000000000" {
 		t.Fatalf("create: %q, %v", path, err)
 	}
 	data, stat, watch, err := conn.GetW(path)

@@ -14,7 +14,7 @@ type Stat struct {
 	Version        int32 // data changes
 	Cversion       int32 // child changes: creations and deletions
 	Aversion       int32 // ACL changes
-	EphemeralOwner int64 // session, or the encoding of a container or TTL node
+	EphemeralOwner int64 // session; 0 for nodes without one, containers and TTL nodes too
 	DataLength     int32
 	NumChildren    int32
 	Pzxid          int64 // transaction that last created or deleted a child
@@ -28,7 +28,7 @@ type Node struct {
 	Stat Stat
 }
 
-// The ephemeralOwner field doubles as the type of a node that no session owns.
+// A node's owner doubles as the type of a node that no session owns.
 const (
 	ownerContainer = math.MinInt64
 	ownerTTLMask   = -1 << 56
@@ -50,15 +50,18 @@ type znode struct {
 
 func (n *znode) stat() Stat {
 	kids := int32(n.children.len())
-	return Stat{
+	s := Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
 		Ctime: n.ctime, Mtime: n.mtime,
 		Version: n.version, Aversion: n.aversion,
 		Cversion:       n.cversion*2 - kids,
-		EphemeralOwner: n.owner,
 		DataLength:     int32(len(n.data)),
 		NumChildren:    kids,
 	}
+	if n.isEphemeral() {
+		s.EphemeralOwner = n.owner
+	}
+	return s
 }
 
 func (n *znode) isContainer() bool { return n.owner == ownerContainer }

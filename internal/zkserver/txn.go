@@ -49,7 +49,7 @@ func (t *txn) add(path string, data []byte, acl []ACL, owner int64) *znode {
 		tree.take(parentPath, path, name, n)
 		parent.cversion, parent.pzxid = cversion, pzxid
 	})
-	t.changes = append(t.changes, change{eventCreated, path, parentPath})
+	t.changes = append(t.changes, change{eventCreated, path, parentPath, acl, parent.acl})
 	return n
 }
 
@@ -65,7 +65,7 @@ func (t *txn) remove(path string) {
 		tree.put(parentPath, path, name, n)
 		parent.pzxid = pzxid
 	})
-	t.changes = append(t.changes, change{eventDeleted, path, parentPath})
+	t.changes = append(t.changes, change{eventDeleted, path, parentPath, n.acl, parent.acl})
 }
 
 // set replaces the data of a node.
@@ -75,5 +75,5 @@ func (t *txn) set(path string, n *znode, data []byte) {
 	t.undo = append(t.undo, func() {
 		n.data, n.version, n.mtime, n.mzxid = old.data, old.version, old.mtime, old.mzxid
 	})
-	t.changes = append(t.changes, change{event: eventDataChanged, path: path})
+	t.changes = append(t.changes, change{event: eventDataChanged, path: path, acl: n.acl})
 }

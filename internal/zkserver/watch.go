@@ -78,7 +78,7 @@ func (w *watchTable) drop(c *conn) {
 // trigger disarms the watches on path and sends their connections an event,
 // except to those in told, who heard of the same event through another watch.
 // It returns the connections whose watch was disarmed.
-func (w *watchTable) trigger(path string, e eventType, told map[*conn]struct{}) map[*conn]struct{} {
+func (w *watchTable) trigger(path string, e eventType, acl []ACL, told map[*conn]struct{}) map[*conn]struct{} {
 	conns := w.byPath[path]
 	delete(w.byPath, path)
 	w.n -= len(conns)
@@ -87,7 +87,7 @@ func (w *watchTable) trigger(path string, e eventType, told map[*conn]struct{}) 
 		if len(w.byConn[c]) == 0 {
 			delete(w.byConn, c)
 		}
-		if _, ok := told[c]; !ok {
+		if _, ok := told[c]; !ok && allowed(acl, permRead, c.who) {
 			c.sendEvent(e, path)
 		}
 	}
@@ -98,24 +98,28 @@ func (w *watchTable) trigger(path string, e eventType, told map[*conn]struct{}) 
 type change struct {
 	event        eventType
 	path, parent string
+	acl          []ACL // of the node, which may be gone
+	parentACL    []ACL
 }
 
 // announce fires the watches that a change concerns. The order is ZooKeeper's:
 // watches of the node before child watches of its parent, and a connection
 // that watches both data and children of a deleted node hears of it once.
+// Who may not read a node does not hear of it either, though its watch is
+// spent (since the fix of CVE-2024-23944, which Debian's 3.8.0 has).
 func (s *Server) announce(ch change) {
-	told := s.dataWatches.trigger(ch.path, ch.event, nil)
+	told := s.dataWatches.trigger(ch.path, ch.event, ch.acl, nil)
 	if ch.event == eventDataChanged {
 		return
 	}
 	if ch.event == eventDeleted {
-		s.childWatches.trigger(ch.path, eventDeleted, told)
+		s.childWatches.trigger(ch.path, eventDeleted, ch.acl, told)
 	}
 	parent := ch.parent
 	if parent == "" {
 		parent = "/"
 	}
-	s.childWatches.trigger(parent, eventChildrenChanged, nil)
+	s.childWatches.trigger(parent, eventChildrenChanged, ch.parentACL, nil)
 }
 
 // rearm is setWatches: a client that comes back with its session lists the

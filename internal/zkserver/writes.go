@@ -63,6 +63,7 @@ func (s *Server) apply(t *txn, c *conn, o operation) (result, code) {
 const (
 	flagEphemeral  = 1
 	flagSequential = 2 // also set in 3 (ephemeral) and 6 (TTL)
+	flagContainer  = 4
 	flagTTL        = 5
 	flagTTLSeq     = 6
 )
