@@ -1,0 +1,195 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/benchtest"
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// experiment returns a small one against that server.
+func experiment(server *benchtest.Server) bench.Experiment {
+	return bench.Experiment{
+		Recipes: []load.Recipe{load.Lock, load.Election}, Workloads: load.Workloads(),
+		Strategies: recipes.Strategies(), Contenders: []int{1, 4},
+		Transports: []bench.Transport{{Name: "direct", Open: server.Open}},
+		Count:      2, Seed: 7, Duration: 5 * time.Millisecond, Root: "/bench",
+	}
+}
+
+func TestEveryTrialGivesARecord(t *testing.T) {
+	server := new(benchtest.Server)
+	e := experiment(server)
+	if err := e.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	sessions := int64(0)
+	for _, trial := range e.Trials() {
+		r, err := e.Run(t.Context(), trial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions += int64(trial.Contenders)
+		if r.Recipe != trial.Recipe || r.Workload != trial.Workload || r.Strategy != trial.Strategy ||
+			r.Contenders != trial.Contenders || r.Transport != "direct" || r.Operations < 1 {
+			t.Errorf("trial %+v gave record %s with %d operations", trial, r.Name(), r.Operations)
+		}
+		if r.Memory.RSS <= 0 {
+			t.Errorf("%s: RSS is %d", r.Name(), r.Memory.RSS)
+		}
+	}
+	if opened := server.Sessions(); opened != sessions {
+		t.Errorf("%d sessions for %d contenders", opened, sessions)
+	}
+}
+
+func TestTrialsAreInterleavedBySeed(t *testing.T) {
+	e := experiment(new(benchtest.Server))
+	names := func(e bench.Experiment) (names []string) {
+		for _, trial := range e.Trials() {
+			names = append(names, record.Record{
+				Recipe: trial.Recipe, Workload: trial.Workload, Strategy: trial.Strategy, Contenders: trial.Contenders,
+			}.Name())
+		}
+		return names
+	}
+	first := names(e)
+	if again := names(e); !reflect.DeepEqual(again, first) {
+		t.Error("the same seed gave another order")
+	}
+	e.Seed++
+	if other := names(e); reflect.DeepEqual(other, first) {
+		t.Error("another seed gave the same order")
+	}
+	// Each half has each combination once.
+	const combinations = 16
+	if len(first) != 2*combinations {
+		t.Fatalf("%d trials; want %d", len(first), 2*combinations)
+	}
+	for _, half := range [][]string{first[:combinations], first[combinations:]} {
+		seen := map[string]bool{}
+		for _, name := range half {
+			seen[name] = true
+		}
+		if len(seen) != combinations {
+			t.Errorf("one round has %d of %d combinations", len(seen), combinations)
+		}
+	}
+}
+
+func TestBrokenLockFailsTheTrial(t *testing.T) {
+	for _, defect := range []benchtest.Defect{benchtest.TwoHolders, benchtest.ShrinkingTokens} {
+		e := experiment(&benchtest.Server{Defect: defect})
+		trial := e.Trials()[0]
+		trial.Contenders, trial.Number = 4, 17
+		_, err := e.Run(t.Context(), trial)
+		if !errors.Is(err, load.ErrBroken) {
+			t.Fatalf("defect %d: %v; want ErrBroken", defect, err)
+		}
+		if !strings.Contains(err.Error(), "trial 17 (") {
+			t.Errorf("%q does not name the trial", err)
+		}
+	}
+}
+
+func TestServerFiguresAreDifferences(t *testing.T) {
+	e := experiment(new(benchtest.Server))
+	calls := 0.0
+	e.Figures = func(context.Context) (map[string]float64, error) {
+		calls++
+		figures := map[string]float64{"packets": 100 * calls}
+		if calls == 2 {
+			figures["late"] = 1
+		}
+		return figures, nil
+	}
+	r, err := e.Run(t.Context(), e.Trials()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]float64{"packets": 100}; !reflect.DeepEqual(r.Server, want) {
+		t.Errorf("server figures %v; want %v", r.Server, want)
+	}
+	broken := errors.New("no answer")
+	e.Figures = func(context.Context) (map[string]float64, error) { return nil, broken }
+	if _, err := e.Run(t.Context(), e.Trials()[0]); !errors.Is(err, broken) {
+		t.Errorf("%v; want the error of the figures", err)
+	}
+}
+
+func TestFailureToOpenClosesWhatWasOpened(t *testing.T) {
+	server := new(benchtest.Server)
+	var opened []recipes.Session
+	e := experiment(server)
+	trial := e.Trials()[0]
+	trial.Contenders = 3
+	gate := make(chan struct{}, 1)
+	trial.Transport.Open = func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+		gate <- struct{}{}
+		defer func() { <-gate }()
+		if len(opened) == 2 {
+			return nil, recipes.ErrUnavailable
+		}
+		s, err := server.Open(context.WithoutCancel(ctx), cfg)
+		opened = append(opened, s)
+		return s, err
+	}
+	if _, err := e.Run(t.Context(), trial); !errors.Is(err, recipes.ErrUnavailable) {
+		t.Errorf("%v; want ErrUnavailable", err)
+	}
+	for i, s := range opened {
+		if s.State() != recipes.Lost {
+			t.Errorf("session %d is still open", i)
+		}
+	}
+}
+
+func TestSessionsAreOpenedWithABufferThatTheLineFitsIn(t *testing.T) {
+	server := new(benchtest.Server)
+	e := experiment(server)
+	trial := e.Trials()[0]
+	trial.Contenders = 20
+	var got int
+	trial.Transport.Open = func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+		if cfg.MaxPacket != bench.MaxPacket(20) {
+			got = cfg.MaxPacket
+		}
+		return server.Open(ctx, cfg)
+	}
+	if _, err := e.Run(t.Context(), trial); err != nil || got != 0 {
+		t.Errorf("%v; a session was opened with MaxPacket %d", err, got)
+	}
+	for _, n := range []int{1, 100, 10_000} {
+		if bench.MaxPacket(n) < 60*n+4096 {
+			t.Errorf("a listing of %d contenders does not fit into %d bytes", n, bench.MaxPacket(n))
+		}
+	}
+}
+
+func TestValidateNamesWhatIsWrong(t *testing.T) {
+	for want, change := range map[string]func(*bench.Experiment){
+		"no recipes":         func(e *bench.Experiment) { e.Recipes = nil },
+		"no workloads":       func(e *bench.Experiment) { e.Workloads = nil },
+		"no strategies":      func(e *bench.Experiment) { e.Strategies = nil },
+		"no contenders":      func(e *bench.Experiment) { e.Contenders = nil },
+		"no transports":      func(e *bench.Experiment) { e.Transports = nil },
+		"0 contenders":       func(e *bench.Experiment) { e.Contenders = []int{3, 0} },
+		"count is 0":         func(e *bench.Experiment) { e.Count = 0 },
+		"must not be negati": func(e *bench.Experiment) { e.Hold = -1 },
+		"root":               func(e *bench.Experiment) { e.Root = "bench" },
+	} {
+		e := experiment(new(benchtest.Server))
+		change(&e)
+		if err := e.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q in it", err, want)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Experiment is a set of combinations to compare. Every list must have a value.
+type Experiment struct {
+	Recipes    []load.Recipe
+	Workloads  []load.Workload
+	Strategies []recipes.Strategy
+	Contenders []int
+	Transports []Transport
+
+	// Count is how many trials each combination has. From six on, benchstat
+	// gives confidence intervals.
+	Count int
+	// Seed decides the order of the trials, and nothing else.
+	Seed uint64
+
+	// Hold, Duration and Warmup are those of load.Load.
+	Hold, Duration, Warmup time.Duration
+
+	// Session is how sessions are opened. If its MaxPacket is 0 it is chosen by
+	// the number of contenders; see MaxPacket.
+	Session recipes.Config
+
+	// Root is the path below which each trial has one of its own. It should be
+	// fresh. What is left there are parents of lines, which servers that have
+	// container nodes remove.
+	Root string
+
+	// Figures reads the server's own figures, counters that grow, by whatever
+	// names it has for them. It is called before and after the measured part
+	// of each trial. nil: there are none.
+	Figures func(context.Context) (map[string]float64, error)
+}
+
+// Transport is a way to reach the recipes.
+type Transport struct {
+	Name string
+	Open recipes.Opener
+	// Processes returns the ids of the processes, other than this one, that
+	// sessions live in. nil: they live here.
+	Processes func() []int
+}
+
+// Trial is one run of one combination.
+type Trial struct {
+	Number     int // from 1, in the order of Experiment.Trials
+	Recipe     load.Recipe
+	Workload   load.Workload
+	Strategy   recipes.Strategy
+	Contenders int
+	Transport  Transport
+}
+
+// Validate says what is wrong with the experiment. Nothing is sent.
+func (e Experiment) Validate() error {
+	for _, list := range []struct {
+		name  string
+		empty bool
+	}{
+		{"recipes", len(e.Recipes) == 0},
+		{"workloads", len(e.Workloads) == 0},
+		{"strategies", len(e.Strategies) == 0},
+		{"contenders", len(e.Contenders) == 0},
+		{"transports", len(e.Transports) == 0},
+	} {
+		if list.empty {
+			return fmt.Errorf("experiment: no %s; give at least one", list.name)
+		}
+	}
+	for _, n := range e.Contenders {
+		if n < 1 {
+			return fmt.Errorf("experiment: %d contenders; at least 1", n)
+		}
+	}
+	switch {
+	case e.Count < 1:
+		return fmt.Errorf("experiment: count is %d; at least 1", e.Count)
+	case e.Hold < 0 || e.Duration < 0 || e.Warmup < 0:
+		return errors.New("experiment: hold, duration and warm-up must not be negative")
+	}
+	if err := recipes.ValidatePath(e.Root); err != nil {
+		return fmt.Errorf("experiment: root: %w", err)
+	}
+	return nil
+}
+
+// Trials returns the trials in the order in which they should be run: one of
+// each combination, shuffled, then again one of each, Count times. What changes
+// while the experiment runs (a neighbour's load, a filling disk) so falls on all
+// combinations alike, and an experiment that is cut short has as many trials of
+// each, give or take one.
+//
+// A shuffle of all trials at once was considered: it interleaves less evenly,
+// and is no good when it is cut short.
+func (e Experiment) Trials() []Trial {
+	combinations := e.combinations()
+	random := rand.New(rand.NewPCG(e.Seed, 0))
+	var trials []Trial
+	for range e.Count {
+		for _, i := range random.Perm(len(combinations)) {
+			trial := combinations[i]
+			trial.Number = len(trials) + 1
+			trials = append(trials, trial)
+		}
+	}
+	return trials
+}
+
+func (e Experiment) combinations() []Trial {
+	var all []Trial
+	for _, recipe := range e.Recipes {
+		for _, workload := range e.Workloads {
+			for _, strategy := range e.Strategies {
+				for _, n := range e.Contenders {
+					for _, transport := range e.Transports {
+						all = append(all, Trial{
+							Recipe: recipe, Workload: workload, Strategy: strategy,
+							Contenders: n, Transport: transport,
+						})
+					}
+				}
+			}
+		}
+	}
+	return all
+}

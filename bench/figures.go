@@ -1,0 +1,40 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+)
+
+// figures reads the server's figures around the measured part.
+type figures struct {
+	read   func(context.Context) (map[string]float64, error)
+	before map[string]float64
+	grown  map[string]float64 // by how much, by name
+}
+
+func (f *figures) begin(ctx context.Context) (err error) {
+	if f.read == nil {
+		return nil
+	}
+	if f.before, err = f.read(ctx); err != nil {
+		return fmt.Errorf("read the server's figures: %w", err)
+	}
+	return nil
+}
+
+func (f *figures) end(ctx context.Context) error {
+	if f.read == nil {
+		return nil
+	}
+	after, err := f.read(ctx)
+	if err != nil {
+		return fmt.Errorf("read the server's figures: %w", err)
+	}
+	f.grown = map[string]float64{}
+	for name, value := range after {
+		if before, ok := f.before[name]; ok {
+			f.grown[name] = value - before
+		}
+	}
+	return nil
+}

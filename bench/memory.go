@@ -1,0 +1,39 @@
+package bench
+
+import (
+	"runtime"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+// memory compares what this process uses with what it used before its sessions
+// were opened.
+type memory struct {
+	transport Transport
+	before    int64
+}
+
+func watchMemory(t Transport) memory { return memory{t, inUse()} }
+
+// read is called when everybody has enrolled. It collects garbage, so that the
+// measured part does not start with the enrolment's.
+func (m memory) read(sessions int) record.Memory {
+	grown := inUse() - m.before
+	mem := record.Memory{RSS: rss(0)}
+	if m.transport.Processes == nil {
+		mem.Session = max(0, grown/int64(sessions))
+		return mem
+	}
+	for _, pid := range m.transport.Processes() {
+		mem.RSS += rss(pid)
+	}
+	return mem
+}
+
+// inUse returns the bytes of heap and stacks in use after a garbage collection.
+func inUse() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc + stats.StackInuse)
+}

@@ -1,0 +1,61 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+const (
+	// parallelism is how many sessions are opened, or closed, at once.
+	parallelism = 32
+	// closeTimeout bounds the closing of one session.
+	closeTimeout = 10 * time.Second
+)
+
+// open opens n sessions, or none.
+func open(ctx context.Context, opener recipes.Opener, cfg recipes.Config, n int) ([]recipes.Session, error) {
+	sessions := make([]recipes.Session, n)
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelism)
+	for i := range sessions {
+		group.Go(func() (err error) {
+			if err := gctx.Err(); err != nil {
+				return context.Cause(gctx)
+			}
+			if sessions[i], err = opener(gctx, cfg); err != nil {
+				return fmt.Errorf("open session %d of %d: %w", i+1, n, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		closeAll(ctx, sessions)
+		return nil, err
+	}
+	return sessions, nil
+}
+
+// closeAll closes sessions even if ctx has ended. An error means that the server
+// has not confirmed it. What such a session leaves behind goes with its timeout
+// and is in nobody's way: every trial has a path of its own.
+func closeAll(ctx context.Context, sessions []recipes.Session) {
+	var group errgroup.Group
+	group.SetLimit(parallelism)
+	for _, s := range sessions {
+		if s == nil {
+			continue
+		}
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+			defer cancel()
+			_ = s.Close(ctx)
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
