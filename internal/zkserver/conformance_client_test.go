@@ -113,7 +113,7 @@ func (c *rawClient) write(body []byte) error {
 
 func (c *rawClient) frame() ([]byte, error) {
 	if err := c.nc.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return nil, err
+		return nil, closedOr(err)
 	}
 	var head [4]byte
 	if _, err := io.ReadFull(c.nc, head[:]); err != nil {
@@ -146,6 +146,10 @@ func dial(name, addr string, o connectOptions) (*rawClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	return handshake(name, nc, o)
+}
+
+func handshake(name string, nc net.Conn, o connectOptions) (*rawClient, error) {
 	c := &rawClient{name: name, nc: nc}
 	var w buf
 	w.i32(0)

@@ -54,9 +54,9 @@ func (n *znode) stat() Stat {
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
 		Ctime: n.ctime, Mtime: n.mtime,
 		Version: n.version, Aversion: n.aversion,
-		Cversion:       n.cversion*2 - kids,
-		DataLength:     int32(len(n.data)),
-		NumChildren:    kids,
+		Cversion:    n.cversion*2 - kids,
+		DataLength:  int32(len(n.data)),
+		NumChildren: kids,
 	}
 	if n.isEphemeral() {
 		s.EphemeralOwner = n.owner

@@ -1,0 +1,73 @@
+package zkserver
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// A decoder of what strangers send must neither panic nor allocate what they
+// only announce.
+func FuzzDecodeOperation(f *testing.F) {
+	e := encoder{}
+	e.str("/x")
+	e.buffer([]byte("data"))
+	e.acls(openACL)
+	e.i32(3)
+	f.Add(int32(OpCreate), e.b)
+	m := encoder{}
+	multiHeader(&m, OpCreate, codeOK)
+	m.b = append(m.b, e.b...)
+	multiEnd(&m)
+	f.Add(int32(OpMulti), m.b)
+	f.Add(int32(OpSetWatches), []byte{0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff})
+	f.Add(int32(OpSetACL), []byte{0, 0, 0, 1, '/', 0x7f, 0xff, 0xff, 0xff})
+	f.Add(int32(OpGetData), []byte{0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, op int32, body []byte) {
+		o, err := decodeOperation(Op(op), body)
+		if err != nil {
+			return
+		}
+		if len(o.path)+len(o.data) > len(body) || len(o.acl)+len(o.parts) > len(body) {
+			t.Errorf("%d bytes became %+v", len(body), o)
+		}
+	})
+}
+
+func FuzzDecodeConnect(f *testing.F) {
+	e := encoder{}
+	e.i32(0)
+	e.i64(0)
+	e.i32(4000)
+	e.i64(0)
+	e.buffer(make([]byte, 16))
+	f.Add(e.b)
+	f.Add(append(e.b, 1))
+	f.Add([]byte{0xff})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if r, err := decodeConnect(body); err == nil && len(r.password) > len(body) {
+			t.Errorf("%d bytes became %+v", len(body), r)
+		}
+	})
+}
+
+// FuzzConnection feeds a whole connection.
+func FuzzConnection(f *testing.F) {
+	f.Add([]byte("ruok"))
+	f.Add([]byte{0x7f, 0xff, 0xff, 0xff})
+	f.Add([]byte{0, 0, 0, 4, 0, 0, 0, 0})
+	f.Add(append([]byte{0, 0, 0, 28}, make([]byte, 28)...))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		s := New(Config{})
+		near, far := net.Pipe()
+		go s.ServeConn(far)
+		go func() { _, _ = io.Copy(io.Discard, near) }()
+		_ = near.SetDeadline(time.Now().Add(time.Second))
+		_, _ = near.Write(in)
+		_ = near.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
