@@ -254,7 +254,8 @@ func (p *player) word(w string) {
 	must(nc.Write([]byte(w)))
 	check(nc.SetReadDeadline(time.Now().Add(patience)))
 	answer := must(io.ReadAll(nc))
-	for line := range strings.Lines(string(answer)) {
+	// The order of mntr's lines is nobody's business.
+	for _, line := range slices.Sorted(strings.Lines(string(answer))) {
 		p.word1(strings.TrimSpace(line))
 	}
 }

@@ -158,7 +158,7 @@ const (
 )
 
 func (s *Server) findWatches(t task) code {
-	find := (*watchTable).has
+	find := (*watchTable).hasAny
 	if t.call.op == OpRemoveWatches {
 		find = (*watchTable).remove
 	}
