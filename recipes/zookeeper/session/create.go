@@ -138,21 +138,25 @@ func (s *Session) find(ctx context.Context, connections int, dir, prefix string)
 
 // ensure creates path and what is missing above it.
 func (s *Session) ensure(ctx context.Context, path string) error {
-	full := s.full(path)
+	if err := s.ensureFull(ctx, s.full(path)); err != nil {
+		return fmt.Errorf("create the parents of %s: %w", path, err)
+	}
+	return nil
+}
+
+func (s *Session) ensureFull(ctx context.Context, full string) error {
 	for {
-		missing := full
-		for {
-			err := s.createParent(ctx, missing)
-			if err == nil || errors.Is(err, recipes.ErrNodeExists) {
-				break
-			}
-			if !errors.Is(err, recipes.ErrNoNode) || missing == "/" {
-				return fmt.Errorf("create the parents of %s: %w", path, err)
-			}
-			missing = gopath.Dir(missing)
-		}
-		if missing == full {
+		err := s.createParent(ctx, full)
+		if err == nil || errors.Is(err, recipes.ErrNodeExists) {
 			return nil
+		}
+		if !errors.Is(err, recipes.ErrNoNode) || full == "/" {
+			return err
+		}
+		// Its parent is missing, or was, as an empty container, removed
+		// between the two calls.
+		if err := s.ensureFull(ctx, gopath.Dir(full)); err != nil {
+			return err
 		}
 	}
 }

@@ -90,14 +90,18 @@ func (d *dialer) Connected() {}
 // Dial is zk.Dialer. The timeout given is ignored for the configured one, which
 // covers TLS and ZooKeeper's handshake too.
 func (d *dialer) Dial(network, address string, _ time.Duration) (net.Conn, error) {
-	c, err := d.attempt(network, address)
-	if err != nil && d.gate.Err() == nil {
-		d.failed(err)
+	c, err := d.attempt(d.gate, network, address)
+	if err != nil {
+		if d.gate.Err() == nil {
+			d.failed(err)
+		}
+		return nil, err
 	}
-	return c, err
+	return c, nil
 }
 
-func (d *dialer) attempt(network, address string) (net.Conn, error) {
+// attempt waits for the backoff and makes one connection, unless until ends.
+func (d *dialer) attempt(until context.Context, network, address string) (*conn, error) {
 	d.mu.Lock()
 	pause := backoff(d.attempts)
 	d.attempts++
@@ -107,14 +111,14 @@ func (d *dialer) attempt(network, address string) (net.Conn, error) {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-d.gate.Done():
+		case <-until.Done():
 		}
 	}
-	if d.gate.Err() != nil {
+	if until.Err() != nil {
 		return nil, errGateClosed
 	}
 	deadline := time.Now().Add(d.timeout)
-	ctx, cancel := context.WithDeadline(d.gate, deadline)
+	ctx, cancel := context.WithDeadline(until, deadline)
 	defer cancel()
 	raw, err := d.dial(ctx, network, address)
 	if err != nil {

@@ -17,12 +17,18 @@ func call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (
 		value T
 		err   error
 	}
+	var zero T
 	done := make(chan result, 1)
-	go func() {
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return zero, s.Err()
+	}
+	s.calls.Go(func() {
 		value, err := f(s.conn)
 		done <- result{value, err}
-	}()
-	var zero T
+	})
+	s.mu.Unlock()
 	select {
 	case r := <-done:
 		return r.value, r.err
@@ -61,6 +67,9 @@ func readWith[T any](ctx context.Context, s *Session, what, path string, f func(
 // interrupted says that ctx ended during a request: plainly, if the connection
 // is up, or else that it was the connection that did not come back.
 func (s *Session) interrupted(what string, ctx context.Context) error {
+	if err := s.Err(); err != nil {
+		return err
+	}
 	if now, _, _ := s.status.Get(); now.connected {
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}

@@ -38,7 +38,8 @@ type Session struct {
 	mu       sync.Mutex
 	over     bool // no background work starts any more
 	deadline *time.Timer
-	work     sync.WaitGroup
+	work     sync.WaitGroup // Background
+	calls    sync.WaitGroup // requests that go-zookeeper has
 
 	endOnce  sync.Once
 	patience context.Context // ends when nobody waits for an orderly close any more
@@ -214,9 +215,10 @@ func (s *Session) end(reason error) {
 }
 
 // takeDown waits for all that runs for the session and stops go-zookeeper. A
-// session that the application closes is closed at the server too; for one that
-// was lost that is only tried, so that a server which was frozen may free its
-// nodes when it thaws.
+// session that the application closes is closed at the server too.
+//
+// Requests under way are waited for before the zk.Conn is closed: it would hand
+// their callers a reply that it may still be writing (CreateContainer in 1.0.4).
 func (s *Session) takeDown(reason error) {
 	defer close(s.shutdown)
 	s.mu.Lock()
@@ -227,53 +229,41 @@ func (s *Session) takeDown(reason error) {
 		s.dialer.shut()
 		return
 	}
-	if errors.Is(reason, recipes.ErrClosed) && id != 0 {
-		s.closeAtServer(conn)
-	} else {
-		s.dialer.shut()
-		conn.Close()
+	limit, cancel := context.WithDeadline(s.patience, s.wire.lastContact().Add(s.timeout))
+	defer cancel()
+	wanted := errors.Is(reason, recipes.ErrClosed) && id != 0
+	idle := make(chan struct{})
+	go func() { s.calls.Wait(); close(idle) }()
+	if now, disconnected, _ := s.status.Get(); wanted && now.connected {
+		if await(idle, disconnected, limit.Done()) == idle {
+			conn.Close()
+			await(s.wire.closed, disconnected, limit.Done())
+		}
 	}
 	s.dialer.shut()
 	s.dialer.drop()
+	<-idle
+	conn.Close()
 	for range ended {
 	}
-	select {
-	case <-s.wire.closed:
+	switch {
+	case s.wire.isClosed(), id == 0, errors.Is(reason, recipes.ErrExpired):
+	case wanted && s.closeAfterwards(limit) == nil:
 	default:
-		if id != 0 && !errors.Is(reason, recipes.ErrExpired) {
-			s.closeErr = fmt.Errorf("close session: %w: the server has not confirmed it; it removes the session's nodes after %v at the latest (%w)",
-				recipes.ErrUnknownOutcome, s.timeout, reason)
-		}
+		s.closeErr = fmt.Errorf("close session: %w: the server has not confirmed it; it removes the session's nodes after %v at the latest (%w)",
+			recipes.ErrUnknownOutcome, s.timeout, reason)
 	}
 }
 
-// closeAtServer sends closeSession and waits for the answer, for as long as the
-// session can live or Close is willing to wait. go-zookeeper's own Close waits
-// for a second, and for nothing where the connection is down.
-func (s *Session) closeAtServer(conn *zk.Conn) {
-	limit := time.NewTimer(time.Until(s.wire.lastContact().Add(s.timeout)))
-	defer limit.Stop()
-	now, changed, _ := s.status.Get()
-	for !now.connected {
-		select {
-		case <-changed:
-			now, changed, _ = s.status.Get()
-		case <-s.patience.Done():
-			s.dialer.shut()
-			conn.Close()
-			return
-		case <-limit.C:
-			s.dialer.shut()
-			conn.Close()
-			return
-		}
-	}
-	conn.Close()
+// await waits for the first of its channels to be closed and returns it.
+func await(a, b, c <-chan struct{}) <-chan struct{} {
 	select {
-	case <-s.wire.closed:
-	case <-changed: // the connection is lost, and go-zookeeper makes no other
-	case <-s.patience.Done():
-	case <-limit.C:
+	case <-a:
+		return a
+	case <-b:
+		return b
+	case <-c:
+		return c
 	}
 }
 
@@ -336,6 +326,9 @@ func (s *Session) connectedAfter(ctx context.Context, n int) (<-chan struct{}, e
 		case <-changed:
 		case <-s.Lost():
 		case <-ctx.Done():
+			if err := s.Err(); err != nil {
+				return nil, err // ctx is the session's own, or ended with it
+			}
 			return nil, s.unavailable("waiting for a connection", ctx)
 		}
 	}

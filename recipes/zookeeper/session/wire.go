@@ -18,6 +18,7 @@ type wire struct {
 	contact   atomic.Int64 // when the last answered request was sent, as an offset from start
 	lastZxid  atomic.Int64 // last transaction seen in a reply
 	sessionID atomic.Int64 // of the latest handshake
+	password  atomic.Pointer[[]byte]
 	timeout   atomic.Int64 // negotiated in the latest handshake, in nanoseconds
 	closed    chan struct{}
 	closeOnce sync.Once
@@ -27,6 +28,18 @@ type wire struct {
 func newWire(maxPacket int) *wire {
 	return &wire{maxPacket: maxPacket, start: time.Now(), closed: make(chan struct{})}
 }
+
+// isClosed reports whether the server has confirmed that the session is closed.
+func (w *wire) isClosed() bool {
+	select {
+	case <-w.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *wire) setClosed() { w.closeOnce.Do(func() { close(w.closed) }) }
 
 // lastContact is the moment from which the server may count the session's
 // timeout at the earliest: when the last request that was answered was sent.
@@ -48,11 +61,13 @@ func (w *wire) heard(sent time.Time) {
 const (
 	lengthSize      = 4
 	replyHeaderSize = 16
+	passwordSize    = 16
 	xidEvent        = -1
 	xidPing         = -2
 
-	// The connect request is protocol version, lastZxidSeen, ...; the reply is
-	// protocol version, timeout, session id, ....
+	// The connect request is protocol version, lastZxidSeen, timeout, session
+	// id, password; the reply is protocol version, timeout, session id,
+	// password. Servers since 3.4 add a byte for read-only mode.
 	connectZxidAt = lengthSize + 4
 	// setWatches is xid, operation, relativeZxid, ....
 	setWatchesZxidAt = lengthSize + 8
@@ -220,6 +235,10 @@ func (c *conn) handshake(length int) error {
 	body := c.head[lengthSize:]
 	timeout := time.Duration(int32(binary.BigEndian.Uint32(body[4:]))) * time.Millisecond
 	id := int64(binary.BigEndian.Uint64(body[8:]))
+	if rest, err := c.in.Peek(length - replyHeaderSize); err == nil && id != 0 && len(rest) >= lengthSize+passwordSize {
+		password := append([]byte(nil), rest[lengthSize:lengthSize+passwordSize]...)
+		c.wire.password.Store(&password)
+	}
 	c.wire.sessionID.Store(id)
 	c.wire.timeout.Store(int64(timeout))
 	c.mu.Lock()
@@ -247,7 +266,7 @@ func (c *conn) reply() {
 		if request.xid == xid {
 			c.wire.heard(request.at)
 			if request.op == opClose {
-				c.wire.closeOnce.Do(func() { close(c.wire.closed) })
+				c.wire.setClosed()
 			}
 			c.pending = append(c.pending[:i], c.pending[i+1:]...)
 			break
