@@ -1,0 +1,32 @@
+// Zkbench measures how fast ZooKeeper's locks and leader elections change hands
+// and what that costs, by the number of contenders and the way in which they
+// wait. Its results are in the Go benchmark format, for benchstat.
+//
+//	zkbench                  herd against predecessor on an embedded server
+//	zkbench run -h           what else it can measure
+//
+// The command is thin: flags, servers and transports are here, the experiment is
+// package bench.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(Main()) }
+
+// Main is main with an exit code.
+func Main() int {
+	// The first interrupt ends the run with what was measured so far; a second
+	// one kills, because the first takes itself away.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	// A reader of stdout that goes away is an error of Write, after which the
+	// run cleans up, and not a signal that kills it.
+	signal.Ignore(syscall.SIGPIPE)
+	return command{stdout: os.Stdout, stderr: os.Stderr, transports: transports}.run(ctx, os.Args[1:])
+}

@@ -1,0 +1,13 @@
+package main
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// launchDirect calls the library.
+func launchDirect(context.Context, settings, *cleanup, say) (bench.Transport, error) {
+	return bench.Transport{Open: zookeeper.Open}, nil
+}
