@@ -1,0 +1,71 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// DefaultStartTimeout bounds the start of a plugin.
+const DefaultStartTimeout = 10 * time.Second
+
+// Config says how to launch a plugin. Only Path is required.
+type Config struct {
+	// Path is the plugin's executable. It is not looked up in PATH. Neither it
+	// nor its directory should be writable for others: a checksum is verified
+	// before the start, and the file is read again to start it.
+	Path string
+
+	// Args are given to the plugin after its name. zkrecipes-plugin needs none.
+	Args []string
+
+	// Checksum is the SHA-256 of the executable in hexadecimal, as sha256sum
+	// prints it. A plugin that does not match is not started: ErrChecksum. ""
+	// starts whatever is there.
+	Checksum string
+
+	// Env adds to the plugin's environment: "NAME=value" sets a variable,
+	// "NAME" passes the host's on, if it has one. See InheritedEnv for what is
+	// passed on anyway.
+	Env []string
+
+	// StartTimeout bounds the time from the start of the process until it can
+	// open sessions. 0 is DefaultStartTimeout.
+	StartTimeout time.Duration
+
+	// Logger receives what the plugin logs, and its level is passed down to
+	// the plugin. nil discards it; the end of the plugin's stderr is in the
+	// error of a failed start all the same.
+	Logger hclog.Logger
+}
+
+// normalize returns the configuration with defaults filled in.
+func (c Config) normalize() (Config, error) {
+	if c.Path == "" {
+		return c, errors.New("host: Config.Path is empty; give the plugin's executable")
+	}
+	path, err := filepath.Abs(c.Path)
+	if err != nil {
+		return c, fmt.Errorf("host: plugin %s: %w", c.Path, err)
+	}
+	// With a path that has a slash nothing is looked up: it only has to be
+	// there and executable.
+	if _, err := exec.LookPath(path); err != nil {
+		return c, fmt.Errorf("host: plugin %s cannot be started: %w", c.Path, err)
+	}
+	c.Path = path
+	switch {
+	case c.StartTimeout < 0:
+		return c, fmt.Errorf("host: Config.StartTimeout is %v; it must be positive", c.StartTimeout)
+	case c.StartTimeout == 0:
+		c.StartTimeout = DefaultStartTimeout
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c, nil
+}

@@ -1,0 +1,30 @@
+// Package host is what a host application imports: it launches the plugin
+// process and opens sessions through it. A host binary does not carry a
+// ZooKeeper client.
+//
+//  1. [Launch] starts the plugin, or [InProcess] serves the same gRPC inside
+//     this process, without another executable.
+//  2. [Plugin.Open] opens a session: a recipes.Opener.
+//  3. [Plugin.Close] ends the sessions and the process.
+//
+// # Who may die
+//
+//   - The host is killed: the plugin notices at once, closes its sessions, so
+//     that their locks are free, and exits.
+//   - The host is frozen: the plugin closes a session when it has heard nothing
+//     from the host for the session timeout.
+//   - The plugin is killed: sessions and holds are lost in well under a second,
+//     with recipes.ErrPluginLost. ZooKeeper frees the locks at the session
+//     timeout. Nothing restarts the plugin by itself, because everything that
+//     it held is gone.
+//   - The plugin is frozen: the host's own clock ends the sessions before
+//     ZooKeeper does, with recipes.ErrDeadline. Close still returns.
+//
+// # What the plugin can see
+//
+// The plugin gets none of the host's environment but the names in
+// [InheritedEnv] and what Config.Env adds. Its stdin is empty. It talks to the
+// host over a Unix socket (on Windows: a loopback port) in a directory that
+// only this user can enter, with mutual TLS whose certificates are made for
+// this one launch.
+package host

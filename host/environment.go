@@ -1,0 +1,47 @@
+package host
+
+import (
+	"os"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/plugin"
+)
+
+// InheritedEnv returns the names of the variables that a plugin gets from the
+// host's environment: where temporary files and certificates are, the time zone
+// and the language, and what Windows programs do not start without. Nothing
+// else: an environment is full of other people's secrets.
+func InheritedEnv() []string {
+	return []string{
+		"TMPDIR", "TMP", "TEMP",
+		"SSL_CERT_FILE", "SSL_CERT_DIR",
+		"TZ", "LANG", "LC_ALL",
+		"SYSTEMROOT", "WINDIR",
+	}
+}
+
+// environment returns the plugin's environment without what go-plugin adds.
+func environment(extra []string, level hclog.Level) []string {
+	var env []string
+	inherit := func(name string) {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for _, name := range InheritedEnv() {
+		inherit(name)
+	}
+	if level != hclog.NoLevel {
+		env = append(env, plugin.LogLevelEnv+"="+level.String())
+	}
+	for _, e := range extra {
+		if strings.Contains(e, "=") {
+			env = append(env, e)
+		} else {
+			inherit(e)
+		}
+	}
+	return env
+}

@@ -1,0 +1,222 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/plugin"
+)
+
+// Launch starts a plugin and returns when it can open sessions. If it fails, or
+// ctx ends first, no process and no file is left; the error holds the last
+// lines that the plugin wrote on stderr. ctx is only about the start.
+func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
+	cfg, err := cfg.normalize()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Checksum == "" {
+		cfg.Logger.Debug("plugin starts without a checksum", "path", cfg.Path)
+	} else if err := verify(cfg.Path, cfg.Checksum); err != nil {
+		return nil, fmt.Errorf("host: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeout)
+	defer cancel()
+	l := newLaunched(cfg)
+	conn, err := l.start(ctx)
+	if err == nil {
+		var p *Plugin
+		if p, err = newPlugin(ctx, conn, l); err == nil {
+			return p, nil
+		}
+	}
+	l.discard()
+	return nil, l.startError(ctx, err)
+}
+
+// launched is a plugin process and go-plugin's client of it.
+type launched struct {
+	cfg     Config
+	client  *goplugin.Client
+	started chan struct{} // closed when start's work has ended
+
+	mu        sync.Mutex
+	aborted   bool // kill came first
+	process   *process
+	socketDir string // made by go-plugin
+
+	killing sync.Once
+	killed  chan struct{} // closed when go-plugin's Kill has returned
+}
+
+func newLaunched(cfg Config) *launched {
+	return &launched{cfg: cfg, started: make(chan struct{}), killed: make(chan struct{})}
+}
+
+// start does go-plugin's handshake. go-plugin's Start and Client know no
+// context; what ends them early is the end of the process.
+func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
+	base, err := socketBase()
+	if err != nil {
+		close(l.started)
+		return nil, err
+	}
+	l.client = goplugin.NewClient(&goplugin.ClientConfig{
+		HandshakeConfig:     plugin.Handshake(),
+		VersionedPlugins:    plugin.VersionedPlugins(),
+		RunnerFunc:          l.run,
+		AllowedProtocols:    []goplugin.Protocol{goplugin.ProtocolGRPC},
+		AutoMTLS:            true,
+		SkipHostEnv:         true,
+		StartTimeout:        l.cfg.StartTimeout,
+		Logger:              l.cfg.Logger,
+		PluginLogBufferSize: logBuffer,
+		UnixSocketConfig:    &goplugin.UnixSocketConfig{TempDir: base},
+	})
+	var conn *grpc.ClientConn
+	go func() { // ends with the process, at the latest, and discard waits for it
+		defer close(l.started)
+		conn, err = l.dispense()
+	}()
+	select {
+	case <-l.started:
+		return conn, err
+	case <-ctx.Done():
+		l.kill()
+		<-l.started
+		return nil, ctx.Err()
+	}
+}
+
+func (l *launched) dispense() (*grpc.ClientConn, error) {
+	if _, err := l.client.Start(); err != nil {
+		return nil, err
+	}
+	protocol, err := l.client.Client()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := protocol.Dispense(plugin.Name)
+	if err != nil {
+		return nil, err
+	}
+	return raw.(*grpc.ClientConn), nil
+}
+
+// run is go-plugin's RunnerFunc. cmd has the environment that it wants.
+func (l *launched) run(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.socketDir = socketDir
+	if l.aborted {
+		return nil, errKilled
+	}
+	l.process = newProcess(l.cfg, cmd.Env)
+	return l.process, nil
+}
+
+func (l *launched) proc() *process {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.process
+}
+
+// kill ends the process the hard way, or prevents its start.
+func (l *launched) kill() {
+	l.mu.Lock()
+	l.aborted = true
+	p := l.process
+	l.mu.Unlock()
+	if p != nil {
+		_ = p.Kill(context.Background())
+	}
+}
+
+// gentleKill has go-plugin end the plugin. It can take for ever.
+func (l *launched) gentleKill() {
+	l.killing.Do(func() {
+		go func() { // ends with the process, and cleanUp waits for it
+			defer close(l.killed)
+			l.client.Kill()
+		}()
+	})
+}
+
+func (l *launched) stop() {
+	l.gentleKill()
+	hurry := time.NewTimer(killTimeout)
+	defer hurry.Stop()
+	select {
+	case <-l.gone():
+	case <-hurry.C:
+		l.kill()
+		<-l.gone()
+	}
+}
+
+func (l *launched) gone() <-chan struct{} { return l.proc().exited }
+
+// cleanUp closes the connection, by go-plugin's Kill, which finds no process
+// any more, and removes the socket's directory.
+func (l *launched) cleanUp() {
+	l.gentleKill()
+	<-l.killed
+	l.proc().finish()
+	l.removeSocketDir()
+}
+
+func (l *launched) removeSocketDir() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.socketDir != "" {
+		_ = os.RemoveAll(l.socketDir)
+	}
+}
+
+// discard leaves nothing of a start that failed.
+func (l *launched) discard() {
+	defer l.removeSocketDir()
+	p := l.proc()
+	if p == nil || p.pid() == 0 {
+		return
+	}
+	l.kill()
+	<-p.exited
+	l.gentleKill()
+	<-l.killed
+	p.finish()
+}
+
+func (l *launched) fate() string {
+	p := l.proc()
+	return fmt.Sprintf("plugin %s (pid %s): %s", l.cfg.Path, p.ID(), p.state())
+}
+
+func (l *launched) pid() int { return l.proc().pid() }
+
+// startError says what was tried, what happened, and what the plugin said.
+func (l *launched) startError(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("it was not ready within %v: %w", l.cfg.StartTimeout, ctx.Err())
+	} else if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	msg := "its stderr was empty"
+	if p := l.proc(); p != nil {
+		if s := p.tail.String(); s != "" {
+			msg = "its stderr ended with:\n\t" + strings.ReplaceAll(s, "\n", "\n\t")
+		}
+	}
+	return fmt.Errorf("host: plugin %s did not start: %w; %s", l.cfg.Path, err, msg)
+}

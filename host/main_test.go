@@ -1,0 +1,132 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/goleak"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// The test binary is also the programs that the tests start: TEST_ROLE says
+// which.
+const roleEnv = "TEST_ROLE"
+
+var roles = map[string]func(){
+	"":       nil, // the tests
+	"plugin": servePlugin,
+	"host":   runHost,
+}
+
+func TestMain(m *testing.M) {
+	role, ok := roles[os.Getenv(roleEnv)]
+	switch {
+	case !ok:
+		role = badPlugin
+		fallthrough
+	case role != nil:
+		role()
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// closedEnv names a file to which the plugin writes a line for every session
+// that it closes.
+const closedEnv = "TEST_CLOSED"
+
+// servePlugin is a plugin over a world of its own.
+func servePlugin() {
+	world := fake.New()
+	world.OnClose = func(s *fake.Session) {
+		if path := os.Getenv(closedEnv); path != "" {
+			// Stderr may be a pipe that nobody reads any more; that must not
+			// keep a session from being closed.
+			fmt.Fprintln(os.Stderr, "closing a session")
+			_ = os.WriteFile(path, []byte("closed\n"), 0o600)
+		}
+	}
+	plugin.Serve(func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+		cfg.Logger.Warn("opening a session", "number", 1)
+		return world.Open(ctx, cfg)
+	})
+}
+
+// patience bounds every wait of a test; nothing waits for it if all is well.
+const patience = 30 * time.Second
+
+func ctx(t testing.TB) context.Context {
+	t.Helper()
+	c, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return c
+}
+
+func self(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// config launches the test binary in a role.
+func config(t testing.TB, role string, env ...string) host.Config {
+	return host.Config{
+		Path: self(t), Env: append([]string{roleEnv + "=" + role}, env...),
+		Logger: hclog.NewNullLogger(),
+	}
+}
+
+func launch(t testing.TB, cfg host.Config) *host.Plugin {
+	t.Helper()
+	p, err := host.Launch(ctx(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	return p
+}
+
+func open(t testing.TB, p *host.Plugin, timeout time.Duration) recipes.Session {
+	t.Helper()
+	s, err := p.Open(ctx(t), recipes.Config{Servers: []string{"fake"}, SessionTimeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func acquire(t testing.TB, s recipes.Session) recipes.Hold {
+	t.Helper()
+	l, err := s.Lock("/l", recipes.LockConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := l.Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// closes waits for a channel to be closed, and returns how long that took.
+func closes(t testing.TB, what string, ch <-chan struct{}) time.Duration {
+	t.Helper()
+	start := time.Now()
+	select {
+	case <-ch:
+	case <-time.After(patience):
+		t.Fatalf("%s did not close", what)
+	}
+	return time.Since(start)
+}

@@ -1,0 +1,145 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/client"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Plugin is a plugin that serves this host. It is made by Launch or InProcess,
+// and its methods may be called from several goroutines.
+type Plugin struct {
+	service pb.PluginServiceClient
+	client  *client.Client
+	other   other
+
+	lifeline  context.Context
+	letGo     context.CancelFunc // ends the lifeline
+	attached  sync.WaitGroup
+	exited    chan struct{} // closed when everything is cleaned up
+	closing   sync.Once
+	shutdowns error
+}
+
+// other is the other side of a Plugin: a process, or a server in this one.
+type other interface {
+	// stop ends it, in bounded time, and waits until it has ended.
+	stop()
+	// gone is closed when it has ended.
+	gone() <-chan struct{}
+	// cleanUp removes what it has left. It has ended.
+	cleanUp()
+	// fate says how it ended, for people.
+	fate() string
+	// pid is its process id, or 0.
+	pid() int
+}
+
+// Steps of Close, none of which can be prolonged by a plugin that stands still.
+const (
+	// shutdownTimeout bounds the closing of the sessions in ZooKeeper.
+	shutdownTimeout = 3 * time.Second
+	// killTimeout bounds go-plugin's Kill, which waits two seconds for the
+	// plugin by itself and for ever for its answer.
+	killTimeout = 3 * time.Second
+)
+
+// newPlugin attaches to what conn leads to. It ends the other side if it fails.
+func newPlugin(ctx context.Context, conn *grpc.ClientConn, o other) (*Plugin, error) {
+	p := &Plugin{
+		service: pb.NewPluginServiceClient(conn),
+		client:  client.New(conn),
+		other:   o,
+		exited:  make(chan struct{}),
+	}
+	p.lifeline, p.letGo = context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, p.letGo)
+	st, err := p.service.Attach(p.lifeline, &pb.AttachRequest{})
+	if err == nil {
+		_, err = st.Recv()
+	}
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		p.letGo()
+		return nil, err
+	}
+	p.attached.Go(func() { _, _ = st.Recv() }) // holds the lifeline until letGo or the other's end
+	go p.watch()                               // Exited waits for it
+	return p, nil
+}
+
+// watch tells the sessions when the other side has ended, however it did, and
+// cleans up after it.
+func (p *Plugin) watch() {
+	<-p.other.gone()
+	p.client.Fail(fmt.Errorf("%w: %s", recipes.ErrPluginLost, p.other.fate()))
+	p.letGo()
+	p.attached.Wait()
+	p.client.Close()
+	p.other.cleanUp()
+	close(p.exited)
+}
+
+// Open opens a session through the plugin. It is a recipes.Opener. After the
+// plugin has exited its error matches recipes.ErrPluginLost as well as
+// recipes.ErrUnavailable: launch another.
+func (p *Plugin) Open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+	return p.client.Open(ctx, cfg)
+}
+
+// Exited is closed when the plugin has ended, by Close or by itself, and
+// nothing of it is left: no process, no socket, no goroutine.
+func (p *Plugin) Exited() <-chan struct{} { return p.exited }
+
+// PID is the plugin's process id, or 0 for InProcess.
+func (p *Plugin) PID() int { return p.other.pid() }
+
+// Version asks the plugin for its version.
+func (p *Plugin) Version(ctx context.Context) (string, error) {
+	r, err := p.service.Info(ctx, &pb.InfoRequest{})
+	return r.GetVersion(), err
+}
+
+// Close closes the sessions that are still open, in ZooKeeper too, and ends the
+// plugin: it is asked to shut down, then told to exit, then killed. Each step
+// is bounded, by ctx too, so that Close always returns, also when the plugin is
+// frozen.
+//
+// It returns nil if the sessions were closed in ZooKeeper, or there were none.
+// An error says that some may live until their timeout; the plugin is gone all
+// the same. Further calls wait for the first and return its result.
+func (p *Plugin) Close(ctx context.Context) error {
+	p.closing.Do(func() {
+		// The sessions are lost for the host before ZooKeeper gives away what
+		// they hold; the end of their streams has the plugin close them.
+		p.client.Fail(fmt.Errorf("%w: the host has closed the plugin", recipes.ErrClosed))
+		p.shutdowns = p.shutdown(ctx)
+		p.other.stop()
+	})
+	<-p.exited
+	return p.shutdowns
+}
+
+// shutdown waits until the plugin has closed its sessions.
+func (p *Plugin) shutdown(ctx context.Context) error {
+	select {
+	case <-p.other.gone():
+		return nil
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	if _, err := p.service.Shutdown(ctx, &pb.ShutdownRequest{}); err != nil {
+		return fmt.Errorf("host: the plugin has not confirmed its shutdown, sessions may last until their timeout: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// verdictTimeout is how long a call that gRPC failed waits for the session's
+// stream, on the same connection, to say what happened.
+const verdictTimeout = time.Second
+
+// retryPause is between attempts of what has to be said in any case.
+const retryPause = 100 * time.Millisecond
+
+// call makes one unary call that ends with ctx and with the session, and says
+// in the contract's errors why it failed.
+func (s *session) call(ctx context.Context, what string, rpc func(context.Context) error) error {
+	err := s.try(ctx, rpc)
+	if err == nil {
+		return nil
+	}
+	e, said := wire.Error(err)
+	return fmt.Errorf("%s: %w", what, s.verdict(ctx, e, said))
+}
+
+// try makes one unary call and returns gRPC's error.
+func (s *session) try(ctx context.Context, rpc func(context.Context) error) error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.over, cancel)()
+	return rpc(ctx)
+}
+
+// verdict chooses the error of a failed call. The loss of the session explains
+// everything, and the stream knows its reason better than a call does.
+func (s *session) verdict(ctx context.Context, e error, said bool) error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	if said && !errors.Is(e, recipes.ErrSessionLost) {
+		return e
+	}
+	if !said && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !said && errors.Is(e, context.DeadlineExceeded) {
+		return e // gRPC's timer was a moment faster than ctx's
+	}
+	wait := time.NewTimer(verdictTimeout)
+	defer wait.Stop()
+	select {
+	case <-s.over.Done():
+		return s.Err()
+	case <-ctx.Done():
+	case <-wait.C:
+	}
+	return e
+}
+
+// persist makes a call, which must be one that can be repeated, until it is
+// answered or the session is over. It returns what the plugin said.
+func (s *session) persist(rpc func(context.Context) error) error {
+	for {
+		err := s.try(s.over, rpc)
+		if err == nil {
+			return nil
+		}
+		if e, said := wire.Error(err); said {
+			return e
+		}
+		pause := time.NewTimer(retryPause)
+		select {
+		case <-s.over.Done():
+			pause.Stop()
+			return s.Err()
+		case <-pause.C:
+		}
+	}
+}
+
+func closeRequest(s *session) *pb.CloseRequest       { return &pb.CloseRequest{Session: s.handle} }
+func countersRequest(s *session) *pb.CountersRequest { return &pb.CountersRequest{Session: s.handle} }

@@ -1,0 +1,150 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// answer is what LockService.Acquire and ElectionService.Campaign have in common.
+type answer interface {
+	GetGrant() *pb.Grant
+	GetPlace() *pb.Place
+}
+
+// A contest is one of those calls.
+type contest func(ctx context.Context, requestID string) (answer, error)
+
+// contend makes a call that asks for a grant. Whatever becomes of it, nothing
+// is left in line, and nothing granted, that the caller does not know of: a
+// call that gRPC failed, or the caller stopped waiting for, is abandoned by
+// name until the plugin has taken notice.
+func (s *session) contend(ctx context.Context, joined func(recipes.Place), run contest) (*grant, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	id := uuid.NewString()
+	a, err := s.await(ctx, id, joined, run)
+	if err != nil {
+		e, said := wire.Error(err)
+		if !said {
+			s.abandon(id)
+		}
+		return nil, s.verdict(ctx, e, said)
+	}
+	g := newGrant(s, id, a.GetGrant())
+	if err := s.remember(g); err != nil {
+		return nil, err // the session's end releases it
+	}
+	return g, nil
+}
+
+// await makes the call and, while it waits, calls joined, if not nil, as soon
+// as the stream or the call itself tells the place, exactly once.
+func (s *session) await(ctx context.Context, id string, joined func(recipes.Place), run contest) (answer, error) {
+	call := func() (a answer, err error) {
+		err = s.try(ctx, func(ctx context.Context) error {
+			a, err = run(ctx, id)
+			return err
+		})
+		return a, err
+	}
+	if joined == nil {
+		return call()
+	}
+
+	told := s.expect(id)
+	defer s.unexpect(id)
+	var a answer
+	var err error
+	done := make(chan struct{})
+	go func() { // waited for below, on every way
+		defer close(done)
+		a, err = call()
+	}()
+	select {
+	case p := <-told:
+		joined(p)
+		<-done
+		return a, err
+	case <-done:
+	}
+	if p, ok := place(told, a, err); ok {
+		joined(p)
+	}
+	return a, err
+}
+
+// place finds out, after the call, where the contender had joined.
+func place(told <-chan recipes.Place, a answer, err error) (recipes.Place, bool) {
+	select {
+	case p := <-told:
+		return p, true
+	default:
+	}
+	if err != nil {
+		return wire.PlaceOf(err)
+	}
+	return wire.Place(a.GetPlace()), a.GetPlace() != nil
+}
+
+func (s *session) expect(id string) <-chan recipes.Place {
+	told := make(chan recipes.Place, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.joins[id] = told
+	return told
+}
+
+func (s *session) unexpect(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.joins, id)
+}
+
+// joined passes a place on to who waits for it, if anybody still does.
+func (s *session) joined(id string, p recipes.Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.joins[id] <- p: // nil if nobody waits
+	default:
+	}
+}
+
+// abandon tells the plugin, in the background, that what a call asked for is
+// not wanted.
+func (s *session) abandon(id string) {
+	s.spawn(func() { // not run at all when the session is over: so is the claim
+		_ = s.persist(func(ctx context.Context) error {
+			_, err := s.Client.grants.Abandon(ctx, &pb.AbandonRequest{Session: s.handle, RequestId: id})
+			return err
+		})
+	})
+}
+
+// remember notes a grant, so that the session's end is its end.
+func (s *session) remember(g *grant) error {
+	s.look()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return fmt.Errorf("granted too late: %w", s.err)
+	}
+	s.grants[g.id] = g
+	return nil
+}
+
+// forget returns the grant if it stood.
+func (s *session) forget(id string) *grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.grants[id]
+	delete(s.grants, id)
+	return g
+}

@@ -1,0 +1,181 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// grant is the host's half of a hold or a leadership.
+type grant struct {
+	s     *session
+	id    string // of the request that it answers
+	token recipes.Token
+	znode string
+
+	lost  chan struct{} // closed when err is set
+	watch sync.Once
+
+	mu         sync.Mutex
+	err        error
+	released   chan struct{} // made by the first release, closed at its end
+	releaseErr error
+}
+
+func newGrant(s *session, id string, g *pb.Grant) *grant {
+	return &grant{
+		s: s, id: id, token: recipes.Token(g.GetToken()), znode: g.GetZnode(),
+		lost: make(chan struct{}),
+	}
+}
+
+func (g *grant) Token() recipes.Token { return g.token }
+func (g *grant) Znode() string        { return g.znode }
+
+func (g *grant) Lost() <-chan struct{} {
+	g.s.look()
+	g.watch.Do(func() { g.s.spawn(g.arm) })
+	return g.lost
+}
+
+// arm asks the plugin to tell when the znode is deleted.
+func (g *grant) arm() {
+	err := g.s.persist(func(ctx context.Context) error {
+		_, err := g.s.Client.grants.Watch(ctx, &pb.WatchRequest{Session: g.s.handle, RequestId: g.id})
+		return err
+	})
+	g.judge(err)
+}
+
+func (g *grant) Err() error {
+	g.s.look()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// lose ends the grant. Only the first reason counts.
+func (g *grant) lose(reason error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err == nil {
+		g.err = reason
+		close(g.lost)
+	}
+}
+
+// judge notices that the plugin says that the grant does not stand.
+func (g *grant) judge(err error) {
+	if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) {
+		g.s.forget(g.id)
+		g.lose(err)
+	}
+}
+
+func (g *grant) Write(ctx context.Context, ops ...recipes.Op) error {
+	for i, op := range ops {
+		if err := op.Validate(); err != nil {
+			return fmt.Errorf("guarded write: operation %d: %w", i, err)
+		}
+	}
+	return g.change(ctx, "guarded write", ops, func(ctx context.Context) error {
+		_, err := g.s.Client.grants.Write(ctx, &pb.WriteRequest{
+			Session: g.s.handle, RequestId: g.id, Ops: wire.ToOps(ops),
+		})
+		return err
+	})
+}
+
+// change makes a call that is never repeated, because what it does may not be
+// done twice. When gRPC fails it, nobody knows whether it was carried out.
+func (g *grant) change(ctx context.Context, what string, ops []recipes.Op, rpc func(context.Context) error) error {
+	if err := g.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	err := g.s.try(ctx, rpc)
+	if err == nil {
+		return nil
+	}
+	e, said := wire.WriteError(err, ops)
+	var refused *recipes.WriteError
+	switch {
+	case errors.As(e, &refused):
+		return refused
+	case said:
+		g.judge(e)
+		return fmt.Errorf("%s: %w", what, e)
+	case status.Code(err) == codes.ResourceExhausted:
+		return fmt.Errorf("%s: %w: %v", what, recipes.ErrTooLarge, e) // refused unread
+	}
+	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, g.s.verdict(ctx, e, said))
+}
+
+// release gives the grant back. The work is the session's: it goes on when ctx
+// ends.
+func (g *grant) release(ctx context.Context) error {
+	released, err := g.startRelease()
+	if err != nil {
+		return fmt.Errorf("release %s: %w", g.znode, err)
+	}
+	select {
+	case <-released:
+	case <-ctx.Done():
+		select {
+		case <-released: // both: the answer is worth more
+		default:
+			return fmt.Errorf("release %s: %w", g.znode, ctx.Err())
+		}
+	}
+	if g.releaseErr != nil {
+		return fmt.Errorf("release %s: %w", g.znode, g.releaseErr)
+	}
+	return nil
+}
+
+// startRelease closes Lost and then starts the release, the first time; an
+// error says that the grant had been lost before.
+func (g *grant) startRelease() (<-chan struct{}, error) {
+	g.s.look()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.released != nil {
+		return g.released, nil
+	}
+	if g.err != nil {
+		return nil, g.err
+	}
+	g.released = make(chan struct{})
+	g.err = recipes.ErrReleased
+	close(g.lost)
+	work := func() {
+		defer close(g.released)
+		g.s.forget(g.id)
+		g.releaseErr = g.tellRelease()
+	}
+	if !g.s.spawn(work) {
+		work() // the session is closed: it returns at once
+	}
+	return g.released, nil
+}
+
+func (g *grant) tellRelease() error {
+	err := g.s.persist(func(ctx context.Context) error {
+		_, err := g.s.Client.grants.Release(ctx, &pb.ReleaseRequest{Session: g.s.handle, RequestId: g.id})
+		return err
+	})
+	if err != nil && errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
+		return fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
+	}
+	return err
+}

@@ -1,0 +1,74 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type lock struct {
+	s    *session
+	path string
+	cfg  recipes.LockConfig
+}
+
+type hold struct{ *grant }
+
+func (h hold) Release(ctx context.Context) error { return h.release(ctx) }
+
+func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	strategy, err := check(path, cfg.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Strategy = strategy
+	return &lock{s: s, path: path, cfg: cfg}, nil
+}
+
+// check validates what can be validated without the plugin.
+func check(path string, s recipes.Strategy) (recipes.Strategy, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return "", err
+	}
+	return recipes.ParseStrategy(string(s))
+}
+
+func (l *lock) Path() string { return l.path }
+
+func (l *lock) Acquire(ctx context.Context) (recipes.Hold, error) {
+	return l.acquire(ctx, false)
+}
+
+func (l *lock) TryAcquire(ctx context.Context) (recipes.Hold, error) {
+	return l.acquire(ctx, true)
+}
+
+func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
+	g, err := l.s.contend(ctx, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
+			Session: l.s.handle, RequestId: id,
+			Path: l.path, Strategy: string(l.cfg.Strategy), Data: l.cfg.Data,
+			Try: try, Announce: l.cfg.Joined != nil,
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", l.path, err)
+	}
+	return hold{g}, nil
+}
+
+func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	var line []recipes.Contender
+	err := l.s.call(ctx, "contenders of "+l.path, func(ctx context.Context) error {
+		r, err := l.s.locks.Contenders(ctx, &pb.ContendersRequest{Session: l.s.handle, Path: l.path})
+		line = wire.Contenders(r.GetContenders())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return line, nil
+}

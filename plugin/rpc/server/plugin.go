@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
+)
+
+type pluginService struct {
+	pb.UnimplementedPluginServiceServer
+	*Server
+}
+
+// Capabilities are what Info tells. Names are only ever added.
+var capabilities = []string{"lock", "election"}
+
+// Attached is closed when a host has attached for the first time.
+func (s *Server) Attached() <-chan struct{} { return s.attach }
+
+// Orphaned is closed when the last attached host has gone, or died.
+func (s *Server) Orphaned() <-chan struct{} { return s.orphaned }
+
+func (s pluginService) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer[pb.AttachResponse]) error {
+	s.arrive()
+	defer s.depart()
+	if err := st.Send(&pb.AttachResponse{}); err != nil {
+		return err
+	}
+	<-st.Context().Done()
+	return nil
+}
+
+func (s *Server) arrive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attached++; s.attached == 1 && !s.detached {
+		select {
+		case <-s.attach:
+		default:
+			close(s.attach)
+		}
+	}
+}
+
+func (s *Server) depart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attached--; s.attached == 0 && !s.detached {
+		s.detached = true
+		close(s.orphaned)
+	}
+}
+
+func (s pluginService) Shutdown(ctx context.Context, _ *pb.ShutdownRequest) (*pb.ShutdownResponse, error) {
+	return &pb.ShutdownResponse{}, wire.ToStatus(s.Server.Close(ctx), nil)
+}
+
+func (s pluginService) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
+	return &pb.InfoResponse{Version: s.cfg.Version, Capabilities: capabilities}, nil
+}

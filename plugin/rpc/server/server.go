@@ -1,0 +1,150 @@
+// Package server serves the contract (package recipes) over gRPC, as
+// zkrecipes.v1 defines it, on top of any recipes.Opener. It knows nothing of
+// ZooKeeper and nothing of processes.
+//
+// Order of use: [New], [Server.Register], and at the end [Server.Close].
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// MaxMessage bounds one message that the server accepts, in bytes. It is far
+// above what ZooKeeper takes in one packet by default.
+const MaxMessage = 64 << 20
+
+// closeTimeout bounds the closing of a session whose stream has ended. What it
+// does not reach, ZooKeeper's own timeout ends.
+const closeTimeout = 2 * time.Second
+
+// Config says what to serve. Only Open is required.
+type Config struct {
+	// Open opens the sessions.
+	//
+	// Sessions should have a method LastContact() time.Time that returns when
+	// the last request or ping that ZooKeeper has answered was sent. Without
+	// it the host's clock has to assume that this was two thirds of the
+	// session timeout ago, the longest silence that ZooKeeper's clients bear
+	// before they call themselves disconnected.
+	Open recipes.Opener
+	// Version is told to those who ask for Info.
+	Version string
+	// Logger hears of sessions that come and go; nil discards it. It is also
+	// given to Open.
+	Logger hclog.Logger
+}
+
+// Server implements the services of zkrecipes.v1.
+type Server struct {
+	cfg Config
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelCauseFunc
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[string]*session
+	attached int
+	detached bool          // somebody was attached, and nobody is
+	orphaned chan struct{} // closed when detached becomes true
+	attach   chan struct{} // closed at the first Attach
+
+	running sync.WaitGroup // Open calls: added to under mu while not closed
+}
+
+// New returns a Server for cfg.
+func New(cfg Config) *Server {
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &Server{
+		cfg: cfg, ctx: ctx, cancel: cancel,
+		sessions: make(map[string]*session),
+		orphaned: make(chan struct{}),
+		attach:   make(chan struct{}),
+	}
+}
+
+// Register adds the services to a gRPC server.
+func (s *Server) Register(r grpc.ServiceRegistrar) {
+	pb.RegisterSessionServiceServer(r, sessionService{Server: s})
+	pb.RegisterLockServiceServer(r, lockService{Server: s})
+	pb.RegisterElectionServiceServer(r, electionService{Server: s})
+	pb.RegisterGrantServiceServer(r, grantService{Server: s})
+	pb.RegisterPluginServiceServer(r, pluginService{Server: s})
+}
+
+// Close refuses new sessions, tells the hosts of the present ones that they are
+// lost, closes them in ZooKeeper, and returns when that is done or ctx ends. It
+// may be called again, and waits again.
+func (s *Server) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel(errShutdown)
+
+	done := make(chan struct{})
+	go func() { // ends when the sessions' own, bounded, closing does
+		s.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("closing sessions: %w", ctx.Err())
+	}
+}
+
+// Sessions returns how many sessions are open.
+func (s *Server) Sessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+// enter counts an Open call, or refuses it after Close.
+func (s *Server) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return fmt.Errorf("%w: the plugin is shutting down", recipes.ErrUnavailable)
+	}
+	s.running.Add(1)
+	return nil
+}
+
+func (s *Server) add(ss *session) {
+	ss.handle = uuid.NewString()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions[ss.handle] = ss
+}
+
+func (s *Server) remove(ss *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, ss.handle)
+}
+
+// session finds a session by its handle. One that is not there has ended: why,
+// its stream has said.
+func (s *Server) session(handle string) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ss, ok := s.sessions[handle]; ok {
+		return ss, nil
+	}
+	return nil, fmt.Errorf("%w: the plugin has no such session, or no longer", recipes.ErrSessionLost)
+}

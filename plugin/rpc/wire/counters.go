@@ -1,0 +1,24 @@
+package wire
+
+import (
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// ToCounters makes a message.
+func ToCounters(c recipes.Counters) *pb.CountersResponse {
+	return &pb.CountersResponse{
+		Reads: c.Reads, Writes: c.Writes, Pings: c.Pings, WatchEvents: c.WatchEvents,
+		RequestBytes: c.RequestBytes, ResponseBytes: c.ResponseBytes,
+		Reconnects: c.Reconnects, ByKind: c.ByKind,
+	}
+}
+
+// Counters reads a message.
+func Counters(c *pb.CountersResponse) recipes.Counters {
+	return recipes.Counters{
+		Reads: c.GetReads(), Writes: c.GetWrites(), Pings: c.GetPings(), WatchEvents: c.GetWatchEvents(),
+		RequestBytes: c.GetRequestBytes(), ResponseBytes: c.GetResponseBytes(),
+		Reconnects: c.GetReconnects(), ByKind: c.GetByKind(),
+	}
+}

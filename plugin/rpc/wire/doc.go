@@ -1,0 +1,7 @@
+// Package wire converts between the types of the contract (package recipes) and
+// the messages of zkrecipes.v1. Its functions are pure: ToX makes a message, X
+// reads one, and none has logic of its own.
+//
+// Errors cross in both directions by one table (see reason.go): what
+// errors.Is answers on one side it answers on the other.
+package wire

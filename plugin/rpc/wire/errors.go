@@ -1,0 +1,161 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Names of the metadata entries of ErrorInfo.
+const (
+	metaReasons    = "reasons"
+	metaWriteIndex = "write_index"
+	metaWriteCause = "write_cause"
+)
+
+// maxText bounds the text of an error on the wire: it travels in HTTP/2
+// headers, whose size is limited, and an error that is too large to be sent
+// would arrive as another one.
+const maxText = 2 << 10
+
+// A Remote is an error that came over the wire: the text of the far side, and
+// the sentinels that it matches.
+type Remote struct {
+	text string
+	is   []error
+}
+
+func (e *Remote) Error() string   { return e.text }
+func (e *Remote) Unwrap() []error { return e.is }
+
+// ToStatus returns the gRPC status error for err, with place among its details
+// if it is not nil; nil for nil.
+func ToStatus(err error, place *recipes.Place) error {
+	if err == nil {
+		return nil
+	}
+	names := reasons(err)
+	info := &errdetails.ErrorInfo{
+		Domain:   Domain,
+		Reason:   names[0],
+		Metadata: map[string]string{metaReasons: strings.Join(names, ",")},
+	}
+	var we *recipes.WriteError
+	if errors.As(err, &we) {
+		info.Metadata[metaWriteIndex] = strconv.Itoa(we.Index)
+		if we.Err != nil {
+			info.Metadata[metaWriteCause] = text(we.Err)
+		}
+	}
+	s := status.New(matching(err)[0].code, text(err))
+	var derr error
+	if place == nil {
+		s, derr = s.WithDetails(info)
+	} else {
+		s, derr = s.WithDetails(info, ToPlace(*place))
+	}
+	if derr != nil { // cannot be: both messages marshal
+		return status.Error(matching(err)[0].code, text(err))
+	}
+	return s.Err()
+}
+
+// Error returns what a call that failed with err means in the contract, and
+// whether the far side's recipes said so; if not, gRPC itself failed, and
+// whether the call was carried out is not known from the error. An error that
+// is no status is returned as it is.
+func Error(err error) (e error, said bool) {
+	if err == nil {
+		return nil, false
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return err, false
+	}
+	info := errorInfo(s)
+	if info == nil {
+		return &Remote{text: s.Message(), is: []error{byCode(s.Code())}}, false
+	}
+	is := sentinels(append(strings.Split(info.GetMetadata()[metaReasons], ","), info.GetReason()))
+	if len(is) == 0 {
+		is = []error{byCode(s.Code())}
+	}
+	return &Remote{text: s.Message(), is: is}, true
+}
+
+// WriteError is Error for a guarded write of ops: if one of them made it fail,
+// the error is a *recipes.WriteError with that operation.
+func WriteError(err error, ops []recipes.Op) (e error, said bool) {
+	e, said = Error(err)
+	if !said {
+		return e, said
+	}
+	info := errorInfo(status.Convert(err))
+	i, perr := strconv.Atoi(info.GetMetadata()[metaWriteIndex])
+	if perr != nil || i < 0 || i >= len(ops) {
+		return e, said
+	}
+	cause := e
+	var remote *Remote
+	if errors.As(e, &remote) {
+		cause = &Remote{text: info.GetMetadata()[metaWriteCause], is: remote.is}
+	}
+	return &recipes.WriteError{Index: i, Op: ops[i], Err: cause}, said
+}
+
+// PlaceOf returns the place that a failed call had in line, if it says so.
+func PlaceOf(err error) (recipes.Place, bool) {
+	for _, d := range status.Convert(err).Details() {
+		if p, ok := d.(*pb.Place); ok {
+			return Place(p), true
+		}
+	}
+	return recipes.Place{}, false
+}
+
+func errorInfo(s *status.Status) *errdetails.ErrorInfo {
+	for _, d := range s.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok && info.GetDomain() == Domain {
+			return info
+		}
+	}
+	return nil
+}
+
+// ToFailure returns err as a stream reports it; nil for nil.
+func ToFailure(err error) *pb.Failure {
+	if err == nil {
+		return nil
+	}
+	return &pb.Failure{Message: text(err), Reasons: reasons(err)}
+}
+
+// Failure returns the error that a stream reports. If it does not match base,
+// because the far side is newer or broken, base is added: what depends on the
+// kind of event must not depend on the plugin's good manners.
+func Failure(f *pb.Failure, base error) error {
+	is := sentinels(f.GetReasons())
+	e := &Remote{text: f.GetMessage(), is: is}
+	if e.text == "" {
+		e.text = base.Error()
+	}
+	if !errors.Is(e, base) {
+		e.is = append(e.is, base)
+	}
+	return e
+}
+
+func text(err error) string {
+	s := strings.ToValidUTF8(err.Error(), "\uFFFD")
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText], "") + fmt.Sprintf("... (%d bytes)", len(s))
+}

@@ -1,0 +1,26 @@
+package wire
+
+import (
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// ToLeader makes a message; nobody has no contender.
+func ToLeader(l recipes.Leader) *pb.Leader {
+	if l.None() {
+		return &pb.Leader{}
+	}
+	return &pb.Leader{
+		Contender: ToContender(l.Contender), Acknowledged: l.Acknowledged, Acknowledgement: l.Acknowledgement,
+	}
+}
+
+// Leader reads a message.
+func Leader(l *pb.Leader) recipes.Leader {
+	if l.GetContender() == nil {
+		return recipes.Leader{}
+	}
+	return recipes.Leader{
+		Contender: Contender(l.GetContender()), Acknowledged: l.GetAcknowledged(), Acknowledgement: l.GetAcknowledgement(),
+	}
+}

@@ -1,0 +1,105 @@
+package wire
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Domain is the ErrorInfo domain of the errors of this interface.
+const Domain = "zkrecipes"
+
+// A kind is one sentinel, its name on the wire, and the status code of a call
+// that fails with it.
+type kind struct {
+	err    error
+	reason string
+	code   codes.Code
+}
+
+// kinds is append-only: a name that has been sent once is part of the
+// interface. The telling reasons stand before the general ones that they wrap,
+// so that the first match names the error best. The first entry of a code is
+// what an error of that code with no known reason is taken for.
+var kinds = []kind{
+	{recipes.ErrExpired, "SESSION_EXPIRED", codes.FailedPrecondition},
+	{recipes.ErrDeadline, "SESSION_DEADLINE", codes.FailedPrecondition},
+	{recipes.ErrClosed, "SESSION_CLOSED", codes.FailedPrecondition},
+	{recipes.ErrPluginLost, "PLUGIN_LOST", codes.FailedPrecondition},
+	{recipes.ErrAuthFailed, "AUTH_FAILED", codes.Unauthenticated},
+	{recipes.ErrRemoved, "REMOVED", codes.FailedPrecondition},
+	{recipes.ErrReleased, "RELEASED", codes.FailedPrecondition},
+	{recipes.ErrSessionLost, "SESSION_LOST", codes.FailedPrecondition},
+	{recipes.ErrNotHeld, "NOT_HELD", codes.FailedPrecondition},
+	{recipes.ErrUnknownOutcome, "UNKNOWN_OUTCOME", codes.Aborted},
+	{recipes.ErrInvalid, "INVALID", codes.InvalidArgument},
+	{recipes.ErrUnavailable, "UNAVAILABLE", codes.Unavailable},
+	{recipes.ErrContended, "CONTENDED", codes.FailedPrecondition},
+	{recipes.ErrNoLeader, "NO_LEADER", codes.NotFound},
+	{recipes.ErrNoNode, "NO_NODE", codes.NotFound},
+	{recipes.ErrNodeExists, "NODE_EXISTS", codes.AlreadyExists},
+	{recipes.ErrBadVersion, "BAD_VERSION", codes.FailedPrecondition},
+	{recipes.ErrNotEmpty, "NOT_EMPTY", codes.FailedPrecondition},
+	{recipes.ErrAccessDenied, "ACCESS_DENIED", codes.PermissionDenied},
+	{recipes.ErrTooLarge, "TOO_LARGE", codes.ResourceExhausted},
+	{recipes.ErrLimit, "LIMIT", codes.ResourceExhausted},
+	{recipes.ErrInternal, "INTERNAL", codes.Internal},
+	{context.Canceled, "CANCELED", codes.Canceled},
+	{context.DeadlineExceeded, "DEADLINE_EXCEEDED", codes.DeadlineExceeded},
+}
+
+// matching returns the kinds that err matches, in the order of the table. An
+// error that nobody foresaw is an internal one.
+func matching(err error) []kind {
+	var ks []kind
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			ks = append(ks, k)
+		}
+	}
+	if len(ks) == 0 {
+		ks = []kind{{recipes.ErrInternal, "INTERNAL", codes.Internal}}
+	}
+	return ks
+}
+
+// reasons returns the names of the kinds that err matches.
+func reasons(err error) []string {
+	var names []string
+	for _, k := range matching(err) {
+		names = append(names, k.reason)
+	}
+	return names
+}
+
+// sentinels returns what the names stand for, leaving out those that a newer
+// plugin has added.
+func sentinels(names []string) []error {
+	var errs []error
+	for _, k := range kinds {
+		for _, name := range names {
+			if k.reason == name {
+				errs = append(errs, k.err)
+				break
+			}
+		}
+	}
+	return errs
+}
+
+// byCode returns what an error without a known reason is taken for.
+// FailedPrecondition stands for too many decisions to choose one.
+func byCode(code codes.Code) error {
+	if code == codes.FailedPrecondition {
+		return recipes.ErrInternal
+	}
+	for _, k := range kinds {
+		if k.code == code {
+			return k.err
+		}
+	}
+	return recipes.ErrInternal
+}

@@ -1,0 +1,31 @@
+package wire
+
+import (
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// ToState makes a message's state.
+func ToState(s recipes.State) pb.State {
+	switch s {
+	case recipes.Connected:
+		return pb.State_STATE_CONNECTED
+	case recipes.Suspended:
+		return pb.State_STATE_SUSPENDED
+	case recipes.Lost:
+		return pb.State_STATE_LOST
+	}
+	return pb.State_STATE_UNSPECIFIED
+}
+
+// State reads a message's state. One that is not known is Suspended: whatever
+// it means, "a server answers" is not it, and the session has not ended.
+func State(s pb.State) recipes.State {
+	switch s {
+	case pb.State_STATE_CONNECTED:
+		return recipes.Connected
+	case pb.State_STATE_LOST:
+		return recipes.Lost
+	}
+	return recipes.Suspended
+}

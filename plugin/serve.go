@@ -1,0 +1,155 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/server"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+const (
+	// attachTimeout is how long a plugin waits for its first host.
+	attachTimeout = 10 * time.Second
+	// farewellTimeout bounds the closing of sessions when the host has gone or
+	// the process is told to end. ZooKeeper's timeout ends what is left.
+	farewellTimeout = 800 * time.Millisecond
+)
+
+// Serve serves sessions that open opens to the host that launched this process,
+// and returns when the host has gone: it closed the plugin, or it died, however
+// it died. All sessions are closed by then, or a bounded attempt to close them
+// has been made; main has nothing left to do.
+//
+// In a process that no host has launched it says so on stderr and exits with 1.
+//
+// Signals: an interrupt is ignored, because Ctrl-C at the host's terminal
+// reaches the plugin too, and the host decides what to release; so is a hang-up.
+// SIGTERM tells the hosts of all sessions that they are lost, closes them, and
+// ends the process.
+func Serve(open recipes.Opener) {
+	if handshake := Handshake(); os.Getenv(handshake.MagicCookieKey) != handshake.MagicCookieValue {
+		explain()
+		os.Exit(1)
+	}
+	defer removeSocketDirectory()
+	terminated := terminations()
+
+	logger := logger()
+	srv := server.New(server.Config{Open: open, Version: Version(), Logger: logger})
+	process := &process{server: srv, logger: logger, stopped: make(chan struct{})}
+	var watch sync.WaitGroup
+	goplugin.Serve(&goplugin.ServeConfig{
+		HandshakeConfig:  Handshake(),
+		VersionedPlugins: versioned(func(s *grpc.Server) error { srv.Register(s); return nil }),
+		Logger:           logger,
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			s := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(server.MaxMessage))...)
+			watch.Go(func() { process.watch(s, terminated) })
+			return s
+		},
+	})
+	close(process.stopped) // by the watch, or by go-plugin's own Shutdown
+	process.farewell("the server has stopped")
+	watch.Wait()
+}
+
+// process ends a plugin at the right time.
+type process struct {
+	server *server.Server
+	logger hclog.Logger
+	once   sync.Once
+	// stopped is closed when go-plugin no longer serves.
+	stopped chan struct{}
+}
+
+// watch stops the gRPC server, and with it Serve, when nobody wants the plugin
+// any more. go-plugin has no such thing: a plugin of its own that logs nothing
+// lives on when its host is killed, and with it its sessions and locks.
+func (p *process) watch(s *grpc.Server, terminated <-chan os.Signal) {
+	attach := time.NewTimer(attachTimeout)
+	defer attach.Stop()
+	defer s.Stop()
+	attached := p.server.Attached()
+	for {
+		select {
+		case <-attached:
+			attached = nil
+			attach.Stop()
+		case <-attach.C:
+			p.farewell("no host has attached")
+			return
+		case <-p.server.Orphaned():
+			p.farewell("the host has gone")
+			return
+		case <-p.stopped:
+			return
+		case sig := <-terminated:
+			p.farewell(sig.String())
+			return
+		}
+	}
+}
+
+// farewell closes the sessions, once.
+func (p *process) farewell(why string) {
+	p.once.Do(func() {
+		p.logger.Debug("closing sessions", "because", why, "sessions", p.server.Sessions())
+		ctx, cancel := context.WithTimeout(context.Background(), farewellTimeout)
+		defer cancel()
+		if err := p.server.Close(ctx); err != nil {
+			p.logger.Warn("some sessions are left to their timeout", "error", err)
+		}
+	})
+}
+
+// logger writes JSON to stderr, the one form that reaches the host's logger
+// with its level. It keeps the real stderr: go-plugin replaces os.Stderr.
+func logger() hclog.Logger {
+	level := hclog.LevelFromString(os.Getenv(LogLevelEnv))
+	if level == hclog.NoLevel {
+		level = hclog.Info
+	}
+	return hclog.New(&hclog.LoggerOptions{Level: level, Output: os.Stderr, JSONFormat: true})
+}
+
+// Version is the version of the module that this program was built from.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(unknown)"
+	}
+	return info.Main.Version
+}
+
+func explain() {
+	name := filepath.Base(os.Args[0])
+	fmt.Fprintf(os.Stderr, `%s is a zkrecipes plugin: it gives a host application the ZooKeeper
+recipes over gRPC. It does nothing by itself; a host launches it:
+
+    p, err := host.Launch(ctx, host.Config{Path: %q})
+    session, err := p.Open(ctx, recipes.Config{Servers: []string{"127.0.0.1:2181"}})
+
+See https://pkg.go.dev/github.com/zkrecipes/zkrecipes/host
+`, name, name)
+}
+
+// removeSocketDirectory removes the directory that a host made for the socket,
+// which a host that was killed cannot do. It removes only what go-plugin names
+// so, and only if it is empty.
+func removeSocketDirectory() {
+	dir := os.Getenv(goplugin.EnvUnixSocketDir)
+	if strings.HasPrefix(filepath.Base(dir), "plugin-dir") {
+		_ = os.Remove(dir)
+	}
+}
