@@ -162,7 +162,7 @@ func (g *scriptGen) acl() string {
 
 func (g *scriptGen) simple() string {
 	path, watch := g.path(), g.pick("", " watch")
-	switch k := rapid.IntRange(0, 21).Draw(g.T, "request"); k {
+	switch k := rapid.IntRange(0, 22).Draw(g.T, "request"); k {
 	case 0, 1, 2, 3, 4, 5, 6:
 		// ZooKeeper never answers a check outside a multi.
 		if w := g.write(); !strings.HasPrefix(w, "check") {
@@ -189,6 +189,8 @@ func (g *scriptGen) simple() string {
 		return "getEphemerals " + path
 	case 20:
 		return "getAllChildrenNumber " + path
+	case 21:
+		return "addWatch " + path + g.pick(" mode=0", " mode=1")
 	default:
 		return "exists " + path
 	}

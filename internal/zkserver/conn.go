@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"time"
 )
 
 // conn is one client connection: the caller of ServeConn reads, a second
@@ -20,11 +19,13 @@ type conn struct {
 	nc     net.Conn
 	sess   *session   // set once by the handshake, before the first request
 	who    []identity // guarded by the server's mutex
+	gone   bool       // likewise: nobody reads or writes any more
 	closed chan struct{}
 	once   sync.Once
 
 	mu      sync.Mutex
 	out     []output
+	held    bool // the writer waits, or is about to, before it writes on
 	mute    bool // discard what comes, the connection is as good as lost
 	last    bool // close when the queue is empty
 	pending chan struct{}
@@ -121,184 +122,4 @@ func (c *conn) readBody(r io.Reader, head [4]byte) ([]byte, error) {
 	var buf bytes.Buffer
 	_, err := io.CopyN(&buf, r, int64(n))
 	return buf.Bytes(), err
-}
-
-// handshake answers the connect request. A refused session is told so by an
-// answer with session 0, and the connection ends.
-func (c *conn) handshake(body []byte) error {
-	r, err := decodeConnect(body)
-	if err != nil {
-		return err
-	}
-	s := c.srv
-	if !s.lockThawed() {
-		return net.ErrClosed
-	}
-	defer s.mu.Unlock()
-	if r.lastZxid > s.tree.zxid {
-		// The client has seen the future: it belongs to another server.
-		return errors.New("zkserver: client is ahead of this server")
-	}
-	sess := s.open(c, r)
-	e := encoder{b: make([]byte, 4, 64)}
-	e.i32(0)
-	if sess == nil {
-		e.i32(0)
-		e.i64(0)
-		e.buffer(make([]byte, 16))
-	} else {
-		c.sess = sess
-		e.i32(int32(sess.timeout / time.Millisecond))
-		e.i64(sess.id)
-		e.buffer(s.password(sess.id))
-	}
-	if r.hasRO {
-		e.bool(false)
-	}
-	binary.BigEndian.PutUint32(e.b, uint32(len(e.b)-4))
-	c.send(e.b)
-	if sess == nil {
-		c.finish()
-		return errFinished
-	}
-	return nil
-}
-
-// send queues bytes for the writer.
-func (c *conn) send(b []byte) {
-	c.mu.Lock()
-	if c.mute || c.last {
-		c.mu.Unlock()
-		return
-	}
-	c.srv.traffic.out.Add(int64(len(b)))
-	c.srv.traffic.sent.Add(1)
-	if n := len(c.out); n > 0 {
-		c.out[n-1].b = append(c.out[n-1].b, b...)
-	} else {
-		c.out = append(c.out, output{b: b})
-	}
-	c.mu.Unlock()
-	c.poke()
-}
-
-// holdOutput makes everything that is sent from now on wait.
-func (c *conn) holdOutput(until <-chan struct{}) {
-	c.mu.Lock()
-	c.out = append(c.out, output{hold: until})
-	c.mu.Unlock()
-}
-
-// silence discards everything that is sent from now on.
-func (c *conn) silence() {
-	c.mu.Lock()
-	c.mute = true
-	c.mu.Unlock()
-}
-
-// finish closes the connection after what is already queued was written.
-func (c *conn) finish() {
-	c.mu.Lock()
-	c.last = true
-	c.mu.Unlock()
-	c.poke()
-}
-
-func (c *conn) finishing() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.last || c.mute
-}
-
-// abort closes the connection at once.
-func (c *conn) abort() {
-	c.once.Do(func() {
-		close(c.closed)
-		_ = c.nc.Close()
-	})
-}
-
-func (c *conn) poke() {
-	select {
-	case c.pending <- struct{}{}:
-	default:
-	}
-}
-
-// writeLoop writes until the connection is closed.
-func (c *conn) writeLoop() {
-	defer c.abort()
-	for {
-		next, ok := c.nextOutput()
-		if !ok {
-			return
-		}
-		if next.hold != nil {
-			select {
-			case <-next.hold:
-			case <-c.closed:
-				return
-			}
-		}
-		if !c.thawed() {
-			return
-		}
-		if _, err := c.nc.Write(next.b); err != nil {
-			return
-		}
-	}
-}
-
-// nextOutput waits for output. It returns false when the connection is to end.
-func (c *conn) nextOutput() (output, bool) {
-	for {
-		c.mu.Lock()
-		if len(c.out) > 0 {
-			next := c.out[0]
-			c.out[0] = output{}
-			c.out = c.out[1:]
-			c.mu.Unlock()
-			return next, true
-		}
-		c.out = nil
-		last := c.last
-		c.mu.Unlock()
-		if last {
-			return output{}, false
-		}
-		select {
-		case <-c.pending:
-		case <-c.closed:
-			return output{}, false
-		}
-	}
-}
-
-// thawed waits out a freeze.
-func (c *conn) thawed() bool {
-	for {
-		c.srv.mu.Lock()
-		thaw := c.srv.frozen
-		c.srv.mu.Unlock()
-		if thaw == nil {
-			return true
-		}
-		select {
-		case <-thaw:
-		case <-c.closed:
-			return false
-		}
-	}
-}
-
-// sendEvent queues a watch event. The caller holds the server's mutex, which
-// is what puts the event before the reply of any request that sees the change.
-func (c *conn) sendEvent(e eventType, path string) {
-	const connected = 3
-	f := newFrame()
-	f.i32(int32(e))
-	f.i32(connected)
-	f.str(path)
-	c.send(f.seal(-1, -1, codeOK))
-	c.srv.counters.WatchEvents++
 }

@@ -25,11 +25,10 @@
 //   - The order of the names in a listing is unspecified in both, and differs.
 //   - Sequence numbers wrap from 2147483647 to -2147483648, as ZooKeeper
 //     documents; see [Server.SetSequence].
-//   - ZooKeeper 3.8.0 never answers a check outside a multi, and hangs up on
-//     nobody for it; here it is answered with the node's Stat.
-//   - Quotas, SASL, reconfiguration and persistent watches are missing. Their
-//     requests are answered like unknown ones: Unimplemented, and the
-//     connection is closed.
+//   - ZooKeeper 3.8.0 never answers a check outside a multi; here it is
+//     answered with the node's Stat.
+//   - Quotas, SASL and reconfiguration are missing. Their requests are
+//     answered like unknown ones: Unimplemented, and the connection is closed.
 //   - An authentication reply keeps its place among the replies of its
 //     connection. ZooKeeper may send it ahead of earlier requests.
 //

@@ -22,7 +22,14 @@ func (s *Server) read(t task, f *encoder) code {
 		f.str(o.path)
 	case OpMultiRead:
 		s.multiRead(t, f)
-	case OpSetWatches:
+	case OpAddWatch:
+		mode := watchMode(o.kind)
+		if mode != watchPersistent && mode != watchRecursive {
+			return codeMarshalling
+		}
+		s.addWatch(o.path, t.c, mode)
+		f.i32(int32(codeOK))
+	case OpSetWatches, OpSetWatches2:
 		s.rearm(t.c, o.watches)
 	case OpCheckWatches, OpRemoveWatches:
 		return s.findWatches(t)
@@ -43,7 +50,7 @@ func (s *Server) exists(t task, f *encoder) code {
 		return codeBadArguments
 	}
 	if t.call.watch {
-		s.dataWatches.add(path, t.c)
+		s.dataWatches.add(path, t.c, watchOnce)
 	}
 	n := s.tree.get(path)
 	if n == nil {
@@ -71,7 +78,7 @@ func (s *Server) getData(t task, f *encoder) code {
 		return bad
 	}
 	if t.call.watch {
-		s.dataWatches.add(t.call.path, t.c)
+		s.dataWatches.add(t.call.path, t.c, watchOnce)
 	}
 	f.buffer(n.data)
 	f.stat(n.stat())
@@ -84,7 +91,7 @@ func (s *Server) getChildren(t task, f *encoder) code {
 		return bad
 	}
 	if t.call.watch {
-		s.childWatches.add(t.call.path, t.c)
+		s.childWatches.add(t.call.path, t.c, watchOnce)
 	}
 	f.strings(n.children.list)
 	if t.call.op == OpGetChildren2 {

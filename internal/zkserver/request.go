@@ -11,7 +11,7 @@ type operation struct {
 	ttl     int64 // -1 where the request has no such field
 	version int32
 	watch   bool
-	kind    int32  // of watches, in checkWatches and removeWatches
+	kind    int32  // of watches, in checkWatches, removeWatches and addWatch
 	scheme  string // of auth, whose secret is in data
 	watches watchList
 	parts   []operation
@@ -21,6 +21,12 @@ type operation struct {
 type watchList struct {
 	relativeZxid       int64
 	data, exist, child []string
+
+	persistent, recursive []string // of setWatches2 only
+}
+
+func decodeWatches(d *decoder) watchList {
+	return watchList{relativeZxid: d.i64(), data: d.strings(), exist: d.strings(), child: d.strings()}
 }
 
 // decodeOperation reads the body of a request. An error means that ZooKeeper
@@ -36,7 +42,10 @@ func decodeOperation(op Op, body []byte) (operation, error) {
 		d.i32()
 		o.scheme, o.data = d.str(), d.buffer()
 	case OpSetWatches:
-		o.watches = watchList{d.i64(), d.strings(), d.strings(), d.strings()}
+		o.watches = decodeWatches(d)
+	case OpSetWatches2:
+		o.watches = decodeWatches(d)
+		o.watches.persistent, o.watches.recursive = d.strings(), d.strings()
 	default:
 		decodeSimple(d, &o)
 	}
@@ -60,7 +69,7 @@ func decodeSimple(d *decoder, o *operation) {
 		o.path = d.str()
 	case OpSetACL:
 		o.path, o.acl, o.version = d.str(), d.acls(), d.i32()
-	case OpCheckWatches, OpRemoveWatches:
+	case OpCheckWatches, OpRemoveWatches, OpAddWatch:
 		o.path, o.kind = d.str(), d.i32()
 	}
 }

@@ -91,7 +91,7 @@ func (s *Server) end(sess *session) {
 func (s *Server) expire(sess *session) {
 	s.end(sess)
 	if sess.conn != nil {
-		s.detach(sess.conn).finish()
+		s.detach(sess.conn).hangUp()
 	}
 }
 

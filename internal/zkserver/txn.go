@@ -49,7 +49,7 @@ func (t *txn) add(path string, data []byte, acl []ACL, owner int64) *znode {
 		tree.take(parentPath, path, name, n)
 		parent.cversion, parent.pzxid = cversion, pzxid
 	})
-	t.changes = append(t.changes, change{eventCreated, path, parentPath, acl, parent.acl})
+	t.changes = append(t.changes, change{eventCreated, path, acl, parent.acl})
 	return n
 }
 
@@ -65,7 +65,7 @@ func (t *txn) remove(path string) {
 		tree.put(parentPath, path, name, n)
 		parent.pzxid = pzxid
 	})
-	t.changes = append(t.changes, change{eventDeleted, path, parentPath, n.acl, parent.acl})
+	t.changes = append(t.changes, change{eventDeleted, path, n.acl, parent.acl})
 }
 
 // set replaces the data of a node.

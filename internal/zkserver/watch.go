@@ -10,33 +10,45 @@ const (
 	eventChildrenChanged eventType = 4
 )
 
-// watchTable holds the one-shot watches of one kind. Exists watches live with
-// the data watches, as in ZooKeeper. It is guarded by the server's mutex.
+// watchMode says how long a watch lasts and how far it reaches. A connection
+// has one mode for a path: what was asked for last, as in ZooKeeper 3.8.0.
+type watchMode int32
+
+const (
+	watchPersistent watchMode = 0 // the numbers of addWatch
+	watchRecursive  watchMode = 1
+	watchOnce       watchMode = -1
+)
+
+// watchTable holds the watches of one kind. Exists watches live with the data
+// watches, as in ZooKeeper. It is guarded by the server's mutex.
 type watchTable struct {
-	byPath map[string]map[*conn]struct{}
-	byConn map[*conn]map[string]struct{}
-	n      int
+	byPath    map[string]map[*conn]watchMode
+	byConn    map[*conn]map[string]struct{}
+	n         int
+	recursive int // how many of them are recursive
 }
 
 func newWatchTable() *watchTable {
 	return &watchTable{
-		byPath: make(map[string]map[*conn]struct{}),
+		byPath: make(map[string]map[*conn]watchMode),
 		byConn: make(map[*conn]map[string]struct{}),
 	}
 }
 
 // add arms a watch. Arming it again changes nothing: a connection has at most
 // one watch of a kind on a path, and gets one event.
-func (w *watchTable) add(path string, c *conn) {
+func (w *watchTable) add(path string, c *conn, mode watchMode) {
+	if c.gone {
+		return // a request that was held back longer than its connection lived
+	}
+	w.remove(path, c)
 	conns := w.byPath[path]
 	if conns == nil {
-		conns = make(map[*conn]struct{})
+		conns = make(map[*conn]watchMode)
 		w.byPath[path] = conns
 	}
-	if _, ok := conns[c]; ok {
-		return
-	}
-	conns[c] = struct{}{}
+	conns[c] = mode
 	paths := w.byConn[c]
 	if paths == nil {
 		paths = make(map[string]struct{})
@@ -44,11 +56,9 @@ func (w *watchTable) add(path string, c *conn) {
 	}
 	paths[path] = struct{}{}
 	w.n++
-}
-
-func (w *watchTable) has(path string, c *conn) bool {
-	_, ok := w.byPath[path][c]
-	return ok
+	if mode == watchRecursive {
+		w.recursive++
+	}
 }
 
 // hasAny is how ZooKeeper 3.8.0 answers checkWatches: it forgets to ask whose
@@ -57,8 +67,12 @@ func (w *watchTable) hasAny(path string, _ *conn) bool { return len(w.byPath[pat
 
 // remove disarms a watch and reports whether there was one.
 func (w *watchTable) remove(path string, c *conn) bool {
-	if !w.has(path, c) {
+	mode, ok := w.byPath[path][c]
+	if !ok {
 		return false
+	}
+	if mode == watchRecursive {
+		w.recursive--
 	}
 	delete(w.byPath[path], c)
 	if len(w.byPath[path]) == 0 {
@@ -79,31 +93,61 @@ func (w *watchTable) drop(c *conn) {
 	}
 }
 
-// trigger disarms the watches on path and sends their connections an event,
-// except to those in told, who heard of the same event through another watch.
-// It returns the connections whose watch was disarmed.
+// trigger sends an event to the connections that watch path, except to those
+// in told, who heard of the same event through another watch, and disarms what
+// fires only once. It returns the connections that it found.
 func (w *watchTable) trigger(path string, e eventType, acl []ACL, told map[*conn]struct{}) map[*conn]struct{} {
-	conns := w.byPath[path]
-	delete(w.byPath, path)
-	w.n -= len(conns)
-	for c := range conns {
-		delete(w.byConn[c], path)
-		if len(w.byConn[c]) == 0 {
-			delete(w.byConn, c)
-		}
+	found := w.fire(path, e)
+	for c := range found {
 		if _, ok := told[c]; !ok && allowed(acl, permRead, c.who) {
 			c.sendEvent(e, path)
 		}
 	}
-	return conns
+	return found
+}
+
+func (w *watchTable) fire(path string, e eventType) map[*conn]struct{} {
+	if len(w.byPath[path]) == 0 && w.recursive == 0 {
+		return nil
+	}
+	found := make(map[*conn]struct{})
+	for c, mode := range w.byPath[path] {
+		if mode == watchRecursive && e == eventChildrenChanged {
+			continue // it hears of the children themselves
+		}
+		found[c] = struct{}{}
+		if mode == watchOnce {
+			w.remove(path, c)
+		}
+	}
+	if w.recursive == 0 || e == eventChildrenChanged {
+		return found
+	}
+	for up := path; up != "/"; {
+		up = parentOf(up)
+		for c, mode := range w.byPath[up] {
+			if mode == watchRecursive {
+				found[c] = struct{}{}
+			}
+		}
+	}
+	return found
+}
+
+// parentOf gives "/" for a path without a parent.
+func parentOf(path string) string {
+	if parent, _, _ := splitPath(path); parent != "" {
+		return parent
+	}
+	return "/"
 }
 
 // change is what a transaction did to one node, in the terms of watches.
 type change struct {
-	event        eventType
-	path, parent string
-	acl          []ACL // of the node, which may be gone
-	parentACL    []ACL
+	event     eventType
+	path      string
+	acl       []ACL // of the node, which may be gone
+	parentACL []ACL
 }
 
 // announce fires the watches that a change concerns. The order is ZooKeeper's:
@@ -119,11 +163,7 @@ func (s *Server) announce(ch change) {
 	if ch.event == eventDeleted {
 		s.childWatches.trigger(ch.path, eventDeleted, ch.acl, told)
 	}
-	parent := ch.parent
-	if parent == "" {
-		parent = "/"
-	}
-	s.childWatches.trigger(parent, eventChildrenChanged, ch.parentACL, nil)
+	s.childWatches.trigger(parentOf(ch.path), eventChildrenChanged, ch.parentACL, nil)
 }
 
 // rearm is setWatches: a client that comes back with its session lists the
@@ -137,14 +177,14 @@ func (s *Server) rearm(c *conn, w watchList) {
 		case n.mzxid > w.relativeZxid:
 			c.sendEvent(eventDataChanged, path)
 		default:
-			s.dataWatches.add(path, c)
+			s.dataWatches.add(path, c, watchOnce)
 		}
 	}
 	for _, path := range w.exist {
 		if s.tree.get(path) != nil {
 			c.sendEvent(eventCreated, path)
 		} else {
-			s.dataWatches.add(path, c)
+			s.dataWatches.add(path, c, watchOnce)
 		}
 	}
 	for _, path := range w.child {
@@ -154,7 +194,19 @@ func (s *Server) rearm(c *conn, w watchList) {
 		case n.pzxid > w.relativeZxid:
 			c.sendEvent(eventChildrenChanged, path)
 		default:
-			s.childWatches.add(path, c)
+			s.childWatches.add(path, c, watchOnce)
 		}
 	}
+	for _, path := range w.persistent {
+		s.addWatch(path, c, watchPersistent)
+	}
+	for _, path := range w.recursive {
+		s.addWatch(path, c, watchRecursive)
+	}
+}
+
+// addWatch arms a watch that stays.
+func (s *Server) addWatch(path string, c *conn, mode watchMode) {
+	s.dataWatches.add(path, c, mode)
+	s.childWatches.add(path, c, mode)
 }
