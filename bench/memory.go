@@ -2,6 +2,7 @@ package bench
 
 import (
 	"runtime"
+	"runtime/debug"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
@@ -13,7 +14,12 @@ type memory struct {
 	before    int64
 }
 
-func watchMemory(t Transport) memory { return memory{t, inUse()} }
+// watchMemory gives the system back what earlier trials have left, so that the
+// resident memory is this trial's.
+func watchMemory(t Transport) memory {
+	debug.FreeOSMemory()
+	return memory{t, inUse()}
+}
 
 // read is called when everybody has enrolled. It collects garbage, so that the
 // measured part does not start with the enrolment's.

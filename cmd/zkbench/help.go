@@ -16,7 +16,7 @@ Usage:
 
 Without flags it needs nothing but itself: it starts a ZooKeeper server in its
 own process and compares two ways of waiting, herd and predecessor, for 1, 10 and
-100 contenders, in about half a minute.
+100 contenders, in some ten seconds.
 `
 
 const runHelp = `Usage: zkbench run [flags]

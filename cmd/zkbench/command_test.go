@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/benchtest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// zkbench runs the command with sessions that open opens, and returns what it
+// wrote.
+func zkbench(ctx context.Context, open recipes.Opener, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = over(&out, &errs, open).run(ctx, args)
+	return code, out.String(), errs.String()
+}
+
+// over returns the command with one transport.
+func over(stdout, stderr io.Writer, open recipes.Opener) command {
+	return command{stdout: stdout, stderr: stderr, transports: map[string]launcher{
+		direct: func(context.Context, settings, *cleanup, say) (bench.Transport, error) {
+			return bench.Transport{Open: open}, nil
+		},
+	}}
+}
+
+// after returns an opener that uses first for so many sessions, then second.
+// One session more is used up by the trial of the transport.
+func after(sessions int64, first, second recipes.Opener) recipes.Opener {
+	var opened atomic.Int64
+	return func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+		if opened.Add(1) <= sessions+1 {
+			return first(ctx, cfg)
+		}
+		return second(ctx, cfg)
+	}
+}
+
+func TestBrokenLockFailsTheRun(t *testing.T) {
+	for promise, defect := range map[string]benchtest.Defect{
+		"mutual exclusion": benchtest.TwoHolders, "growing tokens": benchtest.ShrinkingTokens,
+	} {
+		t.Run(promise, func(t *testing.T) {
+			sound, broken := new(benchtest.Server), &benchtest.Server{Defect: defect}
+			file := filepath.Join(t.TempDir(), "results.txt")
+			code, stdout, stderr := zkbench(t.Context(), after(4, sound.Open, broken.Open),
+				"run", "-recipe", "lock", "-strategy", "predecessor", "-contenders", "4", "-count", "9", "-out", file)
+			if code != exitBroken {
+				t.Errorf("exit code %d; want %d", code, exitBroken)
+			}
+			if want := "trial 2 (Lock/workload=drain/strategy=predecessor/contenders=4/via=direct"; !strings.Contains(stderr, want) {
+				t.Errorf("stderr does not name the trial:\n%s", stderr)
+			}
+			if !strings.Contains(stderr, "the lock is broken: "+promise) {
+				t.Errorf("stderr does not name the promise:\n%s", stderr)
+			}
+			if n := strings.Count(stdout, "\nBenchmark"); n != 1 {
+				t.Errorf("%d results; want that of the trial before:\n%s", n, stdout)
+			}
+			if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 0 {
+				t.Errorf("-out left %v", files)
+			}
+		})
+	}
+}
+
+func TestLostServerFailsTheRun(t *testing.T) {
+	gone := func(context.Context, recipes.Config) (recipes.Session, error) { return nil, recipes.ErrUnavailable }
+	code, _, stderr := zkbench(t.Context(), after(2, new(benchtest.Server).Open, gone),
+		"run", "-strategy", "herd", "-contenders", "2", "-count", "2")
+	if code != exitFailed || !strings.Contains(stderr, "trial 2 (") || !strings.Contains(stderr, "open session") {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
+	}
+	code, stdout, stderr := zkbench(t.Context(), gone, "run")
+	if code != exitFailed || stdout != "" || !strings.Contains(stderr, "try -via direct: ") {
+		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "results.txt")
+	var stderr bytes.Buffer
+	code := over(full{}, &stderr, new(benchtest.Server).Open).run(t.Context(),
+		[]string{"run", "-contenders", "2", "-count", "1", "-out", file})
+	if code != exitFailed || !strings.Contains(stderr.String(), "disk full") {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr.String())
+	}
+	if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 0 {
+		t.Errorf("-out left %v", files)
+	}
+}
+
+func TestInterruptBeforeTheFirstResultWritesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	interrupting := func(context.Context, recipes.Config) (recipes.Session, error) {
+		cancel()
+		return nil, ctx.Err()
+	}
+	file := filepath.Join(t.TempDir(), "results.txt")
+	code, stdout, stderr := zkbench(ctx, after(0, new(benchtest.Server).Open, interrupting), "run", "-out", file)
+	if code != exitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted: after 0 of 60 trials") {
+		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
+	}
+	if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 0 {
+		t.Errorf("-out left %v", files)
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// interruptAtFirstResult runs a command, sends it SIGINT when it has printed its
+// first benchmark line, and returns its exit code.
+func interruptAtFirstResult(args []string) int {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		panic(err)
+	}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	lines := bufio.NewReader(stdout)
+	for {
+		line, err := lines.ReadString('\n')
+		fmt.Print(line)
+		if err != nil {
+			break
+		}
+		if strings.HasPrefix(line, "Benchmark") {
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				panic(err)
+			}
+			break
+		}
+	}
+	if _, err := io.Copy(os.Stdout, lines); err != nil {
+		panic(err)
+	}
+	_ = cmd.Wait()
+	return cmd.ProcessState.ExitCode()
+}
