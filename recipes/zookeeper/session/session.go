@@ -73,6 +73,7 @@ func Open(ctx context.Context, cfg recipes.Config, dial DialFunc) (*Session, err
 		events:   feed.New(recipes.Event{State: recipes.Suspended}),
 		shutdown: make(chan struct{}),
 	}
+	s.wire.authenticated = s.connected
 	if s.dialer, err = newDialer(cfg, s.wire, dial); err != nil {
 		return nil, fmt.Errorf("open session: %w", err)
 	}
@@ -121,6 +122,7 @@ func (s *Session) connect(ctx context.Context) error {
 	_, err = readWith(ctx, s, "authenticate", "", func(c *zk.Conn) (struct{}, error) {
 		return struct{}{}, c.AddAuth("digest", []byte(credentials))
 	})
+	s.wire.reauth.Store(err == nil)
 	return err
 }
 
@@ -163,6 +165,13 @@ func (s *Session) established() {
 		return
 	}
 	s.mu.Unlock()
+	if !s.wire.reauth.Load() {
+		s.connected()
+	}
+}
+
+// connected runs when a connection can be used.
+func (s *Session) connected() {
 	s.dialer.established()
 	was, _, _ := s.status.Get()
 	s.status.Set(status{connected: true, connections: was.connections + 1})

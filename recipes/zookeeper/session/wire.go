@@ -22,6 +22,13 @@ type wire struct {
 	timeout   atomic.Int64 // negotiated in the latest handshake, in nanoseconds
 	closed    chan struct{}
 	closeOnce sync.Once
+
+	// reauth is set when connections after the first give credentials before
+	// anything else. Such a connection counts only when authenticated has been
+	// called: one that fails there again and again must not keep the session
+	// alive.
+	reauth        atomic.Bool
+	authenticated func()
 	counters  counters
 }
 
@@ -243,7 +250,7 @@ func (c *conn) handshake(length int) error {
 	c.wire.timeout.Store(int64(timeout))
 	c.mu.Lock()
 	c.established = true
-	if len(c.pending) > 0 && id != 0 {
+	if len(c.pending) > 0 && id != 0 && !c.wire.reauth.Load() {
 		c.wire.heard(c.pending[0].at)
 	}
 	c.pending = nil
@@ -261,6 +268,7 @@ func (c *conn) reply() {
 		c.wire.counters.watchEvents.Add(1)
 		return
 	}
+	authenticated := false
 	c.mu.Lock()
 	for i, request := range c.pending {
 		if request.xid == xid {
@@ -268,11 +276,15 @@ func (c *conn) reply() {
 			if request.op == opClose {
 				c.wire.setClosed()
 			}
+			authenticated = request.op == opAuth && binary.BigEndian.Uint32(body[12:]) == 0
 			c.pending = append(c.pending[:i], c.pending[i+1:]...)
 			break
 		}
 	}
 	c.mu.Unlock()
+	if authenticated && c.wire.reauth.Load() {
+		c.wire.authenticated()
+	}
 	if zxid > 0 {
 		c.wire.lastZxid.Store(zxid)
 	}
