@@ -1,0 +1,294 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// queueUp has n contenders of one session join, one after the other, and
+// returns what each acquired as it does.
+func queueUp(ctx context.Context, t *testing.T, s recipes.Session, path string, strategy recipes.Strategy, n int) <-chan int {
+	t.Helper()
+	order := make(chan int, n)
+	var all sync.WaitGroup
+	t.Cleanup(all.Wait)
+	for i := range n {
+		joined := make(chan struct{})
+		l := must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { close(joined) }}))
+		all.Go(func() {
+			hold, err := l.Acquire(ctx)
+			if err != nil {
+				t.Errorf("contender %d: %v", i, err)
+				order <- -1
+				return
+			}
+			order <- i
+			if err := hold.Release(ctx); err != nil {
+				t.Errorf("contender %d: release: %v", i, err)
+			}
+		})
+		select {
+		case <-joined:
+		case <-ctx.Done():
+			t.Fatal("cannot join")
+		}
+	}
+	return order
+}
+
+// Numbers wrap at 2^31; comparing them as strings or plain integers crowned
+// newcomers.
+func TestTheLineKeepsItsOrderAcrossTheWrap(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy), func(t *testing.T) {
+			srv := embedded(t)
+			s, ctx := open(t, srv), bounded(t)
+			l := must[recipes.Lock](t)(s.Lock("/wrap", recipes.LockConfig{}))
+			first := must[recipes.Hold](t)(l.Acquire(ctx)) // makes the path
+			if err := first.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := srv.SetSequence("/wrap", math.MaxInt32-2); err != nil {
+				t.Fatal(err)
+			}
+			hold := must[recipes.Hold](t)(l.Acquire(ctx))
+			order := queueUp(ctx, t, s, "/wrap", strategy, 6)
+			contenders := must[[]recipes.Contender](t)(l.Contenders(ctx))
+			if last := contenders[len(contenders)-1]; last.Sequence >= 0 {
+				t.Fatalf("the last contender is %s: nothing has wrapped", last.Znode)
+			}
+			if err := hold.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for want := range 6 {
+				if got := <-order; got != want {
+					t.Fatalf("contender %d is granted in place %d", got, want)
+				}
+			}
+		})
+	}
+}
+
+// One foreign child broke go-zookeeper's Lock, and one named _c_ with fewer
+// than 35 characters made it panic.
+func TestForeignChildrenAreIgnored(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	for _, path := range []string{"/foreign", "/foreign/_c_", "/foreign/_c_x-lock-", "/foreign/config", "/foreign/lock-x", "/foreign/-"} {
+		if _, err := raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order := queueUp(ctx, t, s, "/foreign", recipes.Predecessor, 3)
+	for want := range 3 {
+		if got := <-order; got != want {
+			t.Fatalf("contender %d is granted in place %d", got, want)
+		}
+	}
+}
+
+// CURATOR-264: the search for a node whose creation was not confirmed read a
+// server that had not heard of it yet, and a second one was made.
+func TestTheSearchForALostCreateSyncsFirst(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	var after []zkserver.Op
+	lost := false
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if lost {
+			after = append(after, r.Op)
+		}
+		if r.Op == zkserver.OpCreate && !lost && strings.HasSuffix(r.Path, "lock-") && exists(srv, "/sync") {
+			lost = true
+			return zkserver.Fault{DropReply: true}
+		}
+		return zkserver.Fault{}
+	})
+	l := must[recipes.Lock](t)(s.Lock("/sync", recipes.LockConfig{}))
+	hold := must[recipes.Hold](t)(l.Acquire(ctx))
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if len(after) < 2 || after[0] != zkserver.OpSync || after[1] != zkserver.OpGetChildren2 {
+		t.Fatalf("after the lost reply came %v", after)
+	}
+	for _, op := range after {
+		if op == zkserver.OpCreate {
+			t.Fatal("created twice")
+		}
+	}
+}
+
+func exists(srv *zkserver.Server, path string) bool {
+	for _, n := range srv.Tree() {
+		if n.Path == path {
+			return true
+		}
+	}
+	return false
+}
+
+// CURATOR-498: the search by GUID took a node of another (dying) session for
+// its own, and there were two leaders.
+func TestANodeOfAnotherOwnerIsNotTakenForOnesOwn(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.Create("/owner", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	done := false
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if done || r.SessionID != s.ID() || r.Op != zkserver.OpCreate {
+			return zkserver.Fault{}
+		}
+		done = true
+		if _, err := raw.Create(r.Path, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Error(err)
+		}
+		return zkserver.Fault{CloseBefore: true}
+	})
+	l := must[recipes.Lock](t)(s.Lock("/owner", recipes.LockConfig{}))
+	if hold, err := l.Acquire(ctx); err == nil {
+		t.Fatalf("granted on %s", hold.Znode())
+	}
+}
+
+// CURATOR-211, 307: the own node missing became an index out of range;
+// etcd#6408: a loop spun on a deleted key.
+func TestAContenderWhoseNodeIsRemovedIsTold(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	l := must[recipes.Lock](t)(s.Lock("/removed", recipes.LockConfig{}))
+	hold := must[recipes.Hold](t)(l.Acquire(ctx))
+	place := make(chan recipes.Place, 1)
+	waiter := must[recipes.Lock](t)(s.Lock("/removed", recipes.LockConfig{Joined: func(p recipes.Place) { place <- p }}))
+	got := make(chan error, 1)
+	go func() {
+		_, err := waiter.Acquire(ctx)
+		got <- err
+	}()
+	p := <-place
+	if p.Position != 1 {
+		t.Errorf("position %d", p.Position)
+	}
+	if err := hold.Write(ctx, recipes.Delete(p.Znode, recipes.AnyVersion)); err != nil {
+		t.Fatal(err)
+	}
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; !errors.Is(err, recipes.ErrRemoved) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// After a loss, others said "already held" for ever (consul#4902; go-zookeeper
+// returns ErrDeadlock).
+func TestALockIsUsableAfterALoss(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	l := must[recipes.Lock](t)(s.Lock("/again", recipes.LockConfig{}))
+	hold := must[recipes.Hold](t)(l.Acquire(ctx))
+	lost := hold.Lost()
+	if err := hold.Write(ctx, recipes.Delete(hold.Znode(), recipes.AnyVersion)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lost:
+	case <-ctx.Done():
+		t.Fatal("the loss is not told")
+	}
+	if err := hold.Err(); !errors.Is(err, recipes.ErrRemoved) {
+		t.Errorf("lost with %v", err)
+	}
+	if err := hold.Release(ctx); !errors.Is(err, recipes.ErrNotHeld) {
+		t.Errorf("release: %v", err)
+	}
+	again := must[recipes.Hold](t)(l.Acquire(ctx))
+	if again.Token() <= hold.Token() {
+		t.Errorf("token %d after %d", again.Token(), hold.Token())
+	}
+	if err := again.Release(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a handoff costs is fixed by theory.
+func TestHandoffCosts(t *testing.T) {
+	const n = 10
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy), func(t *testing.T) {
+			srv := embedded(t)
+			ctx := bounded(t)
+			l := must[recipes.Lock](t)(open(t, srv).Lock("/cost", recipes.LockConfig{}))
+			hold := must[recipes.Hold](t)(l.Acquire(ctx))
+			granted := make(chan recipes.Hold, n)
+			for range n {
+				s := open(t, srv) // a session each: watches are shared within one
+				joined := make(chan struct{})
+				waiter := must[recipes.Lock](t)(s.Lock("/cost", recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }}))
+				go func() {
+					h, err := waiter.Acquire(ctx)
+					if err != nil {
+						t.Error(err)
+					}
+					granted <- h
+				}()
+				<-joined
+			}
+			watching(ctx, t, srv, n)
+			for i := range n {
+				before := srv.Counters()
+				if err := hold.Release(ctx); err != nil {
+					t.Fatal(err)
+				}
+				hold = <-granted
+				rest := n - i - 1
+				if strategy == recipes.Herd {
+					watching(ctx, t, srv, rest) // those in vain look again
+				}
+				cost := srv.Counters().Sub(before)
+				want := fmt.Sprintf("%d events, %d reads", 1, 2)
+				got := fmt.Sprintf("%d events, %d reads", cost.WatchEvents, cost.Reads)
+				if strategy == recipes.Herd {
+					want = fmt.Sprintf("%d events, %d reads", rest+1, 2*(rest+1))
+				}
+				if got != want || cost.Writes != 1 {
+					t.Errorf("handoff with %d left: %s, %d writes; want %s, 1 write", rest, got, cost.Writes, want)
+				}
+			}
+		})
+	}
+}
+
+// watching waits until the server has n watches. The server tells nobody about
+// watches, so this asks it again after each of its own round trips.
+func watching(ctx context.Context, t *testing.T, srv *zkserver.Server, n int) {
+	t.Helper()
+	for srv.Watches() != n {
+		if ctx.Err() != nil {
+			t.Fatalf("%d watches, want %d", srv.Watches(), n)
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
