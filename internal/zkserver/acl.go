@@ -97,8 +97,9 @@ func resolveOne(a ACL, who []identity) ([]ACL, bool) {
 		}
 		return out, len(out) > 0
 	case "digest":
-		user, hash, found := strings.Cut(a.ID, ":")
-		return []ACL{a}, found && hash != "" && !strings.Contains(hash, ":") && (user != "" || found)
+		// user:hash, where the user may be empty, and colons at the end are
+		// lost in Java's split.
+		return []ACL{a}, strings.Count(strings.TrimRight(a.ID, ":"), ":") == 1
 	case "ip":
 		_, ok := parseIP(a.ID)
 		return []ACL{a}, ok

@@ -25,9 +25,7 @@ type rawClient struct {
 }
 
 type sent struct {
-	xid  int32
-	op   int32
-	show bool
+	xid, op int32
 }
 
 // patience is how long a frame may take. It only ends a broken run.

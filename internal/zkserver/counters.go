@@ -8,7 +8,7 @@ import (
 
 // Counters are cumulative since the server was made.
 type Counters struct {
-	Requests    map[Op]int64 // executed requests by type, without pings
+	Requests    map[Op]int64 // executed requests by type, without pings; unknown types count as 0
 	Reads       int64        // requests that change nothing
 	Writes      int64        // requests that take a transaction id, failed ones included
 	Pings       int64
@@ -48,6 +48,9 @@ func (s *Server) count(op Op) {
 	if op == OpPing {
 		s.counters.Pings++
 		return
+	}
+	if !known(op) {
+		op = 0 // so that a stranger cannot fill the map
 	}
 	s.counters.Requests[op]++
 	if op.writes() {

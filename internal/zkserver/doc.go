@@ -24,7 +24,7 @@
 //     to its next tick, so it expires the same session up to one tick later.
 //   - The order of the names in a listing is unspecified in both, and differs.
 //   - Sequence numbers wrap from 2147483647 to -2147483648, as ZooKeeper
-//     documents; see [Server.SetSequence].
+//     documents, and as 3.8.0 does not; see [Server.SetSequence].
 //   - ZooKeeper 3.8.0 never answers a check outside a multi; here it is
 //     answered with the node's Stat.
 //   - Quotas, SASL and reconfiguration are missing. Their requests are
@@ -42,4 +42,7 @@
 //  4. Look at the outcome with [Server.Tree], [Server.Watches],
 //     [Server.Sessions] and [Server.Counters].
 //  5. [Server.Close].
+//
+// Inside a [testing/synctest] bubble, make the server in the bubble, use only
+// [Server.ServeConn] with pipes, and close it before the bubble ends.
 package zkserver

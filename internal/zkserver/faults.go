@@ -134,9 +134,10 @@ func (s *Server) Freeze(freeze bool) {
 
 // SetSequence sets the number that the next sequential node under path gets.
 // After 2147483647 comes -2147483648, which is printed as Java prints it with
-// %010d. This is what ZooKeeper documents. (3.8.0 itself does not count on
-// past that point: the sign test in DataTree.createNode then keeps the old
-// counter.)
+// %010d. This is what ZooKeeper documents. 3.8.0 itself gets stuck instead:
+// DataTree.createNode keeps the larger of the old and the new counter, so that
+// every further sequential create under that parent meets an existing name.
+// No test of ours waits for two thousand million creates to show it.
 func (s *Server) SetSequence(path string, next int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
