@@ -48,7 +48,8 @@ func (r Record) Name() string {
 	fmt.Fprintf(&b, "%s/workload=%s/strategy=%s/contenders=%d",
 		capitalized(string(r.Recipe)), r.Workload, r.Strategy, r.Contenders)
 	if r.Hold > 0 {
-		fmt.Fprintf(&b, "/hold=%v", r.Hold)
+		// Nobody wants to type a µ to filter by it.
+		fmt.Fprintf(&b, "/hold=%s", strings.Replace(r.Hold.String(), "µ", "u", 1))
 	}
 	fmt.Fprintf(&b, "/via=%s", r.Transport)
 	if r.Procs > 1 {

@@ -73,7 +73,9 @@ func (c command) exit(ctx context.Context, err error) int {
 		fmt.Fprintf(c.stderr, "zkbench: %v\n", err)
 		return exitBroken
 	case ctx.Err() != nil:
-		fmt.Fprintf(c.stderr, "zkbench: interrupted: %v\n", err)
+		when := &interruption{}
+		errors.As(err, &when)
+		fmt.Fprintf(c.stderr, "zkbench: interrupted %v\n", when)
 		return exitInterrupted
 	}
 	fmt.Fprintf(c.stderr, "zkbench: %v\n", err)

@@ -47,7 +47,7 @@ Examples:
 
 	# On a real ZooKeeper, started for the run (needs Java and ZooKeeper).
 	zkbench run -ensemble 1 -contenders 100 -count 10 > results.txt
-	benchstat -col /strategy results.txt
+	benchstat -col '/strategy@(herd predecessor)' results.txt
 
 	# On servers that are there already.
 	zkbench run -servers zk1:2181,zk2:2181,zk3:2181 -recipe lock -workload cycle

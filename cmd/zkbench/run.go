@@ -63,10 +63,14 @@ func freshRoot() string {
 	return fmt.Sprintf("/zkbench/%s-%08x", time.Now().UTC().Format("20060102T150405"), rand.Uint32())
 }
 
-// interruption is the end of a run that was told to end.
+// interruption is the end of a run that was told to end. The zero value is one
+// that came before the first trial.
 type interruption struct{ done, trials int }
 
 func (i *interruption) Error() string {
+	if i.trials == 0 {
+		return "before the first trial"
+	}
 	return fmt.Sprintf("after %d of %d trials", i.done, i.trials)
 }
 
