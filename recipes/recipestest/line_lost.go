@@ -1,0 +1,140 @@
+package recipestest
+
+import (
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// lossTests are about grants that are lost.
+func lossTests() []kindTest {
+	return []kindTest{
+		{"closing the session loses the grant", lostByClose},
+		{"expiry of the session loses the grant", lostByExpiry},
+		{"silence for the session's timeout loses the grant", lostByDeadline},
+		{"removal by hand loses the grant", lostByHand},
+		{"a guarded delete of another session loses the grant", lostByGuardedDelete},
+		{"removal during a lost connection loses the grant", lostWhileSevered},
+		{"a removal that nobody watched for is noticed by Write", removalNoticedByWrite},
+		{"a suspended session's grant stands", suspendedStands},
+		{"lost first asked after the loss is closed", lostAskedLate},
+		{"the next is granted when the session of the first expires", nextAfterExpiry},
+		{"the next is granted when the session of the first is closed", nextAfterClose},
+	}
+}
+
+func lostByClose(f *fixture, k kind) {
+	s := f.open()
+	g := k.granted(f, s, f.path("a"))
+	silent := k.granted(f, s, f.path("b")) // Lost is not called before the end
+	f.standing(g)
+	f.must(s.Close(f.ctx))
+	f.lost(g, recipes.ErrSessionLost, recipes.ErrClosed)
+	f.is(silent.Err(), recipes.ErrNotHeld, recipes.ErrClosed)
+	if f.exists(g.Znode()) || f.exists(silent.Znode()) {
+		f.Error("a znode has outlived the close of its session")
+	}
+}
+
+func lostByExpiry(f *fixture, k kind) {
+	s := f.open()
+	g := k.granted(f, s, f.path("a"))
+	f.standing(g)
+	f.expire(s)
+	f.lost(g, recipes.ErrSessionLost, recipes.ErrExpired)
+}
+
+func lostByDeadline(f *fixture, k kind) {
+	s := f.open(withTimeout(shortLifetime))
+	g := k.granted(f, s, f.path("a"))
+	f.proxy.freeze(s.ID())
+	f.lost(g, recipes.ErrSessionLost, recipes.ErrDeadline)
+}
+
+func lostByHand(f *fixture, k kind) {
+	s := f.open()
+	g := k.granted(f, s, f.path("a"))
+	lost := g.Lost()
+	next := k.waits(f, f.open(), f.path("a"))
+	f.remove(g.Znode())
+	f.await(lost, "the loss of the grant")
+	f.lost(g, recipes.ErrRemoved)
+	f.isNot(g.Err(), recipes.ErrSessionLost)
+	next.value1(f)
+	if err := s.Err(); err != nil {
+		f.Errorf("the session is lost: %v", err)
+	}
+	k.granted(f, s, f.path("b"))
+}
+
+func lostByGuardedDelete(f *fixture, k kind) {
+	g := k.granted(f, f.open(), f.path("a"))
+	f.standing(g)
+	other := k.granted(f, f.open(), f.path("operators"))
+	f.must(other.Write(f.ctx, recipes.Delete(g.Znode(), recipes.AnyVersion)))
+	f.lost(g, recipes.ErrRemoved)
+	f.standing(other)
+}
+
+func lostWhileSevered(f *fixture, k kind) {
+	s := f.open()
+	g := k.granted(f, s, f.path("a"))
+	f.standing(g)
+	f.sever(s)
+	f.remove(g.Znode())
+	f.standing(g) // it cannot know yet
+	f.proxy.restore(s.ID())
+	f.lost(g, recipes.ErrRemoved)
+}
+
+func removalNoticedByWrite(f *fixture, k kind) {
+	g := k.granted(f, f.open(), f.path("a"))
+	f.remove(g.Znode())
+	if err := g.Err(); err != nil {
+		f.Errorf("Err = %v before anybody looked", err)
+	}
+	f.is(g.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
+	f.lost(g, recipes.ErrRemoved)
+}
+
+func suspendedStands(f *fixture, k kind) {
+	s := f.open()
+	g := k.granted(f, s, f.path("a"))
+	f.standing(g)
+	f.sever(s)
+	f.standing(g)
+	f.reconnect(s)
+	f.must(g.Write(f.ctx))
+	f.standing(g)
+}
+
+func lostAskedLate(f *fixture, k kind) {
+	s := f.open()
+	removed, released, closed := k.granted(f, s, f.path("a")), k.granted(f, s, f.path("b")), k.granted(f, s, f.path("c"))
+	f.remove(removed.Znode())
+	f.lost(removed, recipes.ErrRemoved)
+	f.must(released.GiveBack(f.ctx))
+	f.lost(released, recipes.ErrReleased)
+	f.must(s.Close(f.ctx))
+	f.lost(closed, recipes.ErrClosed)
+	// What was known first stays.
+	f.lost(removed, recipes.ErrRemoved)
+	f.lost(released, recipes.ErrReleased)
+}
+
+func nextAfterExpiry(f *fixture, k kind) {
+	s := f.open()
+	g := k.granted(f, s, f.path("a"))
+	next := k.waits(f, f.open(), f.path("a"))
+	f.expire(s)
+	if got := next.value1(f); got.Token() <= g.Token() {
+		f.Errorf("token %d after %d", got.Token(), g.Token())
+	}
+}
+
+func nextAfterClose(f *fixture, k kind) {
+	s := f.open()
+	g := k.granted(f, s, f.path("a"))
+	next := k.waits(f, f.open(), f.path("a"))
+	f.must(s.Close(f.ctx))
+	next.value1(f)
+	f.is(g.Err(), recipes.ErrNotHeld)
+}

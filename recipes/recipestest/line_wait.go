@@ -1,0 +1,277 @@
+package recipestest
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// waitTests are about waiting in line and leaving it.
+func waitTests() []kindTest {
+	return []kindTest{
+		{"cancelling leaves the line", cancelLeaves},
+		{"a deadline leaves the line", deadlineLeaves},
+		{"a context that has ended enters nothing", endedContext},
+		{"who leaves the middle of the line leaves the order as it was", cancelInTheMiddle},
+		{"who leaves while the connection is down is removed when it is back", cancelWhileSevered},
+		{"a lost connection keeps the place in line", waiterReconnects},
+		{"a departure during a lost connection is not missed", departureWhileSevered},
+		{"a change of data wakes nobody into a grant", dataChange},
+		{"a waiter whose znode was removed gets ErrRemoved", waiterRemoved},
+		{"a waiter whose session is closed gets ErrClosed", waiterClosed},
+		{"a waiter whose session expires gets ErrExpired", waiterExpires},
+		{"on a lost session nobody enters", enterAfterLoss},
+		{"a lost reply to the creation leaves one contender", creationReplyLost},
+		{"a lost creation is made again", creationLost},
+		{"a cancellation while the creation's outcome is unknown leaves nobody", creationCancelled},
+	}
+}
+
+func cancelLeaves(f *fixture, k kind) {
+	s := f.open()
+	g := k.granted(f, s, f.path("a"))
+	w, next := k.waits(f, s, f.path("a")), k.waits(f, f.open(), f.path("a"))
+	w.cancel()
+	_, err := w.result(f)
+	f.is(err, context.Canceled)
+	f.isNot(err, recipes.ErrSessionLost, recipes.ErrNotHeld, recipes.ErrUnavailable)
+	f.awaitNode(w.place.Znode, false)
+	f.standing(g)
+	f.must(g.GiveBack(f.ctx))
+	f.must(next.value1(f).GiveBack(f.ctx))
+	f.awaitChildren(f.path("a"), 0)
+}
+
+func deadlineLeaves(f *fixture, k kind) {
+	s := f.open()
+	k.granted(f, s, f.path("a"))
+	_, err := k.at(f, s, f.path("a")).Enter(f.briefly())
+	f.is(err, context.DeadlineExceeded)
+	f.awaitChildren(f.path("a"), 1)
+}
+
+func endedContext(f *fixture, k kind) {
+	s := f.open()
+	before := f.counters(s).Writes
+	_, err := k.at(f, s, f.path("a")).Enter(f.ended())
+	f.is(err, context.Canceled)
+	if sent := f.counters(s).Writes - before; sent != 0 || f.exists(f.path("a")) {
+		f.Errorf("%d writes were sent", sent)
+	}
+}
+
+func cancelInTheMiddle(f *fixture, k kind) {
+	s := f.open()
+	g := k.granted(f, s, f.path("a"))
+	first, middle, last := k.waits(f, s, f.path("a")), k.waits(f, f.open(), f.path("a")), k.waits(f, f.open(), f.path("a"))
+	middle.cancel()
+	middle.result(f)
+	f.awaitNode(middle.place.Znode, false)
+	last.blocked(f)
+	f.must(g.GiveBack(f.ctx))
+	g = first.value1(f)
+	last.blocked(f)
+	f.must(g.GiveBack(f.ctx))
+	last.value1(f)
+}
+
+func cancelWhileSevered(f *fixture, k kind) {
+	g := k.granted(f, f.open(), f.path("a"))
+	s := f.open()
+	w := k.waits(f, s, f.path("a"))
+	f.sever(s)
+	w.cancel()
+	_, err := w.result(f)
+	f.is(err, context.Canceled)
+	if !f.exists(w.place.Znode) {
+		f.Error("the znode is gone while its session cannot reach the server")
+	}
+	f.proxy.restore(s.ID())
+	f.awaitNode(w.place.Znode, false)
+	f.standing(g)
+}
+
+func waiterReconnects(f *fixture, k kind) {
+	g := k.granted(f, f.open(), f.path("a"))
+	s := f.open()
+	w := k.waits(f, s, f.path("a"))
+	for range 3 {
+		f.sever(s)
+		f.reconnect(s)
+	}
+	w.blocked(f)
+	f.must(g.GiveBack(f.ctx))
+	if got := w.value1(f).Znode(); got != w.place.Znode {
+		f.Errorf("granted as %s; joined as %s", got, w.place.Znode)
+	}
+}
+
+func departureWhileSevered(f *fixture, k kind) {
+	g := k.granted(f, f.open(), f.path("a"))
+	s := f.open()
+	w := k.waits(f, s, f.path("a"))
+	f.sever(s)
+	f.must(g.GiveBack(f.ctx))
+	w.blocked(f)
+	f.proxy.restore(s.ID())
+	f.standing(w.value1(f))
+}
+
+func dataChange(f *fixture, k kind) {
+	g := k.granted(f, f.open(), f.path("a"))
+	s := f.open()
+	w := k.waits(f, s, f.path("a"))
+	k.watches(f, s, f.path("a"))
+	before := f.counters(s)
+	_, err := f.outside.Set(g.Znode(), []byte("changed"), -1)
+	f.must(err)
+	f.reach(s, func(c recipes.Counters) bool {
+		return c.WatchEvents > before.WatchEvents && c.ByKind["getData"] > before.ByKind["getData"]
+	})
+	w.blocked(f)
+	f.standing(g)
+	f.must(g.GiveBack(f.ctx))
+	w.value1(f)
+}
+
+func waiterRemoved(f *fixture, k kind) {
+	g := k.granted(f, f.open(), f.path("a"))
+	w := k.waits(f, f.open(), f.path("a"))
+	next := k.waits(f, f.open(), f.path("a"))
+	f.remove(w.place.Znode)
+	f.must(g.GiveBack(f.ctx))
+	_, err := w.result(f)
+	f.is(err, recipes.ErrRemoved)
+	f.isNot(err, recipes.ErrSessionLost)
+	next.value1(f)
+}
+
+func waiterClosed(f *fixture, k kind) {
+	k.granted(f, f.open(), f.path("a"))
+	s := f.open()
+	w := k.waits(f, s, f.path("a"))
+	f.must(s.Close(f.ctx))
+	_, err := w.result(f)
+	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+	if f.exists(w.place.Znode) {
+		f.Error("the znode has outlived its session")
+	}
+}
+
+func waiterExpires(f *fixture, k kind) {
+	g := k.granted(f, f.open(), f.path("a"))
+	s := f.open()
+	w := k.waits(f, s, f.path("a"))
+	f.expire(s)
+	_, err := w.result(f)
+	f.is(err, recipes.ErrSessionLost, recipes.ErrExpired)
+	f.standing(g)
+}
+
+func enterAfterLoss(f *fixture, k kind) {
+	for reason, end := range map[error]func(recipes.Session){
+		recipes.ErrClosed:  func(s recipes.Session) { f.must(s.Close(f.ctx)) },
+		recipes.ErrExpired: func(s recipes.Session) { f.expire(s) },
+	} {
+		s := f.open()
+		l := k.at(f, s, f.path("a"))
+		end(s)
+		_, err := l.Enter(f.ctx)
+		f.is(err, recipes.ErrSessionLost, reason)
+		_, err = l.Standing(f.ctx)
+		f.is(err, recipes.ErrSessionLost, reason)
+		_, err = k.at(f, s, f.path("b")).Enter(f.ctx) // a line sends nothing when it is made
+		f.is(err, recipes.ErrSessionLost, reason)
+	}
+	if names := f.children(f.path("a")); len(names) != 0 {
+		f.Errorf("left behind: %v", names)
+	}
+}
+
+// creationReplyLost is the failure that the GUID is there for.
+func creationReplyLost(f *fixture, k kind) {
+	f.create(f.path("a"), "")
+	s := f.open()
+	f.proxy.holdReplies(s.ID())
+	l := k.at(f, s, f.path("a"))
+	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
+	f.awaitChildren(f.path("a"), 1) // the server has created it
+	f.proxy.cut(s.ID())             // and its answer is lost
+	f.proxy.restore(s.ID())
+	g := call.value1(f)
+	if names := f.children(f.path("a")); len(names) != 1 || f.path("a", names[0]) != g.Znode() {
+		f.Errorf("granted as %s; the line is %v", g.Znode(), names)
+	}
+	f.must(g.GiveBack(f.ctx))
+	f.awaitChildren(f.path("a"), 0)
+}
+
+func creationLost(f *fixture, k kind) {
+	f.create(f.path("a"), "")
+	s := f.open()
+	f.proxy.freeze(s.ID())
+	before := f.counters(s).Writes
+	l := k.at(f, s, f.path("a"))
+	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
+	f.reach(s, func(c recipes.Counters) bool { return c.Writes > before })
+	f.proxy.cut(s.ID())
+	f.proxy.restore(s.ID())
+	call.value1(f)
+	if names := f.children(f.path("a")); len(names) != 1 {
+		f.Errorf("the line is %v; want one contender", names)
+	}
+}
+
+func creationCancelled(f *fixture, k kind) {
+	f.create(f.path("a"), "")
+	s := f.open()
+	f.proxy.holdReplies(s.ID())
+	l := k.at(f, s, f.path("a"))
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	call := start(f, func() (grant, error) { return l.Enter(ctx) })
+	f.awaitChildren(f.path("a"), 1)
+	cancel()
+	_, err := call.result(f)
+	f.is(err, context.Canceled)
+	f.proxy.cut(s.ID())
+	f.proxy.restore(s.ID())
+	f.awaitChildren(f.path("a"), 0)
+	if err := s.Err(); err != nil {
+		f.Errorf("the session is lost: %v", err)
+	}
+}
+
+// sever cuts the session's connection, keeps it cut, and returns when the
+// session knows.
+func (f *fixture) sever(s recipes.Session) {
+	f.Helper()
+	f.proxy.sever(s.ID())
+	f.awaitState(s, recipes.Suspended)
+}
+
+// reconnect ends sever.
+func (f *fixture) reconnect(s recipes.Session) {
+	f.Helper()
+	f.proxy.restore(s.ID())
+	f.awaitState(s, recipes.Connected)
+}
+
+func (f *fixture) awaitState(s recipes.Session, want recipes.State) {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	for e := range s.Events(ctx) {
+		if e.State == want {
+			return
+		}
+	}
+	f.Fatalf("the session is %v; want %v", s.State(), want)
+}
+
+// expire has the server expire the session, and waits until it knows.
+func (f *fixture) expire(s recipes.Session) {
+	f.Helper()
+	f.must(f.proxy.expire(s.ID()))
+	f.await(s.Lost(), "the loss of the session")
+}

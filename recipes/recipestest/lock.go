@@ -1,0 +1,135 @@
+package recipestest
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// lockTests are what only a lock promises.
+func lockTests() []test {
+	return []test{
+		{"try/a free lock is granted", tryFree},
+		{"try/a held lock is ErrContended, and the line is left", tryHeld},
+		{"try/it is not re-entrant", tryOwn},
+		{"try/joined tells the place", tryJoined},
+		{"try/of many exactly one is granted", tryTogether},
+		{"try/it waits for the server as long as the context allows", tryFrozen},
+		{"two locks of one path are one", twoOfOnePath},
+		{"lock and election at one path do not meet", lockBesideElection},
+	}
+}
+
+func (f *fixture) lock(s recipes.Session, path string) recipes.Lock {
+	f.Helper()
+	l, err := s.Lock(path, recipes.LockConfig{})
+	f.must(err)
+	return l
+}
+
+func (f *fixture) acquire(s recipes.Session, path string) recipes.Hold {
+	f.Helper()
+	h, err := f.lock(s, path).Acquire(f.ctx)
+	f.must(err)
+	return h
+}
+
+func tryFree(f *fixture) {
+	h, err := f.lock(f.open(), f.path("a")).TryAcquire(f.ctx)
+	f.must(err)
+	f.standing(h)
+	f.must(h.Release(f.ctx))
+}
+
+func tryHeld(f *fixture) {
+	h := f.acquire(f.open(), f.path("a"))
+	_, err := f.lock(f.open(), f.path("a")).TryAcquire(f.ctx)
+	f.is(err, recipes.ErrContended)
+	f.isNot(err, recipes.ErrNotHeld, recipes.ErrSessionLost)
+	if names := f.children(f.path("a")); len(names) != 1 {
+		f.Errorf("the line is %v; want the holder alone", names)
+	}
+	f.standing(h)
+	f.must(h.Release(f.ctx))
+	tryFree(f)
+}
+
+func tryOwn(f *fixture) {
+	s := f.open()
+	l := f.lock(s, f.path("a"))
+	_, err := l.Acquire(f.ctx)
+	f.must(err)
+	_, err = l.TryAcquire(f.ctx)
+	f.is(err, recipes.ErrContended)
+}
+
+func tryJoined(f *fixture) {
+	s := f.open()
+	f.acquire(s, f.path("a"))
+	var places []recipes.Place
+	l, err := s.Lock(f.path("a"), recipes.LockConfig{Joined: func(p recipes.Place) { places = append(places, p) }})
+	f.must(err)
+	_, err = l.TryAcquire(f.ctx)
+	f.is(err, recipes.ErrContended)
+	if len(places) != 1 || places[0].Position != 1 {
+		f.Errorf("joined was called with %v; want once with position 1", places)
+	}
+}
+
+func tryTogether(f *fixture) {
+	const n = 8
+	s := f.open()
+	f.create(f.path("a"), "")
+	var calls []*pending[recipes.Hold]
+	for range n {
+		l := f.lock(s, f.path("a"))
+		calls = append(calls, start(f, func() (recipes.Hold, error) { return l.TryAcquire(f.ctx) }))
+	}
+	granted := 0
+	for _, c := range calls {
+		if _, err := c.result(f); err != nil {
+			f.is(err, recipes.ErrContended)
+			continue
+		}
+		granted++
+	}
+	if granted != 1 {
+		f.Errorf("%d were granted; want 1", granted)
+	}
+	if names := f.children(f.path("a")); len(names) != 1 {
+		f.Errorf("the line is %v; want the holder alone", names)
+	}
+}
+
+func tryFrozen(f *fixture) {
+	s := f.open()
+	f.proxy.freeze(s.ID())
+	_, err := f.lock(s, f.path("a")).TryAcquire(f.briefly())
+	f.is(err, context.DeadlineExceeded)
+	f.isNot(err, recipes.ErrContended)
+	f.proxy.restore(s.ID())
+	// Nothing of it stays in the line.
+	f.must(f.acquire(s, f.path("a")).Release(f.ctx))
+	f.awaitChildren(f.path("a"), 0)
+}
+
+func twoOfOnePath(f *fixture) {
+	s := f.open()
+	h, err := f.lock(s, f.path("a")).TryAcquire(f.ctx)
+	f.must(err)
+	_, err = f.lock(s, f.path("a")).TryAcquire(f.ctx)
+	f.is(err, recipes.ErrContended)
+	f.must(h.Release(f.ctx))
+}
+
+func lockBesideElection(f *fixture) {
+	s := f.open()
+	h, l := f.acquire(s, f.path("a")), f.lead(s, f.path("a"))
+	f.standing(h)
+	f.standing(l)
+	in, err := f.lock(s, f.path("a")).Contenders(f.ctx)
+	f.must(err)
+	if len(in) != 1 || in[0].Znode != h.Znode() {
+		f.Errorf("the lock's line is %+v", in)
+	}
+}

@@ -1,0 +1,63 @@
+package recipestest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/recipestest"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// TestContract runs the contract over every way to reach the recipes, on every
+// kind of server.
+func TestContract(t *testing.T) {
+	for _, transport := range transports {
+		t.Run(transport.name, func(t *testing.T) {
+			for _, server := range servers {
+				t.Run(server.name, func(t *testing.T) {
+					recipestest.Run(t, recipestest.Env{Open: transport.opener(t), Servers: server.start(t)})
+				})
+			}
+		})
+	}
+}
+
+var transports = []struct {
+	name   string
+	opener func(*testing.T) recipes.Opener
+}{
+	{"direct", func(*testing.T) recipes.Opener { return zookeeper.Open }},
+}
+
+var servers = []struct {
+	name  string
+	start func(*testing.T) func(testing.TB) []string
+}{
+	{"embedded", func(t *testing.T) func(testing.TB) []string {
+		addr := embedded(t).Addr()
+		return func(testing.TB) []string { return []string{addr} }
+	}},
+	{"real", func(t *testing.T) func(testing.TB) []string {
+		// Each test asks by itself, so that each is counted.
+		return func(tb testing.TB) []string { return ensembletest.Shared(tb).Addrs() }
+	}},
+}
+
+// embedded starts an in-process server that grants the timeouts of
+// ensembletest.Quick and reaps containers as often.
+func embedded(t testing.TB) *zkserver.Server {
+	t.Helper()
+	s, err := zkserver.Listen(zkserver.Config{
+		TickTime:          200 * time.Millisecond,
+		MaxSessionTimeout: time.Minute,
+		ReapInterval:      250 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}

@@ -1,0 +1,178 @@
+package recipestest
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func observeTests() []test {
+	return []test{
+		{"observe/leaders, acknowledgements and None come in order", observeSequence},
+		{"observe/the first is the present leader", observePresent},
+		{"observe/who comes and goes behind the leader tells nothing", observeOnlyLeader},
+		{"observe/an acknowledgement that is replaced or deleted is told", observeAcknowledgement},
+		{"observe/a slow reader gets the latest", observeSlowly},
+		{"observe/a path that is made and removed is followed", observePath},
+		{"observe/a change during a lost connection is not missed", observeReconnects},
+		{"observe/the channel is closed when the context ends", observeCancelled},
+		{"observe/the channel is closed when the session is lost", observeLost},
+		{"observe/a first look that fails is an error", observeFails},
+	}
+}
+
+func (f *fixture) observe(s recipes.Session, path string) <-chan recipes.Leader {
+	f.Helper()
+	leaders, err := f.election(s, path).Observe(f.ctx)
+	f.must(err)
+	return leaders
+}
+
+// observes observes until a leader satisfies.
+func (f *fixture) observes(s recipes.Session, path string, satisfied func(recipes.Leader) bool) {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	leaders, err := f.election(s, path).Observe(ctx)
+	f.must(err)
+	for !satisfied(receive(f, leaders, "that leader")) {
+	}
+}
+
+// sees checks the next value of an observation.
+func (f *fixture) sees(leaders <-chan recipes.Leader, znode string, acknowledged bool) {
+	f.Helper()
+	got := receive(f, leaders, "the next leader")
+	if got.Znode != znode || got.Acknowledged != acknowledged || got.None() != (znode == "") {
+		f.Fatalf("observed %+v; want %q, acknowledged %v", got, znode, acknowledged)
+	}
+}
+
+func observeSequence(f *fixture) {
+	leaders := f.observe(f.open(), f.path("a"))
+	f.sees(leaders, "", false)
+	one := f.lead(f.open(), f.path("a"))
+	f.sees(leaders, one.Znode(), false)
+	f.must(one.Acknowledge(f.ctx, nil))
+	f.sees(leaders, one.Znode(), true)
+	next := electionKind("").waits(f, f.open(), f.path("a"))
+	f.remove(one.Znode())
+	two := next.value1(f).(electionGrant)
+	f.sees(leaders, two.Znode(), false)
+	f.must(two.Resign(f.ctx))
+	f.sees(leaders, "", false)
+	three := f.lead(f.open(), f.path("a"))
+	f.sees(leaders, three.Znode(), false)
+}
+
+func observePresent(f *fixture) {
+	l := f.lead(f.open(), f.path("a"))
+	f.must(l.Acknowledge(f.ctx, []byte("done")))
+	got := receive(f, f.observe(f.open(), f.path("a")), "the present leader")
+	if got.Znode != l.Znode() || got.Token != l.Token() || string(got.Data) != "proposal" ||
+		!got.Acknowledged || string(got.Acknowledgement) != "done" {
+		f.Errorf("observed %+v; want %s", got, l.Znode())
+	}
+}
+
+func observeOnlyLeader(f *fixture) {
+	s := f.open()
+	l := f.lead(f.open(), f.path("a"))
+	leaders := f.observe(s, f.path("a"))
+	f.sees(leaders, l.Znode(), false)
+	events := f.counters(s).WatchEvents
+	w := electionKind("").waits(f, f.open(), f.path("a"))
+	w.cancel()
+	f.awaitNode(w.place.Znode, false)
+	f.must(l.Acknowledge(f.ctx, nil))
+	f.sees(leaders, l.Znode(), true)
+	if got := f.counters(s).WatchEvents - events; got != 1 {
+		f.Errorf("%d watch events; want that of the acknowledgement alone", got)
+	}
+}
+
+func observeAcknowledgement(f *fixture) {
+	l := f.lead(f.open(), f.path("a"))
+	leaders := f.observe(f.open(), f.path("a"))
+	f.sees(leaders, l.Znode(), false)
+	for _, data := range []string{"first", "second"} {
+		f.must(l.Acknowledge(f.ctx, []byte(data)))
+		got := receive(f, leaders, "the acknowledgement")
+		if !got.Acknowledged || string(got.Acknowledgement) != data {
+			f.Fatalf("observed %+v; want the acknowledgement %q", got, data)
+		}
+	}
+	f.remove(acknowledgement(l))
+	f.sees(leaders, l.Znode(), false)
+}
+
+func observeSlowly(f *fixture) {
+	leaders := f.observe(f.open(), f.path("a"))
+	s := f.open()
+	for range 5 {
+		f.must(f.lead(s, f.path("a")).Resign(f.ctx))
+	}
+	last := f.lead(s, f.path("a"))
+	for receive(f, leaders, "the latest leader").Znode != last.Znode() {
+	}
+}
+
+func observePath(f *fixture) {
+	s := f.open()
+	leaders := f.observe(s, f.path("a"))
+	f.sees(leaders, "", false)
+	for range 2 {
+		f.create(f.path("a"), "") // an empty line is nobody still
+		l := f.lead(f.open(), f.path("a"))
+		f.sees(leaders, l.Znode(), false)
+		f.must(l.Resign(f.ctx))
+		f.sees(leaders, "", false)
+		f.remove(f.path("a"))
+	}
+}
+
+func observeReconnects(f *fixture) {
+	s := f.open()
+	one := f.lead(f.open(), f.path("a"))
+	leaders := f.observe(s, f.path("a"))
+	f.sees(leaders, one.Znode(), false)
+	f.sever(s)
+	f.must(one.Resign(f.ctx))
+	two := f.lead(f.open(), f.path("a"))
+	f.proxy.restore(s.ID())
+	f.sees(leaders, two.Znode(), false)
+}
+
+func observeCancelled(f *fixture) {
+	s := f.open()
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	leaders, err := f.election(s, f.path("a")).Observe(ctx)
+	f.must(err)
+	unread, err := f.election(s, f.path("a")).Observe(ctx)
+	f.must(err)
+	f.sees(leaders, "", false)
+	cancel()
+	drained(f, leaders, "the cancelled channel")
+	drained(f, unread, "the cancelled channel")
+}
+
+func observeLost(f *fixture) {
+	closed, expired := f.open(), f.open()
+	one, two := f.observe(closed, f.path("a")), f.observe(expired, f.path("a"))
+	f.must(closed.Close(f.ctx))
+	f.expire(expired)
+	drained(f, one, "the channel of a closed session")
+	drained(f, two, "the channel of an expired session")
+	f.is(closed.Err(), recipes.ErrClosed)
+	f.is(expired.Err(), recipes.ErrExpired)
+}
+
+func observeFails(f *fixture) {
+	s := f.open()
+	_, err := f.election(s, f.path("a")).Observe(f.ended())
+	f.is(err, context.Canceled)
+	f.must(s.Close(f.ctx))
+	_, err = f.election(s, f.path("a")).Observe(f.ctx)
+	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+}

@@ -1,0 +1,290 @@
+package recipestest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func sessionTests() []test {
+	return slices.Concat(openTests(), []test{
+		{"it has an id, a timeout and the state connected", freshSession},
+		{"the timeout is what the server grants", grantedTimeout},
+		{"sessions are distinct", distinctSessions},
+		{"lines are refused only for bad arguments, which sends nothing", badArguments},
+		{"events/the first is the present state", firstEvent},
+		{"events/suspension and recovery are told, the session stays", suspension},
+		{"events/a slow reader never misses the loss", slowReader},
+		{"events/the channel is closed when the context ends", eventsCancelled},
+		{"events/after the loss there is the loss", eventsAfterLoss},
+		{"counters/they count what is sent and received", countersCount},
+		{"counters/reconnects", countersReconnects},
+		{"chroot/it is created when something is created below it", chroot},
+		{"auth/a digest opens what its ACL closes to others", digest},
+	}, endTests())
+}
+
+func freshSession(f *fixture) {
+	s := f.open()
+	if s.ID() == 0 {
+		f.Error("the id is 0")
+	}
+	if s.Timeout() <= 0 {
+		f.Errorf("timeout %v", s.Timeout())
+	}
+	if s.State() != recipes.Connected || s.Err() != nil {
+		f.Errorf("%v, %v; want connected", s.State(), s.Err())
+	}
+	select {
+	case <-s.Lost():
+		f.Error("lost")
+	default:
+	}
+}
+
+func grantedTimeout(f *fixture) {
+	if got := f.open(withTimeout(lifetime)).Timeout(); got != lifetime {
+		f.Errorf("timeout %v; want %v", got, lifetime)
+	}
+	if got := f.open(withTimeout(time.Millisecond)).Timeout(); got <= time.Millisecond {
+		f.Errorf("timeout %v; no server grants that", got)
+	}
+	const weeks = 3 * 7 * 24 * time.Hour
+	if got := f.open(withTimeout(weeks)).Timeout(); got <= 0 || got >= weeks {
+		f.Errorf("timeout %v; no server grants that", got)
+	}
+}
+
+func distinctSessions(f *fixture) {
+	a, b := f.open(), f.open()
+	if a.ID() == b.ID() {
+		f.Errorf("both are session %#x", a.ID())
+	}
+	f.must(a.Close(f.ctx))
+	if b.State() != recipes.Connected {
+		f.Errorf("closing one made the other %v", b.State())
+	}
+	f.acquire(b, f.path("a"))
+}
+
+func badArguments(f *fixture) {
+	s := f.open()
+	before := f.counters(s)
+	for _, path := range []string{"", "a", "/a/", "//a", "/a//b", "/a/../b", "/.", "/a\x00b", "/\xff"} {
+		_, err := s.Lock(path, recipes.LockConfig{})
+		f.is(err, recipes.ErrInvalid)
+		_, err = s.Election(path, recipes.ElectionConfig{})
+		f.is(err, recipes.ErrInvalid)
+	}
+	_, err := s.Lock("/a", recipes.LockConfig{Strategy: "dance"})
+	f.is(err, recipes.ErrInvalid)
+	_, err = s.Election("/a", recipes.ElectionConfig{Strategy: "dance"})
+	f.is(err, recipes.ErrInvalid)
+	for _, strategy := range append(recipes.Strategies(), "") {
+		_, err := s.Lock("/a", recipes.LockConfig{Strategy: strategy})
+		f.must(err)
+		_, err = s.Election("/a", recipes.ElectionConfig{Strategy: strategy})
+		f.must(err)
+	}
+	if after := f.counters(s); after.Reads != before.Reads || after.Writes != before.Writes {
+		f.Errorf("something was sent: %+v, before %+v", after, before)
+	}
+}
+
+func firstEvent(f *fixture) {
+	s := f.open()
+	if e := receive(f, s.Events(f.ctx), "the first event"); e.State != recipes.Connected || e.Reason != nil {
+		f.Errorf("%+v; want connected", e)
+	}
+	f.sever(s)
+	if e := receive(f, s.Events(f.ctx), "the first event"); e.State != recipes.Suspended || e.Reason != nil {
+		f.Errorf("%+v; want suspended", e)
+	}
+}
+
+func suspension(f *fixture) {
+	s := f.open()
+	id := s.ID()
+	one, two := s.Events(f.ctx), s.Events(f.ctx)
+	want := func(state recipes.State) {
+		f.Helper()
+		for _, events := range []<-chan recipes.Event{one, two} {
+			if e := receive(f, events, "an event"); e.State != state {
+				f.Fatalf("%+v; want %v", e, state)
+			}
+		}
+		if got := s.State(); got != state {
+			f.Errorf("State = %v; want %v", got, state)
+		}
+	}
+	want(recipes.Connected)
+	for range 2 {
+		f.proxy.sever(id)
+		want(recipes.Suspended)
+		f.proxy.restore(id)
+		want(recipes.Connected)
+	}
+	if s.ID() != id || s.Err() != nil {
+		f.Errorf("session %#x, %v; want %#x", s.ID(), s.Err(), id)
+	}
+}
+
+func slowReader(f *fixture) {
+	s := f.open()
+	unread, first := s.Events(f.ctx), s.Events(f.ctx)
+	receive(f, first, "the first event")
+	for range 3 {
+		f.sever(s)
+		f.reconnect(s)
+	}
+	f.must(s.Close(f.ctx))
+	for _, events := range []<-chan recipes.Event{unread, first} {
+		var last recipes.Event
+		for {
+			e, ok := <-events
+			if !ok {
+				break
+			}
+			if last.State == recipes.Lost {
+				f.Errorf("%+v after the loss", e)
+			}
+			last = e
+		}
+		if last.State != recipes.Lost {
+			f.Errorf("the last event is %+v; want the loss", last)
+		}
+		f.is(last.Reason, recipes.ErrSessionLost, recipes.ErrClosed)
+	}
+}
+
+func eventsCancelled(f *fixture) {
+	s := f.open()
+	ctx, cancel := context.WithCancel(f.ctx)
+	events := s.Events(ctx)
+	other := s.Events(f.ctx)
+	cancel()
+	drained(f, events, "the cancelled channel")
+	receive(f, other, "an event of the other channel")
+	drained(f, s.Events(f.ended()), "the channel of an ended context")
+}
+
+func eventsAfterLoss(f *fixture) {
+	s := f.open()
+	f.must(s.Close(f.ctx))
+	events := s.Events(f.ctx)
+	if e := receive(f, events, "the loss"); e.State != recipes.Lost {
+		f.Errorf("%+v; want the loss", e)
+	} else {
+		f.is(e.Reason, recipes.ErrClosed)
+	}
+	drained(f, events, "the channel of a lost session")
+}
+
+func countersCount(f *fixture) {
+	s := f.open()
+	f.create(f.path("a"), "")
+	before := f.counters(s)
+	h := f.acquire(s, f.path("a"))
+	w := lockKind("").waits(f, s, f.path("a"))
+	lockKind("").watches(f, s, f.path("a"))
+	f.must(h.Release(f.ctx))
+	f.must(w.value1(f).GiveBack(f.ctx))
+	after := f.counters(s)
+	if writes := after.Writes - before.Writes; writes != 4 {
+		f.Errorf("%d writes; want two creations and two deletions", writes)
+	}
+	// Alone: a listing and a look at the own node. Waiting: a listing and a read
+	// with a watch; woken: a listing and a look. Looking on: a listing and two
+	// reads.
+	if reads := after.Reads - before.Reads; reads != 9 {
+		f.Errorf("%d reads; want 9", reads)
+	}
+	if events := after.WatchEvents - before.WatchEvents; events != 1 {
+		f.Errorf("%d watch events; want 1", events)
+	}
+	if after.RequestBytes <= before.RequestBytes || after.ResponseBytes <= before.ResponseBytes {
+		f.Errorf("bytes went from %d and %d to %d and %d", before.RequestBytes, before.ResponseBytes, after.RequestBytes, after.ResponseBytes)
+	}
+	var byKind int64
+	for kind, n := range after.ByKind {
+		if kind == "" {
+			f.Errorf("%d requests of a kind without a name", n)
+		}
+		byKind += n
+	}
+	if byKind < after.Reads+after.Writes+after.Pings {
+		f.Errorf("%d requests by kind, fewer than %d reads, %d writes and %d pings", byKind, after.Reads, after.Writes, after.Pings)
+	}
+}
+
+func countersReconnects(f *fixture) {
+	s := f.open()
+	if n := f.counters(s).Reconnects; n != 0 {
+		f.Errorf("%d reconnects", n)
+	}
+	f.sever(s)
+	f.reconnect(s)
+	if n := f.counters(s).Reconnects; n != 1 {
+		f.Errorf("%d reconnects; want 1", n)
+	}
+}
+
+func chroot(f *fixture) {
+	chroot := f.path("deep", "chroot")
+	s := f.open(func(c *recipes.Config) { c.Chroot = chroot })
+	if f.exists(f.root) {
+		f.Error("opening the session created the chroot")
+	}
+	in, err := f.lock(s, "/a").Contenders(f.ctx)
+	if err != nil || len(in) != 0 {
+		f.Errorf("contenders %v, %v; want none", in, err)
+	}
+	h := f.acquire(s, "/a")
+	if names := f.children(chroot + "/a"); len(names) != 1 || "/a/"+names[0] != h.Znode() {
+		f.Errorf("%s has %v; the hold is %s", chroot, names, h.Znode())
+	}
+	in, err = f.lock(s, "/a").Contenders(f.ctx)
+	f.must(err)
+	if len(in) != 1 || in[0].Znode != h.Znode() {
+		f.Errorf("contenders %+v; want %s", in, h.Znode())
+	}
+	// The same node, seen without a chroot.
+	in, err = f.lock(f.open(), chroot+"/a").Contenders(f.ctx)
+	f.must(err)
+	if len(in) != 1 || in[0].Znode != chroot+h.Znode() || in[0].Token != h.Token() {
+		f.Errorf("contenders %+v; want %s", in, chroot+h.Znode())
+	}
+	f.remove(chroot + h.Znode())
+	f.lost(h, recipes.ErrRemoved)
+	slashed := f.open(func(c *recipes.Config) { c.Chroot = "/" })
+	f.acquire(slashed, f.path("b"))
+}
+
+func digest(f *fixture) {
+	user := func(name, password string) recipes.Session {
+		return f.open(func(c *recipes.Config) {
+			c.Digest = &recipes.Digest{User: name, Password: password}
+			c.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
+		})
+	}
+	h := f.acquire(user("ann", "secret"), f.path("a"))
+	for who, s := range map[string]recipes.Session{
+		"nobody": f.open(), "another user": user("bob", "secret"), "another password": user("ann", "guess"),
+	} {
+		_, err := f.lock(s, f.path("a")).Acquire(f.ctx)
+		f.is(err, recipes.ErrAccessDenied)
+		_, err = f.lock(s, f.path("a")).Contenders(f.ctx)
+		f.is(err, recipes.ErrAccessDenied)
+		if err := s.Err(); err != nil {
+			f.Errorf("%s: the session is lost: %v", who, err)
+		}
+	}
+	again := user("ann", "secret")
+	f.sever(again)
+	f.reconnect(again) // credentials belong to the connection, and are given again
+	w := lockKind("").waits(f, again, f.path("a"))
+	f.must(h.Release(f.ctx))
+	f.must(w.value1(f).GiveBack(f.ctx))
+}

@@ -1,0 +1,156 @@
+package recipestest
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func endTests() []test {
+	return []test{
+		{"end/expiry is ErrExpired, and stays", expiry},
+		{"end/silence for the timeout is ErrDeadline, no later", deadline},
+		{"end/a suspension that lasts is ErrDeadline", suspendedForGood},
+		{"end/close removes the session's znodes and says so", closeRemoves},
+		{"end/close again returns the same", closeAgain},
+		{"end/close is safe from several goroutines", closeTogether},
+		{"end/close that is not confirmed is ErrUnknownOutcome, and final", closeUnconfirmed},
+		{"end/close that cannot reach the server is ErrUnknownOutcome, and final", closeSevered},
+		{"end/close of a lost session returns", closeLost},
+		{"end/the server removes the znodes of a session closed unconfirmed", closeUnconfirmedRemoves},
+	}
+}
+
+// ended checks that the session is over, for that reason.
+func (f *fixture) over(s recipes.Session, reason error) {
+	f.Helper()
+	f.await(s.Lost(), "the loss of the session")
+	f.is(s.Err(), recipes.ErrSessionLost, reason)
+	for _, other := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed, recipes.ErrPluginLost, recipes.ErrAuthFailed} {
+		if other != reason {
+			f.isNot(s.Err(), other)
+		}
+	}
+	if s.State() != recipes.Lost {
+		f.Errorf("State = %v; want lost", s.State())
+	}
+	_, err := f.lock(s, f.path("over")).TryAcquire(f.ctx)
+	f.is(err, recipes.ErrSessionLost, reason)
+}
+
+func expiry(f *fixture) {
+	s := f.open()
+	id, events := s.ID(), s.Events(f.ctx)
+	f.expire(s)
+	f.over(s, recipes.ErrExpired)
+	for e := range events {
+		if e.State == recipes.Lost {
+			f.is(e.Reason, recipes.ErrSessionLost, recipes.ErrExpired)
+		}
+	}
+	// The way to the server is open, and nothing replaces the session.
+	f.acquire(f.open(), f.path("a"))
+	f.over(s, recipes.ErrExpired)
+	if s.ID() != id {
+		f.Errorf("session %#x; it was %#x", s.ID(), id)
+	}
+}
+
+func deadline(f *fixture) {
+	s := f.open(withTimeout(shortLifetime))
+	f.acquire(s, f.path("a")) // hears from the server now
+	begun := time.Now()
+	f.proxy.freeze(s.ID())
+	f.await(s.Lost(), "the loss of the session")
+	if took := time.Since(begun); took > s.Timeout()+time.Second {
+		f.Errorf("lost after %v; the timeout is %v", took, s.Timeout())
+	}
+	f.over(s, recipes.ErrDeadline)
+	f.proxy.restore(s.ID())
+	f.over(s, recipes.ErrDeadline)
+}
+
+func suspendedForGood(f *fixture) {
+	s := f.open(withTimeout(shortLifetime))
+	f.sever(s)
+	f.over(s, recipes.ErrDeadline)
+}
+
+func closeRemoves(f *fixture) {
+	s := f.open()
+	h, l := f.acquire(s, f.path("a")), f.lead(s, f.path("b"))
+	f.must(l.Acknowledge(f.ctx, nil))
+	w := lockKind("").waits(f, s, f.path("a"))
+	f.must(s.Close(f.ctx))
+	for _, path := range []string{f.path("a"), f.path("b")} {
+		if names := f.children(path); len(names) != 0 {
+			f.Errorf("left behind in %s: %v", path, names)
+		}
+	}
+	_, err := w.result(f)
+	f.is(err, recipes.ErrClosed)
+	f.lost(h, recipes.ErrClosed)
+	f.lost(l, recipes.ErrClosed)
+	f.over(s, recipes.ErrClosed)
+}
+
+func closeAgain(f *fixture) {
+	s := f.open()
+	for range 3 {
+		f.must(s.Close(f.ctx))
+	}
+	f.over(s, recipes.ErrClosed)
+}
+
+func closeTogether(f *fixture) {
+	s := f.open()
+	var together errgroup.Group
+	for range 5 {
+		together.Go(func() error { return s.Close(f.ctx) })
+	}
+	f.must(together.Wait())
+}
+
+func closeUnconfirmed(f *fixture) {
+	s := f.open()
+	h := f.acquire(s, f.path("a"))
+	f.proxy.freeze(s.ID())
+	begun := time.Now()
+	err := s.Close(f.briefly())
+	f.is(err, recipes.ErrUnknownOutcome)
+	if took := time.Since(begun); took > 5*time.Second {
+		f.Errorf("it took %v", took)
+	}
+	f.over(s, recipes.ErrClosed)
+	f.lost(h, recipes.ErrClosed)
+	f.is(s.Close(f.ctx), recipes.ErrUnknownOutcome)
+}
+
+func closeSevered(f *fixture) {
+	s := f.open()
+	f.sever(s)
+	f.is(s.Close(f.briefly()), recipes.ErrUnknownOutcome)
+	f.over(s, recipes.ErrClosed)
+	f.is(s.Close(f.ctx), recipes.ErrUnknownOutcome)
+}
+
+func closeLost(f *fixture) {
+	s := f.open()
+	f.expire(s)
+	ctx, cancel := context.WithTimeout(f.ctx, 5*time.Second)
+	defer cancel()
+	_ = s.Close(ctx) // nothing is promised but that it returns
+	f.must(ctx.Err())
+	f.over(s, recipes.ErrExpired)
+}
+
+func closeUnconfirmedRemoves(f *fixture) {
+	s := f.open(withTimeout(shortLifetime))
+	h := f.acquire(s, f.path("a"))
+	f.sever(s)
+	_ = s.Close(f.ended())
+	f.awaitNode(h.Znode(), false)
+}

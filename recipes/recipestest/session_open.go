@@ -1,0 +1,131 @@
+package recipestest
+
+import (
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func openTests() []test {
+	return []test{
+		{"open/a bad configuration is ErrInvalid", openInvalid},
+		{"open/where nobody listens it is ErrUnavailable when the context ends", openUnreachable},
+		{"open/where nobody answers it is ErrUnavailable when the context ends", openUnanswered},
+		{"open/a context that has ended opens nothing", openEnded},
+		{"open/cancelling is the context's error", openCancelled},
+		{"open/one server of several is enough", openOneOfSeveral},
+		{"open/the session does not end with the context that opened it", openContextEnds},
+	}
+}
+
+func openInvalid(f *fixture) {
+	good := []string{f.proxy.addr}
+	for name, cfg := range map[string]recipes.Config{
+		"no servers":         {},
+		"an empty server":    {Servers: []string{""}},
+		"a bad port":         {Servers: []string{"127.0.0.1:port"}},
+		"a URL":              {Servers: []string{"http://127.0.0.1:1"}},
+		"a relative chroot":  {Servers: good, Chroot: "a"},
+		"a slashed chroot":   {Servers: good, Chroot: "/a/"},
+		"a negative timeout": {Servers: good, SessionTimeout: -time.Second},
+		"a tiny timeout":     {Servers: good, SessionTimeout: time.Microsecond},
+		"a huge timeout":     {Servers: good, SessionTimeout: 1 << 31 * time.Millisecond},
+		"a negative connect": {Servers: good, ConnectTimeout: -time.Second},
+		"a tiny packet":      {Servers: good, MaxPacket: 1},
+		"a user with colon":  {Servers: good, Digest: &recipes.Digest{User: "a:b"}},
+		"no user":            {Servers: good, Digest: &recipes.Digest{Password: "p"}},
+		"no ACL scheme":      {Servers: good, ACL: []recipes.ACL{{Permissions: recipes.PermAll}}},
+		"no permissions":     {Servers: good, ACL: []recipes.ACL{{Scheme: "world", ID: "anyone"}}},
+		"a bad CA":           {Servers: good, TLS: &recipes.TLS{CA: []byte("no PEM")}},
+		"a bad key pair":     {Servers: good, TLS: &recipes.TLS{Certificate: []byte("x"), Key: []byte("y")}},
+	} {
+		s, err := f.opener(f.ctx, cfg)
+		if err == nil {
+			f.close(s)
+			f.Errorf("%s: opened", name)
+			continue
+		}
+		f.is(err, recipes.ErrInvalid)
+		f.isNot(err, recipes.ErrUnavailable, recipes.ErrSessionLost)
+	}
+}
+
+// fails opens what cannot be opened and returns the error. It checks that the
+// call ends soon after its context.
+func (f *fixture) fails(ctx context.Context, servers ...string) error {
+	f.Helper()
+	begun := time.Now()
+	s, err := f.opener(ctx, recipes.Config{Servers: servers})
+	if err == nil {
+		f.close(s)
+		f.Fatal("opened")
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		f.Errorf("it took %v", took)
+	}
+	return err
+}
+
+// silent is the address of a listener that takes connections and says nothing.
+func (f *fixture) silent() string {
+	f.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	f.must(err)
+	f.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+// nobody is an address where nobody listens.
+func (f *fixture) nobody() string {
+	f.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	f.must(err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func openUnreachable(f *fixture) {
+	addr := f.nobody()
+	ctx, cancel := context.WithTimeout(f.ctx, 4*brief)
+	defer cancel()
+	err := f.fails(ctx, addr)
+	f.is(err, recipes.ErrUnavailable, context.DeadlineExceeded)
+	if !strings.Contains(err.Error(), "refused") {
+		f.Errorf("%q does not say what the last attempt met", err)
+	}
+}
+
+func openUnanswered(f *fixture) {
+	f.is(f.fails(f.briefly(), f.silent()), recipes.ErrUnavailable, context.DeadlineExceeded)
+}
+
+func openEnded(f *fixture) {
+	f.is(f.fails(f.ended(), f.proxy.addr), context.Canceled)
+}
+
+func openCancelled(f *fixture) {
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	addr := f.silent()
+	call := startErr(f, func() error { return f.fails(ctx, addr) })
+	cancel()
+	_, err := call.result(f)
+	f.is(err, context.Canceled)
+}
+
+func openOneOfSeveral(f *fixture) {
+	dead := []string{f.nobody(), f.nobody()}
+	f.acquire(f.open(func(c *recipes.Config) { c.Servers = append(dead, c.Servers...) }), f.path("a"))
+}
+
+func openContextEnds(f *fixture) {
+	ctx, cancel := context.WithCancel(f.ctx)
+	s, err := f.opener(ctx, recipes.Config{Servers: []string{f.proxy.addr}})
+	cancel()
+	f.must(err)
+	defer f.close(s)
+	f.acquire(s, f.path("a"))
+}

@@ -1,0 +1,72 @@
+package recipestest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Env is what the contract is tested on.
+type Env struct {
+	// Open is the implementation. The addresses that it is given are those of a
+	// proxy on 127.0.0.1.
+	Open recipes.Opener
+
+	// Servers returns the addresses of the ZooKeeper servers for one test, or
+	// skips it. It is called once for each. Tests share the servers and keep out
+	// of each other's way by paths of their own. The servers must grant session
+	// timeouts from half a second to ten seconds.
+	Servers func(testing.TB) []string
+}
+
+// test is one sentence of the contract.
+type test struct {
+	name string
+	run  func(*fixture)
+}
+
+// group is the tests of one recipe.
+type group struct {
+	name  string
+	tests []test
+}
+
+func groups() []group {
+	return []group{
+		{"session", sessionTests()},
+		{"lock", append(forKinds(lockKinds(), lineTests()), lockTests()...)},
+		{"write", forKinds([]kind{lockKind(recipes.DefaultStrategy), electionKind(recipes.DefaultStrategy)}, writeTests())},
+		{"election", append(forKinds(electionKinds(), lineTests()), electionTests()...)},
+		{"context", contextTests()},
+	}
+}
+
+// Run tests the contract. It returns when all of its tests have ended.
+func Run(t *testing.T, env Env) {
+	t.Run("contract", func(t *testing.T) {
+		for _, g := range groups() {
+			t.Run(g.name, func(t *testing.T) {
+				for _, test := range g.tests {
+					t.Run(test.name, func(t *testing.T) {
+						t.Parallel()
+						test.run(newFixture(t, env))
+					})
+				}
+			})
+		}
+	})
+	t.Log("contract tests: " + Summary())
+}
+
+// Summary says in one line how many tests there are for each recipe.
+func Summary() string {
+	total := 0
+	var counts []string
+	for _, g := range groups() {
+		total += len(g.tests)
+		counts = append(counts, fmt.Sprintf("%s %d", g.name, len(g.tests)))
+	}
+	return fmt.Sprintf("%s; %d in all", strings.Join(counts, ", "), total)
+}
