@@ -173,9 +173,10 @@ func (s *Session) established() {
 // connected runs when a connection can be used.
 func (s *Session) connected() {
 	s.dialer.established()
+	// The state first: whoever the status wakes, Open among them, finds it.
+	s.events.Set(recipes.Event{State: recipes.Connected})
 	was, _, _ := s.status.Get()
 	s.status.Set(status{connected: true, connections: was.connections + 1})
-	s.events.Set(recipes.Event{State: recipes.Connected})
 }
 
 // suspended runs when a connection has ended.
