@@ -39,7 +39,7 @@ const (
 // ends the process.
 func Serve(open recipes.Opener) {
 	if handshake := Handshake(); os.Getenv(handshake.MagicCookieKey) != handshake.MagicCookieValue {
-		explain()
+		fmt.Fprint(os.Stderr, About(filepath.Base(os.Args[0])))
 		os.Exit(1)
 	}
 	defer removeSocketDirectory()
@@ -132,16 +132,16 @@ func Version() string {
 	return info.Main.Version
 }
 
-func explain() {
-	name := filepath.Base(os.Args[0])
-	fmt.Fprintf(os.Stderr, `%s is a zkrecipes plugin: it gives a host application the ZooKeeper
+// About says what a plugin executable of that name is, and how it is used.
+func About(name string) string {
+	return fmt.Sprintf(`%s is a zkrecipes plugin: it gives a host application the ZooKeeper
 recipes over gRPC. It does nothing by itself; a host launches it:
 
     p, err := host.Launch(ctx, host.Config{Path: %q})
     session, err := p.Open(ctx, recipes.Config{Servers: []string{"127.0.0.1:2181"}})
 
 See https://pkg.go.dev/github.com/zkrecipes/zkrecipes/host
-`, name, name)
+`, name, "/path/to/"+name)
 }
 
 // removeSocketDirectory removes the directory that a host made for the socket,

@@ -25,8 +25,17 @@ func (s *session) call(ctx context.Context, what string, rpc func(context.Contex
 	if err == nil {
 		return nil
 	}
+	return s.explain(ctx, what, err)
+}
+
+// explain returns the error of a call that gRPC says has failed. What the
+// plugin's recipes said names the operation already.
+func (s *session) explain(ctx context.Context, what string, err error) error {
 	e, said := wire.Error(err)
-	return fmt.Errorf("%s: %w", what, s.verdict(ctx, e, said))
+	if v := s.verdict(ctx, e, said); !said || v != e {
+		return fmt.Errorf("%s: %w", what, v)
+	}
+	return e
 }
 
 // try makes one unary call and returns gRPC's error.

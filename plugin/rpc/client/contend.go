@@ -24,22 +24,21 @@ type contest func(ctx context.Context, requestID string) (answer, error)
 // is left in line, and nothing granted, that the caller does not know of: a
 // call that gRPC failed, or the caller stopped waiting for, is abandoned by
 // name until the plugin has taken notice.
-func (s *session) contend(ctx context.Context, joined func(recipes.Place), run contest) (*grant, error) {
+func (s *session) contend(ctx context.Context, what string, joined func(recipes.Place), run contest) (*grant, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	id := uuid.NewString()
 	a, err := s.await(ctx, id, joined, run)
 	if err != nil {
-		e, said := wire.Error(err)
-		if !said {
+		if _, said := wire.Error(err); !said {
 			s.abandon(id)
 		}
-		return nil, s.verdict(ctx, e, said)
+		return nil, s.explain(ctx, what, err)
 	}
 	g := newGrant(s, id, a.GetGrant())
-	if err := s.remember(g); err != nil {
-		return nil, err // the session's end releases it
+	if err := s.remember(g); err != nil { // the session's end releases it
+		return nil, fmt.Errorf("%s: granted too late: %w", what, err)
 	}
 	return g, nil
 }
@@ -134,7 +133,7 @@ func (s *session) remember(g *grant) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
-		return fmt.Errorf("granted too late: %w", s.err)
+		return s.err
 	}
 	s.grants[g.id] = g
 	return nil

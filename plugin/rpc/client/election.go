@@ -41,7 +41,7 @@ func (s *session) Election(path string, cfg recipes.ElectionConfig) (recipes.Ele
 func (e *election) Path() string { return e.path }
 
 func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leadership, error) {
-	g, err := e.s.contend(ctx, e.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+	g, err := e.s.contend(ctx, "election "+e.path, e.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
 		return e.s.elections.Campaign(ctx, &pb.CampaignRequest{
 			Session: e.s.handle, RequestId: id,
 			Path: e.path, Strategy: string(e.cfg.Strategy), Proposal: proposal,
@@ -49,14 +49,14 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("campaign at %s: %w", e.path, err)
+		return nil, err
 	}
 	return leadership{g}, nil
 }
 
 func (e *election) Leader(ctx context.Context) (recipes.Leader, error) {
 	var l recipes.Leader
-	err := e.s.call(ctx, "leader of "+e.path, func(ctx context.Context) error {
+	err := e.s.call(ctx, "election "+e.path, func(ctx context.Context) error {
 		r, err := e.s.elections.Leader(ctx, &pb.LeaderRequest{Session: e.s.handle, Path: e.path})
 		l = wire.Leader(r.GetLeader())
 		return err
@@ -66,7 +66,7 @@ func (e *election) Leader(ctx context.Context) (recipes.Leader, error) {
 
 func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
 	var l recipes.Leader
-	err := e.s.call(ctx, "acknowledgement at "+e.path, func(ctx context.Context) error {
+	err := e.s.call(ctx, "election "+e.path, func(ctx context.Context) error {
 		r, err := e.s.elections.Acknowledged(ctx, &pb.AcknowledgedRequest{Session: e.s.handle, Path: e.path})
 		l = wire.Leader(r.GetLeader())
 		return err
@@ -76,7 +76,7 @@ func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
 
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
 	var line []recipes.Contender
-	err := e.s.call(ctx, "candidates at "+e.path, func(ctx context.Context) error {
+	err := e.s.call(ctx, "election "+e.path, func(ctx context.Context) error {
 		r, err := e.s.elections.Candidates(ctx, &pb.CandidatesRequest{Session: e.s.handle, Path: e.path})
 		line = wire.Contenders(r.GetCandidates())
 		return err
@@ -90,11 +90,9 @@ func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) 
 // Observe reads the plugin's stream without waiting for the application, so
 // that a slow reader gets the latest leader and not those that queue.
 func (e *election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
-	fail := func(err error) (<-chan recipes.Leader, error) {
-		return nil, fmt.Errorf("observe %s: %w", e.path, err)
-	}
+	what := "election " + e.path
 	if err := e.s.Err(); err != nil {
-		return fail(err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	observing, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(e.s.over, cancel)
@@ -107,8 +105,7 @@ func (e *election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
 	}
 	if err != nil {
 		end()
-		re, said := wire.Error(err)
-		return fail(e.s.verdict(ctx, re, said))
+		return nil, e.s.explain(ctx, what, err)
 	}
 	leaders := feed.New(wire.Leader(first.GetLeader()))
 	if !e.s.spawn(func() {
@@ -118,7 +115,7 @@ func (e *election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
 		}
 	}) {
 		end()
-		return fail(e.s.Err())
+		return nil, fmt.Errorf("%s: %w", what, e.s.Err())
 	}
 	return leaders.Watch(observing), nil
 }

@@ -114,7 +114,7 @@ func (g *grant) change(ctx context.Context, what string, ops []recipes.Op, rpc f
 		return refused
 	case said:
 		g.judge(e)
-		return fmt.Errorf("%s: %w", what, e)
+		return g.s.explain(ctx, what, err)
 	case status.Code(err) == codes.ResourceExhausted:
 		return fmt.Errorf("%s: %w: %v", what, recipes.ErrTooLarge, e) // refused unread
 	}

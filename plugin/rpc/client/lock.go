@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
@@ -47,7 +46,7 @@ func (l *lock) TryAcquire(ctx context.Context) (recipes.Hold, error) {
 }
 
 func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
-	g, err := l.s.contend(ctx, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+	g, err := l.s.contend(ctx, "lock "+l.path, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
 		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
 			Session: l.s.handle, RequestId: id,
 			Path: l.path, Strategy: string(l.cfg.Strategy), Data: l.cfg.Data,
@@ -55,14 +54,14 @@ func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", l.path, err)
+		return nil, err
 	}
 	return hold{g}, nil
 }
 
 func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	var line []recipes.Contender
-	err := l.s.call(ctx, "contenders of "+l.path, func(ctx context.Context) error {
+	err := l.s.call(ctx, "lock "+l.path, func(ctx context.Context) error {
 		r, err := l.s.locks.Contenders(ctx, &pb.ContendersRequest{Session: l.s.handle, Path: l.path})
 		line = wire.Contenders(r.GetContenders())
 		return err

@@ -88,6 +88,13 @@ func (w *World) Session(n int) *Session {
 	return w.sessions[n]
 }
 
+// Sessions returns all sessions that were opened.
+func (w *World) Sessions() []*Session {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.sessions)
+}
+
 // Line returns who stands in line at path.
 func (w *World) Line(path string) []recipes.Contender {
 	w.mu.Lock()

@@ -1,0 +1,47 @@
+// Command zkrecipes-plugin is the zkrecipes plugin: the ZooKeeper recipes over
+// gRPC, for a host application that launches it (see package host). Run by
+// hand it explains itself.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+func main() {
+	if code, done := run(os.Args[1:], os.Stdout, os.Stderr); done {
+		os.Exit(code)
+	}
+	plugin.Serve(zookeeper.Open)
+}
+
+// run answers what a person asks for on the command line; done is false when a
+// host has launched the program, or a person has asked for nothing.
+func run(args []string, stdout, stderr io.Writer) (code int, done bool) {
+	flags := flag.NewFlagSet("zkrecipes-plugin", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprint(stderr, "usage: zkrecipes-plugin [-version]\n\n"+plugin.About("zkrecipes-plugin")+"\n")
+		flags.PrintDefaults()
+	}
+	version := flags.Bool("version", false, "print the version and the protocol version, and exit")
+	switch err := flags.Parse(args); {
+	case err == flag.ErrHelp:
+		return 0, true
+	case err != nil:
+		return 2, true
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "zkrecipes-plugin takes no arguments; it was given %q\n", flags.Args())
+		flags.Usage()
+		return 2, true
+	case *version:
+		fmt.Fprintf(stdout, "zkrecipes-plugin %s, protocol %d\n", plugin.Version(), plugin.ProtocolVersion)
+		return 0, true
+	}
+	return 0, false
+}

@@ -1,0 +1,60 @@
+package client
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestDeadlineIsNeverLaterThanZooKeepers goes through what can delay a beat or
+// its echo. ZooKeeper counts from the plugin's last contact, which was the given
+// age before the echo was written.
+func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
+	const timeout = 10 * time.Second
+	for _, test := range []struct {
+		name     string
+		to, back time.Duration // of a beat and its echo
+		age      time.Duration
+	}{
+		{"at once", 0, 0, 0},
+		{"old contact", 0, 0, 3 * time.Second},
+		{"late beat", 4 * time.Second, 0, time.Second},
+		{"late echo", 0, 4 * time.Second, time.Second},
+		{"later than the session lasts", 6 * time.Second, 6 * time.Second, 0},
+		{"contact in the future", time.Second, time.Second, -5 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newClock(timeout)
+				n := c.beat()
+				time.Sleep(test.to)
+				contact := time.Now().Add(-max(test.age, 0))
+				time.Sleep(test.back)
+				c.echo(n, test.age)
+				if mine, zookeepers := c.left(), time.Until(contact.Add(timeout)); mine > zookeepers {
+					t.Errorf("%v left here, %v at ZooKeeper", mine, zookeepers)
+				}
+			})
+		})
+	}
+}
+
+func TestEchoNeverShortensTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock(time.Second)
+		first, second := c.beat(), c.beat()
+		c.echo(second, 0)
+		left := c.left()
+		c.echo(second, 0)          // twice
+		c.echo(first, time.Second) // after the later one
+		c.echo(99, -time.Hour)     // never sent
+		if c.left() != left {
+			t.Errorf("%v became %v", left, c.left())
+		}
+		third := c.beat()
+		c.echo(third, 900*time.Millisecond)
+		if c.left() != left {
+			t.Errorf("an old contact made %v of %v", c.left(), left)
+		}
+	})
+}
