@@ -79,6 +79,41 @@ func TestTheLineKeepsItsOrderAcrossTheWrap(t *testing.T) {
 	}
 }
 
+// ZooKeeper 3.8.0 does not wrap: it gives 2147483647 to everybody from then on.
+// A GUID must not decide who was first.
+func TestContendersWithTheSameNumberKeepTheirOrder(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	l := must[recipes.Lock](t)(s.Lock("/stuck", recipes.LockConfig{}))
+	first := must[recipes.Hold](t)(l.Acquire(ctx)) // makes the path
+	if err := first.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == zkserver.OpCreate {
+			if err := srv.SetSequence("/stuck", math.MaxInt32); err != nil {
+				t.Error(err)
+			}
+		}
+		return zkserver.Fault{}
+	})
+	hold := must[recipes.Hold](t)(l.Acquire(ctx))
+	order := queueUp(ctx, t, s, "/stuck", recipes.Predecessor, 8)
+	for _, c := range must[[]recipes.Contender](t)(l.Contenders(ctx)) {
+		if c.Sequence != math.MaxInt32 {
+			t.Fatalf("%s has not the same number", c.Znode)
+		}
+	}
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for want := range 8 {
+		if got := <-order; got != want {
+			t.Fatalf("contender %d is granted in place %d", got, want)
+		}
+	}
+}
+
 // One foreign child broke go-zookeeper's Lock, and one named _c_ with fewer
 // than 35 characters made it panic.
 func TestForeignChildrenAreIgnored(t *testing.T) {

@@ -47,7 +47,8 @@ func parse(name, marker string) (int32, bool) {
 // 1982): right as long as the line spans fewer than 2^31 of them.
 func Before(a, b int32) bool { return a-b < 0 }
 
-// Sort puts entries in the order in which they joined.
+// Sort puts entries in the order of their sequence numbers, and those with the
+// same number in any order.
 func Sort(entries []Entry) {
 	slices.SortFunc(entries, func(a, b Entry) int {
 		switch {

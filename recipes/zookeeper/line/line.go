@@ -1,9 +1,11 @@
 package line
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	gopath "path"
 	"slices"
 
@@ -121,7 +123,49 @@ func (l *Line) Entries(ctx context.Context) ([]Entry, error) {
 	}
 	entries := Parse(names, l.Marker)
 	Sort(entries)
-	return entries, nil
+	return entries, l.breakTies(ctx, entries)
+}
+
+// breakTies puts contenders with the same sequence number in the order in which
+// their znodes were created. Numbers of one parent differ, except that ZooKeeper
+// (3.8.0 among others) does not wrap after 2147483647: it gives that number to
+// everybody from then on, until the parent is removed and numbering starts
+// again. A GUID must not decide then: a newcomer could go before the holder.
+//
+// A contender that has left meanwhile keeps its place at the end of its tie,
+// where a look at it will find it gone.
+func (l *Line) breakTies(ctx context.Context, entries []Entry) error {
+	for start := 0; start < len(entries); {
+		end := start + 1
+		for end < len(entries) && entries[end].Sequence == entries[start].Sequence {
+			end++
+		}
+		if err := l.byCreation(ctx, entries[start:end]); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+func (l *Line) byCreation(ctx context.Context, tied []Entry) error {
+	if len(tied) < 2 {
+		return nil
+	}
+	created := make(map[string]int64, len(tied))
+	for _, e := range tied {
+		stat, err := l.Session.Stat(ctx, gopath.Join(l.Path, e.Name))
+		switch {
+		case err == nil:
+			created[e.Name] = stat.Czxid
+		case errors.Is(err, recipes.ErrNoNode):
+			created[e.Name] = math.MaxInt64
+		default:
+			return err
+		}
+	}
+	slices.SortStableFunc(tied, func(a, b Entry) int { return cmp.Compare(created[a.Name], created[b.Name]) })
+	return nil
 }
 
 // grant reads the own node, after the listing that showed nobody ahead: it may

@@ -1,0 +1,72 @@
+# Short names for what a developer does often. `make test` is all that a
+# newcomer needs: it finds or installs a real ZooKeeper and says loudly what it
+# could not run.
+
+GO    ?= go
+TOOL  := $(GO) tool -modfile=tools/go.mod
+SUITE := ./recipes/recipestest
+
+.PHONY: help test test-short test-contract test-faults build cross bench lint vet proto proto-check fuzz zookeeper
+
+help:
+	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
+	@echo 'make test-short     the tests that need no real ZooKeeper and no process'
+	@echo 'make test-contract  the contract over every transport and server, counted by recipe'
+	@echo 'make test-faults    the fault sweep, with its number of cases'
+	@echo 'make build          the binaries, into bin/'
+	@echo 'make cross          the binaries for every platform, thrown away'
+	@echo 'make bench          herd against predecessor on a real ZooKeeper, compared by benchstat'
+	@echo 'make lint           gofmt, vet on three systems, staticcheck'
+	@echo 'make proto          the generated code from the .proto files'
+	@echo 'make proto-check    lint them, and fail if the generated code is not theirs'
+	@echo 'make fuzz           every fuzz target for FUZZTIME (10s)'
+
+zookeeper:
+	@.ci/install-zookeeper
+
+test: zookeeper
+	@.ci/test ./...
+
+test-short:
+	@.ci/test -short ./...
+
+test-contract: zookeeper
+	@.ci/test -v -run 'TestContract|TestMatrix' $(SUITE) | .ci/by-recipe
+
+test-faults:
+	@.ci/test -v -run 'TestFaultSweep' ./recipes/zookeeper | grep -E '^(fault sweep|ok|FAIL|---|test:)'
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
+
+cross:
+	@for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do \
+		echo "build $$platform"; \
+		dir=$$(mktemp -d) && \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -o $$dir/ ./cmd/... || exit 1; \
+		rm -rf $$dir; \
+	done
+
+bench: zookeeper
+	@mkdir -p bin
+	$(GO) run ./cmd/zkbench run -ensemble 1 -workload drain -contenders 10,100 -count 6 -out bin/bench.txt
+	$(TOOL) benchstat -col '/strategy@(herd predecessor)' bin/bench.txt
+
+vet:
+	@for os in linux darwin windows; do echo "vet $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet ./... || exit 1; done
+
+lint: vet
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }
+	$(TOOL) staticcheck ./...
+
+proto:
+	$(TOOL) buf generate
+
+proto-check:
+	$(TOOL) buf lint
+	$(TOOL) buf generate
+	git diff --exit-code -- plugin/proto
+
+FUZZTIME ?= 10s
+fuzz:
+	@.ci/fuzz $(FUZZTIME)
