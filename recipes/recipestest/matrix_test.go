@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -30,6 +31,15 @@ var transports = []struct {
 	opener func(*testing.T) recipes.Opener
 }{
 	{"direct", func(*testing.T) recipes.Opener { return zookeeper.Open }},
+	{"in-memory", func(t *testing.T) recipes.Opener {
+		p, err := host.InProcess(zookeeper.Open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closePlugin(t, p) })
+		return p.Open
+	}},
+	{"plugin", func(t *testing.T) recipes.Opener { return launch(t).Open }},
 }
 
 var servers = []struct {

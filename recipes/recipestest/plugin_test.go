@@ -1,0 +1,83 @@
+package recipestest_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(withPlugin{ensembletest.Owner{Tests: m}})
+}
+
+// withPlugin runs tests and removes the plugin that they have built.
+type withPlugin struct{ tests interface{ Run() int } }
+
+func (w withPlugin) Run() int {
+	defer func() {
+		if built.dir != "" {
+			os.RemoveAll(built.dir)
+		}
+	}()
+	return w.tests.Run()
+}
+
+// built is the plugin, built once for each run of the tests from what is in the
+// tree now.
+var built struct {
+	once      sync.Once
+	dir, path string
+	err       error
+}
+
+func pluginPath(t testing.TB) string {
+	t.Helper()
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "recipestest-"); built.err != nil {
+			return
+		}
+		built.path = filepath.Join(built.dir, "zkrecipes-plugin")
+		if runtime.GOOS == "windows" {
+			built.path += ".exe"
+		}
+		cmd := exec.Command("go", "build", "-o", built.path, "github.com/zkrecipes/zkrecipes/cmd/zkrecipes-plugin")
+		if output, err := cmd.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("%w\n%s", err, output)
+		}
+	})
+	if built.err != nil {
+		t.Fatalf("build the plugin: %v", built.err)
+	}
+	return built.path
+}
+
+// launch starts the plugin for one test.
+func launch(t testing.TB) *host.Plugin {
+	t.Helper()
+	p, err := host.Launch(t.Context(), host.Config{Path: pluginPath(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closePlugin(t, p) })
+	return p
+}
+
+func closePlugin(t testing.TB, p *host.Plugin) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := p.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
