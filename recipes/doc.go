@@ -35,7 +35,8 @@
 //
 //   - A session counts the time since its last sign of life from the server on
 //     its own clock, from the sending of the last request or ping that was
-//     answered, and declares itself lost when the negotiated timeout has passed,
+//     answered, and declares itself lost when the negotiated timeout has passed
+//     (less a twentieth),
 //     which is before the server can have given its locks to anybody else. A
 //     process that runs therefore sees Lost close before another contender is
 //     granted, as long as both clocks run at the same rate.

@@ -51,7 +51,8 @@ type LockConfig struct {
 	Data []byte
 
 	// Joined, if not nil, is called once for each Acquire or TryAcquire that
-	// has joined the line, before it returns, with its place there. Acquire
-	// waits for it to return: hand long work to another goroutine.
+	// has joined the line, before it returns, with its place there; where it
+	// has to wait, when it has begun to (its watch is set). Acquire waits for
+	// it to return: hand long work to another goroutine.
 	Joined func(Place)
 }

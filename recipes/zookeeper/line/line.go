@@ -68,14 +68,18 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 		if err != nil {
 			return nil, err
 		}
-		if r.Joined != nil {
-			r.Joined(recipes.Place{Znode: gopath.Join(l.Path, name), Position: position})
-			r.Joined = nil
+		joined := func() {
+			if r.Joined != nil {
+				r.Joined(recipes.Place{Znode: gopath.Join(l.Path, name), Position: position})
+				r.Joined = nil
+			}
 		}
 		if len(blockers) == 0 {
+			joined()
 			return l.grant(ctx, me)
 		}
 		if r.Try {
+			joined()
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, blockers[0].Name))
 		}
 		target := watched(l.Strategy, blockers)
@@ -86,6 +90,7 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 		if err != nil {
 			return nil, err
 		}
+		joined()
 		select {
 		case <-watch.Fired():
 		case <-disconnected:

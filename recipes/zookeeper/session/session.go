@@ -156,7 +156,7 @@ func (s *Session) established() {
 	case 0:
 		s.id = id
 		s.timeout = time.Duration(s.wire.timeout.Load())
-		s.deadline = time.AfterFunc(s.timeout, s.checkDeadline)
+		s.deadline = time.AfterFunc(s.trust(), s.checkDeadline)
 	case id:
 		s.wire.counters.reconnects.Add(1)
 	default:
@@ -189,12 +189,17 @@ func (s *Session) suspended() {
 	s.events.Set(recipes.Event{State: recipes.Suspended})
 }
 
+// trust is how long the session trusts that it lives though no
+// server answers: its timeout, less a twentieth for clocks that do not run at
+// the same rate and timers that fire late.
+func (s *Session) trust() time.Duration { return s.timeout - s.timeout/20 }
+
 // checkDeadline ends the session if nothing was heard for its timeout. It also
 // serves as the watchdog of a connection that go-zookeeper has wedged.
 func (s *Session) checkDeadline() {
 	s.mu.Lock()
 	silent := time.Since(s.wire.lastContact())
-	left := s.timeout - silent
+	left := s.trust() - silent
 	if left > 0 && !s.over {
 		s.deadline.Reset(left)
 	}

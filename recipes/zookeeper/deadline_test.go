@@ -1,0 +1,170 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// network leads to a server over pipes, and can swallow what goes over it: the
+// connections stay open and carry nothing, as when a cable is pulled.
+type network struct {
+	srv  *zkserver.Server
+	dead atomic.Bool
+}
+
+func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if n.dead.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	client, server := net.Pipe()
+	go n.srv.ServeConn(server)
+	return &cable{Conn: client, network: n}, nil
+}
+
+type cable struct {
+	net.Conn
+	network *network
+}
+
+func (c *cable) Write(p []byte) (int, error) {
+	if c.network.dead.Load() {
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *cable) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	for err == nil && c.network.dead.Load() {
+		n, err = c.Conn.Read(p)
+	}
+	return n, err
+}
+
+// CURATOR-460: the loss timer started when the connection was suspended, not at
+// the last contact, and leaders overlapped. etcd#11456 and others: a holder
+// that is cut off goes on. Here the cable is pulled at every phase of the ping
+// cycle, on virtual time, and the holder must know of its loss before anybody
+// else is granted.
+func TestAHolderThatIsCutOffKnowsItBeforeTheNextIsGranted(t *testing.T) {
+	const timeout = 9 * time.Second // pings every third
+	for phase := time.Duration(0); phase < timeout; phase += 350 * time.Millisecond {
+		t.Run(phase.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zkserver.New(zkserver.Config{})
+				defer srv.Close()
+				open := func(n *network) recipes.Session {
+					s, err := zookeeper.OpenWith(n.dial)(t.Context(), recipes.Config{
+						Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10,
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return s
+				}
+				cutOff := &network{srv: srv}
+				holder, waiter := open(cutOff), open(&network{srv: srv})
+				hold := acquire(t, holder)
+				joined := make(chan struct{})
+				granted := make(chan time.Time, 1)
+				l, err := waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() {
+					next, err := l.Acquire(t.Context())
+					if err != nil {
+						t.Error(err)
+					} else if hold.Err() == nil {
+						t.Error("granted while the holder still believes that it holds")
+					} else if next.Token() <= hold.Token() {
+						t.Errorf("token %d after %d", next.Token(), hold.Token())
+					}
+					granted <- time.Now()
+				}()
+				<-joined
+				lost := hold.Lost()
+				time.Sleep(phase) // virtual: sets the phase
+				cutOff.dead.Store(true)
+				cut := time.Now()
+				<-lost
+				told := time.Now()
+				next := <-granted
+				if !told.Before(next) {
+					t.Errorf("told %v after the cut, the next granted %v after it", told.Sub(cut), next.Sub(cut))
+				}
+				if err := hold.Err(); !errors.Is(err, recipes.ErrDeadline) || !errors.Is(err, recipes.ErrNotHeld) {
+					t.Errorf("lost with %v", err)
+				}
+				if told.Sub(cut) > timeout {
+					t.Errorf("told only %v after the cut", told.Sub(cut))
+				}
+				if err := waiter.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := holder.Close(t.Context()); err == nil {
+					t.Error("a session that was lost on its own clock says that the server has closed it")
+				}
+			})
+		})
+	}
+}
+
+func acquire(t *testing.T, s recipes.Session) recipes.Hold {
+	t.Helper()
+	l, err := s.Lock("/deadline", recipes.LockConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold, err := l.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hold
+}
+
+// Jepsen's lock tests, etcd#10811: a holder that was paused goes on writing.
+// Nothing in its process can prevent that; the guarded write does.
+func TestALateHoldersWriteIsRefused(t *testing.T) {
+	srv := embedded(t)
+	ctx := bounded(t)
+	late, next := open(t, srv), open(t, srv)
+	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(late.Lock("/late", recipes.LockConfig{})).Acquire(ctx))
+	if err := hold.Write(ctx, recipes.Create("/data", []byte("first"))); err != nil {
+		t.Fatal(err)
+	}
+	// The server gives the lock away at the very moment when the late holder's
+	// write arrives, which was sent in good faith.
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.SessionID != late.ID() || r.Op != zkserver.OpMulti {
+			return zkserver.Fault{}
+		}
+		return zkserver.Fault{ExpireBefore: true}
+	})
+	err := hold.Write(ctx, recipes.Set("/data", []byte("late"), recipes.AnyVersion))
+	if !errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Fatalf("the late write: %v", err)
+	}
+	second := must[recipes.Hold](t)(must[recipes.Lock](t)(next.Lock("/late", recipes.LockConfig{})).Acquire(ctx))
+	if second.Token() <= hold.Token() {
+		t.Errorf("token %d after %d", second.Token(), hold.Token())
+	}
+	for _, n := range srv.Tree() {
+		if n.Path == "/data" && string(n.Data) != "first" {
+			t.Errorf("the late holder wrote %q", n.Data)
+		}
+	}
+	if err := hold.Write(ctx, recipes.Set("/data", []byte("later"), recipes.AnyVersion)); !errors.Is(err, recipes.ErrNotHeld) {
+		t.Errorf("a later write: %v", err)
+	}
+}
