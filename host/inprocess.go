@@ -28,13 +28,13 @@ func InProcess(open recipes.Opener) (*Plugin, error) {
 		// As go-plugin has it: what the plugin sends is not bounded here.
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(unbounded), grpc.MaxCallSendMsgSize(unbounded)))
 	if err != nil {
-		m.stop()
+		m.stop(context.Background())
 		return nil, err
 	}
 	m.conn = conn
 	p, err := newPlugin(context.Background(), conn, m)
 	if err != nil {
-		m.stop()
+		m.stop(context.Background())
 		m.cleanUp()
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func newInMemory(open recipes.Opener) *inMemory {
 	return m
 }
 
-func (m *inMemory) stop() {
+func (m *inMemory) stop(context.Context) {
 	m.grpc.Stop()
 	m.serving.Wait()
 }

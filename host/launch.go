@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
@@ -153,13 +152,13 @@ func (l *launched) gentleKill() {
 	})
 }
 
-func (l *launched) stop() {
+func (l *launched) stop(ctx context.Context) {
 	l.gentleKill()
-	hurry := time.NewTimer(killTimeout)
-	defer hurry.Stop()
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
 	select {
 	case <-l.gone():
-	case <-hurry.C:
+	case <-ctx.Done():
 		l.kill()
 		<-l.gone()
 	}

@@ -1,8 +1,22 @@
 package host_test
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func TestPluginIsLaunchedUsedAndClosed(t *testing.T) {
@@ -18,10 +32,205 @@ func TestPluginIsLaunchedUsedAndClosed(t *testing.T) {
 	if err := s.Close(ctx(t)); err != nil {
 		t.Error(err)
 	}
-	start := time.Now()
+	for range 2 {
+		if err := p.Close(ctx(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	closes(t, "Exited", p.Exited())
+	_, err := p.Open(ctx(t), recipes.Config{Servers: []string{"fake"}})
+	if !errors.Is(err, recipes.ErrUnavailable) {
+		t.Error(err)
+	}
+}
+
+func TestCloseEndsTheSessionsInOrder(t *testing.T) {
+	r := listen(t)
+	p := launch(t, config(t, "plugin", r.env()))
+	process := r.accept(t, "plugin")
+	h := acquire(t, open(t, p, time.Minute))
 	if err := p.Close(ctx(t)); err != nil {
 		t.Error(err)
 	}
-	t.Logf("Close took %v", time.Since(start))
+	if !errors.Is(h.Err(), recipes.ErrClosed) {
+		t.Error(h.Err())
+	}
+	if line := process.line(t); line != "closed" {
+		t.Errorf("the plugin says %q", line)
+	}
+	process.died(t)
+}
+
+func TestChecksumMismatchRefusedBeforeStart(t *testing.T) {
+	r := listen(t)
+	for name, sum := range map[string]string{
+		"wrong": strings.Repeat("0", 64), "short": "abcd", "not hexadecimal": strings.Repeat("z", 64),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config(t, "plugin", r.env())
+			cfg.Checksum = sum
+			p, err := host.Launch(ctx(t), cfg)
+			if !errors.Is(err, host.ErrChecksum) {
+				t.Errorf("%v, %v", p, err)
+			}
+		})
+	}
+	r.none(t)
+
+	f, err := os.Open(self(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // go-plugin's own check spoils its hash
+		cfg := config(t, "plugin")
+		cfg.Checksum = fmt.Sprintf("%X", sum.Sum(nil))
+		launch(t, cfg)
+	}
+}
+
+func TestHostEnvironmentDoesNotLeak(t *testing.T) {
+	t.Setenv("TEST_SECRET", "s3cret")
+	t.Setenv("TEST_WANTED", "wanted")
+	t.Setenv("ZKRECIPES_PLUGIN", "overridden")
+	r := listen(t)
+	_, err := host.Launch(ctx(t), config(t, "environment", r.env(), "TEST_WANTED", "TEST_SET=set", "TEST_MISSING"))
+	if err == nil {
+		t.Fatal("a program that is no plugin was launched")
+	}
+	got := map[string]string{}
+	first := r.accept(t, "environment")
+	all := first.first
+	for !strings.HasSuffix(all, "-----END CERTIFICATE-----") && strings.Contains(all, "BEGIN CERTIFICATE") {
+		next, err := first.lines.ReadString('\n')
+		all += "\n" + strings.TrimSuffix(next, "\n")
+		if err != nil {
+			break
+		}
+	}
+	for _, e := range strings.Split(all, "\x00") {
+		name, value, _ := strings.Cut(e, "=")
+		got[name] = value
+	}
+	allowed := map[string]bool{roleEnv: true, reportEnv: true, "TEST_WANTED": true, "TEST_SET": true, "ZKRECIPES_PLUGIN": true}
+	for _, name := range host.InheritedEnv() {
+		allowed[name] = true
+	}
+	for name, value := range got {
+		if !allowed[name] && !strings.HasPrefix(name, "PLUGIN_") {
+			t.Errorf("leaked: %s=%s", name, value)
+		}
+	}
+	if got["TEST_WANTED"] != "wanted" || got["TEST_SET"] != "set" || got["ZKRECIPES_PLUGIN"] == "overridden" {
+		t.Errorf("%q", got)
+	}
+}
+
+// log is a logger's output that can be read while it is written.
+type log struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func TestHostileStderrDoesNotPanicTheHost(t *testing.T) {
+	out := &log{}
+	cfg := config(t, "hostile")
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Debug})
+	p := launch(t, cfg)
+	acquire(t, open(t, p, time.Minute))
+	if err := p.Close(ctx(t)); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"[WARN]  " /* hclog's own */, "the last line", `stderr: {"@level":5`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the log lacks %q", want)
+		}
+	}
+}
+
+func TestStartErrorHoldsTheEndOfStderr(t *testing.T) {
+	_, err := host.Launch(ctx(t), config(t, "dying"))
+	if err == nil || !strings.Contains(err.Error(), "cannot find my\n\tconfiguration") {
+		t.Error(err)
+	}
+}
+
+func TestOutputBeforeTheHandshakeIsAnError(t *testing.T) {
+	_, err := host.Launch(ctx(t), config(t, "noisy"))
+	if err == nil || !strings.Contains(err.Error(), "hello from init") {
+		t.Error(err)
+	}
+}
+
+func TestMissingPluginIsAnErrorThatNamesIt(t *testing.T) {
+	for _, path := range []string{"", "no-such-plugin", t.TempDir()} {
+		if _, err := host.Launch(ctx(t), host.Config{Path: path}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+func TestStartIsBounded(t *testing.T) {
+	r := listen(t)
+	cfg := config(t, "silent", r.env())
+	cfg.StartTimeout = 300 * time.Millisecond
+	start := time.Now()
+	_, err := host.Launch(ctx(t), cfg)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	r.accept(t, "silent").died(t)
+}
+
+func TestLaunchEndsWithItsContext(t *testing.T) {
+	r := listen(t)
+	c, cancel := context.WithCancel(ctx(t))
+	result := make(chan error, 1)
+	cfg := config(t, "silent", r.env())
+	go func() { _, err := host.Launch(c, cfg); result <- err }()
+	process := r.accept(t, "silent")
+	cancel()
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	process.died(t)
+}
+
+func TestInProcessIsTheSameWithoutAProcess(t *testing.T) {
+	p := inProcess(t)
+	s := open(t, p, time.Minute)
+	h := acquire(t, s)
+	if err := h.Release(ctx(t)); err != nil {
+		t.Error(err)
+	}
+	held := acquire(t, s)
+	if v, err := p.Version(ctx(t)); err != nil || v == "" {
+		t.Error(v, err)
+	}
+	if err := p.Close(ctx(t)); err != nil {
+		t.Error(err)
+	}
 	closes(t, "Exited", p.Exited())
+	if !errors.Is(held.Err(), recipes.ErrClosed) || !errors.Is(held.Err(), recipes.ErrNotHeld) {
+		t.Error(held.Err())
+	}
 }

@@ -2,7 +2,6 @@ package host_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -11,53 +10,16 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/plugin"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The test binary is also the programs that the tests start: TEST_ROLE says
-// which.
-const roleEnv = "TEST_ROLE"
-
-var roles = map[string]func(){
-	"":       nil, // the tests
-	"plugin": servePlugin,
-	"host":   runHost,
-}
-
+// TestMain: the test binary is also the programs that the tests start.
 func TestMain(m *testing.M) {
-	role, ok := roles[os.Getenv(roleEnv)]
-	switch {
-	case !ok:
-		role = badPlugin
-		fallthrough
-	case role != nil:
+	if role, ok := roles[os.Getenv(roleEnv)]; ok {
 		role()
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
-}
-
-// closedEnv names a file to which the plugin writes a line for every session
-// that it closes.
-const closedEnv = "TEST_CLOSED"
-
-// servePlugin is a plugin over a world of its own.
-func servePlugin() {
-	world := fake.New()
-	world.OnClose = func(s *fake.Session) {
-		if path := os.Getenv(closedEnv); path != "" {
-			// Stderr may be a pipe that nobody reads any more; that must not
-			// keep a session from being closed.
-			fmt.Fprintln(os.Stderr, "closing a session")
-			_ = os.WriteFile(path, []byte("closed\n"), 0o600)
-		}
-	}
-	plugin.Serve(func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
-		cfg.Logger.Warn("opening a session", "number", 1)
-		return world.Open(ctx, cfg)
-	})
 }
 
 // patience bounds every wait of a test; nothing waits for it if all is well.

@@ -30,8 +30,9 @@ type Plugin struct {
 
 // other is the other side of a Plugin: a process, or a server in this one.
 type other interface {
-	// stop ends it, in bounded time, and waits until it has ended.
-	stop()
+	// stop ends it, in bounded time, by force when ctx ends, and waits until it
+	// has ended.
+	stop(ctx context.Context)
 	// gone is closed when it has ended.
 	gone() <-chan struct{}
 	// cleanUp removes what it has left. It has ended.
@@ -123,7 +124,7 @@ func (p *Plugin) Close(ctx context.Context) error {
 		// they hold; the end of their streams has the plugin close them.
 		p.client.Fail(fmt.Errorf("%w: the host has closed the plugin", recipes.ErrClosed))
 		p.shutdowns = p.shutdown(ctx)
-		p.other.stop()
+		p.other.stop(ctx)
 	})
 	<-p.exited
 	return p.shutdowns

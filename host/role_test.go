@@ -1,14 +1,112 @@
 package host_test
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// badPlugin is a plugin with a defect that its role names.
-func badPlugin() {
-	fmt.Fprintln(os.Stderr, "unknown role")
-	os.Exit(3)
+const (
+	// roleEnv says which program the test binary is.
+	roleEnv = "TEST_ROLE"
+	// reportEnv is the address of a socket to which a role reports what it
+	// does, and whose end tells that its process has died.
+	reportEnv = "TEST_REPORT"
+)
+
+var roles = map[string]func(){
+	"plugin":      servePlugin,
+	"host":        runHost,
+	"environment": func() { report("environment", strings.Join(os.Environ(), "\x00")) },
+	"hostile":     func() { hostile(); servePlugin() },
+	"noisy":       func() { fmt.Println("hello from init"); servePlugin() },
+	"dying":       func() { fmt.Fprintln(os.Stderr, "cannot find my\nconfiguration"); os.Exit(3) },
+	"silent":      func() { report("silent"); select {} },
 }
 
-func runHost() {}
+// report connects to the test and says something; the connection lasts as long
+// as the process.
+func report(words ...string) net.Conn {
+	address := os.Getenv(reportEnv)
+	if address == "" {
+		return nil
+	}
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintln(conn, strings.Join(words, " "))
+	return conn
+}
+
+// servePlugin is a plugin over a world of its own.
+func servePlugin() {
+	world := fake.New()
+	reports := report("plugin", fmt.Sprint(os.Getpid()))
+	world.OnClose = func(*fake.Session) {
+		// Stderr may be a pipe that nobody reads any more; that must not keep a
+		// session from being closed.
+		fmt.Fprintln(realStderr, "closing a session")
+		if reports != nil {
+			fmt.Fprintln(reports, "closed")
+		}
+	}
+	plugin.Serve(world.Open)
+}
+
+// realStderr is kept because go-plugin replaces os.Stderr.
+var realStderr = os.Stderr
+
+// runHost is a host that launches a plugin, holds a lock, and does nothing more.
+func runHost() {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	p, err := host.Launch(context.Background(), host.Config{Path: self, Env: []string{roleEnv + "=plugin", reportEnv}})
+	if err != nil {
+		panic(err)
+	}
+	timeout, err := time.ParseDuration(os.Getenv("TEST_TIMEOUT"))
+	if err != nil {
+		panic(err)
+	}
+	s, err := p.Open(context.Background(), recipes.Config{Servers: []string{"fake"}, SessionTimeout: timeout})
+	if err != nil {
+		panic(err)
+	}
+	l, err := s.Lock("/l", recipes.LockConfig{})
+	if err != nil {
+		panic(err)
+	}
+	if _, err := l.Acquire(context.Background()); err != nil {
+		panic(err)
+	}
+	report("host", "holds")
+	<-s.Lost()
+}
+
+// hostile writes what has made hosts panic, hang or lose their place.
+func hostile() {
+	for _, line := range []string{
+		`{"@level":5,"@message":"a number"}`,
+		`{"@level":null}`,
+		`{"@level":"info","@message":["a","list"]}`,
+		`{"@timestamp":{}}`,
+		`{"@level":"warn","@message":"honest","@timestamp":"yesterday"}`,
+		`null`, `[]`, `{`, `{"a":1}{"b":2}`, "\x00\xff\xfe",
+		`{"@level":1,"pad":"` + strings.Repeat("x", 200<<10) + `"}`,
+		strings.Repeat("y", 1<<20),
+		`{"@level":"warn","@message":"the last line"}`,
+	} {
+		fmt.Fprintln(os.Stderr, line)
+	}
+}

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -54,7 +55,7 @@ func newLinkTo(t *testing.T, world *fake.World, opts ...grpc.DialOption) *link {
 			if err != nil {
 				return nil, err
 			}
-			return l.wire.attach(c), nil
+			return l.wire.attach(c)
 		}),
 	}, opts...)...)
 	if err != nil {
@@ -81,7 +82,17 @@ type wire struct {
 	frozen chan struct{} // closed by thaw; nil when moving
 }
 
-func (w *wire) attach(c net.Conn) net.Conn { w.Conn = c; return w }
+// attach takes the first connection; there is no second, as there is none to a
+// plugin that has died.
+func (w *wire) attach(c net.Conn) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Conn != nil {
+		return nil, errors.Join(errors.New("no second connection"), c.Close())
+	}
+	w.Conn = c
+	return w, nil
+}
 
 func (w *wire) freeze() {
 	w.mu.Lock()

@@ -1,0 +1,21 @@
+package host_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestHostDoesNotCarryZooKeeper: an application that talks to a plugin must not
+// contain the ZooKeeper client, nor the implementation.
+func TestHostDoesNotCarryZooKeeper(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		if strings.Contains(dep, "go-zookeeper") || strings.HasSuffix(dep, "/recipes/zookeeper") || strings.Contains(dep, "/recipes/zookeeper/") {
+			t.Errorf("host depends on %s", dep)
+		}
+	}
+}

@@ -1,0 +1,273 @@
+//go:build unix
+
+package host_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	goplugin "github.com/hashicorp/go-plugin"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func signal(t *testing.T, pid int, sig syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, sig); err != nil {
+		t.Fatalf("signal %v to %d: %v", sig, pid, err)
+	}
+}
+
+// reaped fails if a process is there, be it as a zombie.
+func reaped(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("process %d is still there: %v", pid, err)
+	}
+}
+
+// startHost starts a host that launches a plugin and holds a lock.
+func startHost(t *testing.T, r *reports, timeout time.Duration, env ...string) (hostProcess *exec.Cmd, host, plugin *reporter) {
+	t.Helper()
+	cmd := exec.Command(self(t))
+	cmd.Env = append(os.Environ(), roleEnv+"=host", r.env(), "TEST_TIMEOUT="+timeout.String())
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	plugin = r.accept(t, "plugin")
+	return cmd, r.accept(t, "host"), plugin
+}
+
+// TestQuietPluginDiesWithItsHost kills a host with SIGKILL. Its plugin must
+// close the session, although what it writes to stderr goes nowhere, and exit
+// within about a second; and what the host cannot clean up, the plugin does.
+func TestQuietPluginDiesWithItsHost(t *testing.T) {
+	tmp := shortTempDir(t)
+	r := listen(t)
+	cmd, _, process := startHost(t, r, time.Hour, "TMPDIR="+tmp)
+	killed := time.Now()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if line := process.line(t); line != "closed" {
+		t.Errorf("the plugin says %q", line)
+	}
+	process.died(t)
+	if d := time.Since(killed); d > 5*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	empty(t, tmp)
+}
+
+// TestFrozenHostLosesItsLocks: a host that is stopped cannot hold a lock for
+// longer than its session's timeout, though its plugin is well.
+func TestFrozenHostLosesItsLocks(t *testing.T) {
+	r := listen(t)
+	cmd, host, process := startHost(t, r, 700*time.Millisecond)
+	signal(t, cmd.Process.Pid, syscall.SIGSTOP)
+	if line := process.line(t); line != "closed" {
+		t.Errorf("the plugin says %q", line)
+	}
+	signal(t, cmd.Process.Pid, syscall.SIGCONT)
+	host.died(t) // it ends when its session is lost
+	process.died(t)
+}
+
+func TestKilledPluginEndsItsHoldsAtOnce(t *testing.T) {
+	p := launch(t, config(t, "plugin"))
+	s := open(t, p, time.Hour)
+	h := acquire(t, s)
+	lost := h.Lost()
+	signal(t, p.PID(), syscall.SIGKILL)
+	if d := closes(t, "Lost", lost); d > time.Second {
+		t.Errorf("it took %v", d)
+	}
+	for _, want := range []error{recipes.ErrPluginLost, recipes.ErrNotHeld, recipes.ErrSessionLost} {
+		if !errors.Is(h.Err(), want) {
+			t.Errorf("%v is not %v", h.Err(), want)
+		}
+	}
+	pid := p.PID()
+	closes(t, "Exited", p.Exited())
+	reaped(t, pid)
+	if _, err := p.Open(ctx(t), recipes.Config{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrPluginLost) {
+		t.Error(err)
+	}
+	if err := s.Close(ctx(t)); !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Error(err)
+	}
+	if err := p.Close(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKillDoesNotHangOnAFrozenPlugin: go-plugin's Kill and Ping would, for ever.
+func TestKillDoesNotHangOnAFrozenPlugin(t *testing.T) {
+	const timeout = time.Second
+	p := launch(t, config(t, "plugin"))
+	h := acquire(t, open(t, p, timeout))
+	signal(t, p.PID(), syscall.SIGSTOP)
+	if d := closes(t, "Lost", h.Lost()); d > timeout+time.Second {
+		t.Errorf("it took %v; the session timeout is %v", d, timeout)
+	}
+	if !errors.Is(h.Err(), recipes.ErrDeadline) {
+		t.Error(h.Err())
+	}
+	c, cancel := context.WithTimeout(ctx(t), 100*time.Millisecond)
+	defer cancel()
+	start, pid := time.Now(), p.PID()
+	if err := p.Close(c); !errors.Is(err, context.DeadlineExceeded) && err == nil {
+		t.Error("a frozen plugin has confirmed its shutdown")
+	}
+	if d := time.Since(start); d > 3*time.Second {
+		t.Errorf("Close took %v", d)
+	}
+	reaped(t, pid)
+}
+
+// TestPluginFrozenDuringItsStartIsGivenUp: go-plugin's Client knows no deadline
+// between the handshake and the first call.
+func TestPluginFrozenDuringItsStartIsGivenUp(t *testing.T) {
+	r := listen(t)
+	cfg := config(t, "plugin", r.env())
+	cfg.StartTimeout = time.Second
+	result := make(chan error, 1)
+	go func() { _, err := host.Launch(ctx(t), cfg); result <- err }()
+	pid, err := strconv.Atoi(r.accept(t, "plugin").first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signal(t, pid, syscall.SIGSTOP)
+	if err := <-result; err == nil {
+		t.Error("a frozen plugin was launched")
+	}
+	reaped(t, pid)
+}
+
+// TestInterruptAtTheTerminalIsTheHostsBusiness: Ctrl-C reaches the whole
+// process group.
+func TestInterruptAtTheTerminalIsTheHostsBusiness(t *testing.T) {
+	p := launch(t, config(t, "plugin"))
+	s := open(t, p, time.Minute)
+	h := acquire(t, s)
+	for range 3 {
+		signal(t, p.PID(), syscall.SIGINT)
+		signal(t, p.PID(), syscall.SIGHUP)
+	}
+	if err := h.Release(ctx(t)); err != nil {
+		t.Error(err)
+	}
+	if err := p.Close(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTerminatedPluginClosesItsSessions(t *testing.T) {
+	r := listen(t)
+	p := launch(t, config(t, "plugin", r.env()))
+	process := r.accept(t, "plugin")
+	h := acquire(t, open(t, p, time.Minute))
+	signal(t, p.PID(), syscall.SIGTERM)
+	closes(t, "Lost", h.Lost())
+	if !errors.Is(h.Err(), recipes.ErrPluginLost) {
+		t.Error(h.Err())
+	}
+	if line := process.line(t); line != "closed" {
+		t.Errorf("the plugin says %q", line)
+	}
+	closes(t, "Exited", p.Exited())
+}
+
+// TestPluginThatNobodyAttachesToExits: its host died between the handshake and
+// the first call.
+func TestPluginThatNobodyAttachesToExits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for ten seconds")
+	}
+	t.Parallel()
+	r := listen(t)
+	handshake := plugin.Handshake()
+	cmd := exec.Command(self(t))
+	cmd.Env = []string{
+		roleEnv + "=plugin", r.env(), handshake.MagicCookieKey + "=" + handshake.MagicCookieValue,
+		goplugin.EnvUnixSocketDir + "=" + shortTempDir(t),
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.accept(t, "plugin").died(t)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func shortTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "zk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func empty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		t.Errorf("left behind: %s", e.Name())
+	}
+}
+
+func TestSocketDirectoryIsPrivateAndIsRemoved(t *testing.T) {
+	tmp := shortTempDir(t)
+	t.Setenv("TMPDIR", tmp)
+	p := launch(t, config(t, "plugin"))
+	sockets, err := filepath.Glob(tmp + "/*/*")
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("%q, %v", sockets, err)
+	}
+	if info, err := os.Stat(filepath.Dir(sockets[0])); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if err := p.Close(ctx(t)); err != nil {
+		t.Error(err)
+	}
+	empty(t, tmp)
+
+	p = launch(t, config(t, "plugin"))
+	signal(t, p.PID(), syscall.SIGKILL)
+	closes(t, "Exited", p.Exited()) // nobody has called Close
+	empty(t, tmp)
+
+	if _, err := host.Launch(ctx(t), config(t, "dying")); err == nil {
+		t.Error("launched")
+	}
+	empty(t, tmp)
+}
+
+// TestLongTempDirectory: the path of a Unix socket has room for 108 bytes.
+func TestLongTempDirectory(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", long)
+	acquire(t, open(t, launch(t, config(t, "plugin")), time.Minute))
+}

@@ -1,0 +1,85 @@
+package host_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// reports is what the roles connect to.
+type reports struct{ listener net.Listener }
+
+func listen(t *testing.T) *reports {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return &reports{l}
+}
+
+func (r *reports) env() string { return reportEnv + "=" + r.listener.Addr().String() }
+
+// reporter is one process that reports.
+type reporter struct {
+	lines *bufio.Reader
+	// first is what it said after its role.
+	first string
+}
+
+// accept waits for the next process, which must have that role.
+func (r *reports) accept(t *testing.T, role string) *reporter {
+	t.Helper()
+	if err := r.listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := r.listener.Accept()
+	if err != nil {
+		t.Fatalf("no %s has come: %v", role, err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	p := &reporter{lines: bufio.NewReader(conn)}
+	line := p.line(t)
+	first, ok := strings.CutPrefix(line, role)
+	if !ok {
+		t.Fatalf("%q came instead of a %s", line, role)
+	}
+	p.first = strings.TrimPrefix(first, " ")
+	return p
+}
+
+// none fails if a process has come.
+func (r *reports) none(t *testing.T) {
+	t.Helper()
+	if err := r.listener.(*net.TCPListener).SetDeadline(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.listener.Accept(); err == nil {
+		t.Error("a process was started")
+	}
+}
+
+func (p *reporter) line(t *testing.T) string {
+	t.Helper()
+	line, err := p.lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the process says no more: %v", err)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+// died waits for the end of the process.
+func (p *reporter) died(t *testing.T) {
+	t.Helper()
+	rest, err := io.ReadAll(p.lines)
+	if ne, ok := err.(net.Error); ok && ne.Timeout() {
+		t.Fatalf("the process lives on; it said %q", rest)
+	}
+}
