@@ -1,0 +1,131 @@
+package recipestest_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// patience only ends a broken run.
+const patience = 60 * time.Second
+
+func patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func open(t testing.TB, opener recipes.Opener, timeout time.Duration, servers ...string) recipes.Session {
+	t.Helper()
+	s, err := opener(patient(t), recipes.Config{Servers: servers, SessionTimeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeSession(s) })
+	return s
+}
+
+// closeSession closes a session that may be lost.
+func closeSession(s recipes.Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = s.Close(ctx)
+}
+
+func acquire(t testing.TB, s recipes.Session, path string) recipes.Hold {
+	t.Helper()
+	l, err := s.Lock(path, recipes.LockConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := l.Acquire(patient(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// waiter waits for a lock in the background.
+type waiter struct {
+	done chan struct{}
+	hold recipes.Hold
+	err  error
+	at   time.Time
+}
+
+// wait returns when the contender has joined the line.
+func wait(t testing.TB, s recipes.Session, path string) *waiter {
+	t.Helper()
+	ctx := patient(t)
+	joined := make(chan struct{})
+	l, err := s.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &waiter{done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		w.hold, w.err = l.Acquire(ctx)
+		w.at = time.Now()
+	}()
+	t.Cleanup(func() { <-w.done })
+	await(t, joined, patience, "joining the line")
+	return w
+}
+
+func (w *waiter) waiting() bool {
+	select {
+	case <-w.done:
+		return false
+	default:
+		return true
+	}
+}
+
+func (w *waiter) granted(t testing.TB, within time.Duration) recipes.Hold {
+	t.Helper()
+	await(t, w.done, within, "the grant")
+	if w.err != nil {
+		t.Fatal(w.err)
+	}
+	return w.hold
+}
+
+func await(t testing.TB, ch <-chan struct{}, within time.Duration, what string) {
+	t.Helper()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-ch:
+	case <-timer.C:
+		t.Fatalf("%s did not come within %v", what, within)
+	}
+}
+
+// connect is a plain ZooKeeper session.
+func connect(t testing.TB, servers ...string) *zk.Conn {
+	t.Helper()
+	var once sync.Once
+	connected := make(chan struct{})
+	conn, _, err := zk.Connect(servers, 10*time.Second, zk.WithLogger(silence{}), zk.WithLogInfo(false),
+		zk.WithEventCallback(func(e zk.Event) {
+			if e.Type == zk.EventSession && e.State == zk.StateHasSession {
+				once.Do(func() { close(connected) })
+			}
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	await(t, connected, patience, "a plain ZooKeeper session")
+	return conn
+}
+
+type silence struct{}
+
+func (silence) Printf(string, ...any) {}
