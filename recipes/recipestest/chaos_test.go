@@ -63,7 +63,7 @@ type chaos struct {
 
 const (
 	chaosContenders = 5
-	chaosGrants     = 60
+	chaosGrants     = 150
 )
 
 func newChaos(t *testing.T, opener recipes.Opener, strategy recipes.Strategy, seed uint64) *chaos {

@@ -18,6 +18,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if instructions := os.Getenv(hostEnv); instructions != "" {
+		beHost(instructions)
+		return
+	}
 	goleak.VerifyTestMain(withPlugin{ensembletest.Owner{Tests: m}})
 }
 
@@ -73,8 +77,14 @@ func launch(t testing.TB) *host.Plugin {
 	return p
 }
 
+// closePlugin closes a plugin, and is content if it is gone already.
 func closePlugin(t testing.TB, p *host.Plugin) {
 	t.Helper()
+	select {
+	case <-p.Exited():
+		return
+	default:
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := p.Close(ctx); err != nil {
