@@ -29,7 +29,7 @@ type wire struct {
 	// alive.
 	reauth        atomic.Bool
 	authenticated func()
-	counters  counters
+	counters      counters
 }
 
 func newWire(maxPacket int) *wire {

@@ -1,0 +1,222 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// fearblackcat/zkElection: the predecessor vanished between the listing and the
+// watch, and the candidate hung for good.
+func TestAPredecessorThatVanishesBeforeItIsWatched(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		srv := embedded(t)
+		ctx := bounded(t)
+		holder, waiter := open(t, srv), open(t, srv)
+		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(holder.Lock("/vanish", recipes.LockConfig{})).Acquire(ctx))
+		released := false
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == waiter.ID() && r.Op == zkserver.OpGetData && !released {
+				released = true
+				if err := hold.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+			return zkserver.Fault{}
+		})
+		next := must[recipes.Hold](t)(must[recipes.Lock](t)(waiter.Lock("/vanish", recipes.LockConfig{Strategy: strategy})).Acquire(ctx))
+		if !released {
+			t.Fatal("the case was not met")
+		}
+		if err := next.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// CURATOR-190, 483: a retried create started from an already prefixed path.
+func TestARetriedCreateStartsFromTheBaseName(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	creates := 0
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op != zkserver.OpCreate || !exists(srv, "/base") {
+			return zkserver.Fault{}
+		}
+		if creates++; creates <= 3 {
+			return zkserver.Fault{CloseBefore: true}
+		}
+		return zkserver.Fault{}
+	})
+	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/base", recipes.LockConfig{})).Acquire(ctx))
+	if n := strings.Count(hold.Znode(), "_c_"); n != 1 || strings.Count(hold.Znode(), "/") != 2 {
+		t.Errorf("the znode is %s", hold.Znode())
+	}
+	if err := hold.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	if creates < 4 {
+		t.Fatalf("%d creates: the case was not met", creates)
+	}
+}
+
+// etcd#22082: an unlock that was sent again deleted a newer lock of the same
+// session.
+func TestAReleaseSentAgainDoesNotHitTheNextHold(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	l := must[recipes.Lock](t)(s.Lock("/twice", recipes.LockConfig{}))
+	first := must[recipes.Hold](t)(l.Acquire(ctx))
+	deletes := 0
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == zkserver.OpDelete {
+			if deletes++; deletes == 1 {
+				return zkserver.Fault{DropReply: true}
+			}
+		}
+		return zkserver.Fault{}
+	})
+	released := make(chan error, 1)
+	go func() { released <- first.Release(ctx) }()
+	<-first.Lost()
+	second := must[recipes.Hold](t)(l.Acquire(ctx))
+	if err := <-released; err != nil {
+		t.Fatal(err)
+	}
+	if deletes < 2 {
+		t.Fatalf("%d deletes: the case was not met", deletes)
+	}
+	if err := second.Write(ctx); err != nil {
+		t.Errorf("the second hold: %v", err)
+	}
+	if err := second.Release(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// CURATOR-495, kazoo#381: blocking work in a callback stopped everything.
+func TestABlockingCallbackStopsNobodyElse(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	unblock, blocked := make(chan struct{}), make(chan struct{})
+	slow := must[recipes.Lock](t)(s.Lock("/slow", recipes.LockConfig{Joined: func(recipes.Place) { close(blocked); <-unblock }}))
+	done := make(chan error, 1)
+	go func() {
+		hold, err := slow.Acquire(ctx)
+		if err == nil {
+			err = hold.Release(ctx)
+		}
+		done <- err
+	}()
+	<-blocked
+	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/quick", recipes.LockConfig{})).Acquire(ctx))
+	if err := hold.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	close(unblock)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// CURATOR-308: the parent was reaped as an empty container, and the watch on it
+// never fired.
+func TestAnObserverSurvivesTheRemovalOfTheParent(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	e := must[recipes.Election](t)(s.Election("/reaped/election", recipes.ElectionConfig{}))
+	observed := must[<-chan recipes.Leader](t)(e.Observe(ctx))
+	if l := <-observed; !l.None() {
+		t.Fatalf("first %+v", l)
+	}
+	for range 2 {
+		leadership := must[recipes.Leadership](t)(e.Campaign(ctx, []byte("me")))
+		if l := <-observed; l.Token != leadership.Token() {
+			t.Fatalf("then %+v", l)
+		}
+		if err := leadership.Resign(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if l := <-observed; !l.None() {
+			t.Fatalf("then %+v", l)
+		}
+		srv.RunContainerCheck()
+		srv.RunContainerCheck()
+		if exists(srv, "/reaped") {
+			t.Fatal("the parent was not removed: the case was not met")
+		}
+	}
+}
+
+// CURATOR-604, 696: granted on a node of the expired session that the server
+// had not removed yet.
+func TestNothingIsGrantedInASessionThatIsLost(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	// The expiry falls between the listing that shows the contender first and
+	// the look at its own node.
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.SessionID == s.ID() && r.Op == zkserver.OpExists {
+			return zkserver.Fault{ExpireAfter: true, DropReply: false}
+		}
+		return zkserver.Fault{}
+	})
+	hold, err := must[recipes.Lock](t)(s.Lock("/lost", recipes.LockConfig{})).Acquire(ctx)
+	if err == nil {
+		// The reply was read before the connection ended. Then the hold is
+		// told.
+		select {
+		case <-hold.Lost():
+		case <-ctx.Done():
+			t.Fatal("the hold of an expired session is not lost")
+		}
+		err = hold.Err()
+	}
+	if !errors.Is(err, recipes.ErrSessionLost) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// etcd#10111: a cancellation that raced with the grant returned success after
+// unlocking. Whatever Acquire returns must be true.
+func TestACancellationThatRacesWithTheGrant(t *testing.T) {
+	srv := embedded(t)
+	s, other, ctx := open(t, srv), open(t, srv), bounded(t)
+	for range 50 {
+		l := must[recipes.Lock](t)(other.Lock("/race", recipes.LockConfig{}))
+		first := must[recipes.Hold](t)(l.Acquire(ctx))
+		cancelled, cancel := context.WithCancel(ctx)
+		joined := make(chan struct{})
+		waiter := must[recipes.Lock](t)(s.Lock("/race", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))
+		type result struct {
+			hold recipes.Hold
+			err  error
+		}
+		got := make(chan result, 1)
+		go func() {
+			hold, err := waiter.Acquire(cancelled)
+			got <- result{hold, err}
+		}()
+		<-joined
+		go cancel()
+		if err := first.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		r := <-got
+		switch {
+		case r.err == nil:
+			if err := r.hold.Write(ctx); err != nil {
+				t.Fatalf("acquired, and yet: %v", err)
+			}
+			if err := r.hold.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+		case !errors.Is(r.err, context.Canceled):
+			t.Fatal(r.err)
+		}
+	}
+}
