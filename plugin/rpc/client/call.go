@@ -55,24 +55,33 @@ func (s *session) verdict(ctx context.Context, e error, said bool) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	if said && !errors.Is(e, recipes.ErrSessionLost) {
+	switch {
+	case said && !errors.Is(e, recipes.ErrSessionLost):
 		return e
-	}
-	if !said && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if !said && errors.Is(e, context.DeadlineExceeded) {
-		return e // gRPC's timer was a moment faster than ctx's
+	case !said && ctx.Err() != nil:
+		return s.interrupted(ctx.Err())
 	}
 	wait := time.NewTimer(verdictTimeout)
 	defer wait.Stop()
 	select {
 	case <-s.over.Done():
 		return s.Err()
-	case <-ctx.Done():
+	case <-ctx.Done(): // gRPC's own timers, on either side, may be a moment faster
+		if !said {
+			return s.interrupted(ctx.Err())
+		}
 	case <-wait.C:
 	}
 	return e
+}
+
+// interrupted is the error of a call whose context has ended before an answer:
+// plainly that, or, while no server can be reached, that too.
+func (s *session) interrupted(err error) error {
+	if s.State() == recipes.Suspended {
+		return fmt.Errorf("%w: %w", recipes.ErrUnavailable, err)
+	}
+	return err
 }
 
 // persist makes a call, which must be one that can be repeated, until it is

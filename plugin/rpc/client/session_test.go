@@ -272,3 +272,21 @@ func TestFailEndsEverySession(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestInterruptedCallSaysThatNoServerWasReached, as it does in process.
+func TestInterruptedCallSaysThatNoServerWasReached(t *testing.T) {
+	l := newLink(t)
+	s := l.open(t, 0)
+	acquire(t, s)
+	suspended := s.Events(ctx(t))
+	l.world.Session(0).Suspend()
+	for e := range suspended {
+		if e.State == recipes.Suspended {
+			break
+		}
+	}
+	c, cancel := context.WithTimeout(ctx(t), 20*time.Millisecond)
+	defer cancel()
+	_, err := lock(t, s, recipes.LockConfig{}).Acquire(c)
+	matches(t, err, recipes.ErrUnavailable, context.DeadlineExceeded)
+}
