@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestMain: with mainEnv set the test binary is the plugin.
+func TestMain(m *testing.M) {
+	if os.Getenv(mainEnv) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const mainEnv = "TEST_MAIN"
+
+func TestPluginRunByHandExplainsItself(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{"nothing", nil, 1, "", "host.Launch"},
+		{"version", []string{"-version"}, 0, "protocol 1", ""},
+		{"long version", []string{"--version"}, 0, "protocol 1", ""},
+		{"help", []string{"-h"}, 0, "", "host.Launch"},
+		{"argument", []string{"serve"}, 2, "", "takes no arguments"},
+		{"flag", []string{"-port=1"}, 2, "", "usage:"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			cmd := exec.Command(os.Args[0], test.args...)
+			cmd.Env = append(os.Environ(), mainEnv+"=1")
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			_ = cmd.Run()
+			if code := cmd.ProcessState.ExitCode(); code != test.code {
+				t.Errorf("exit code %d; want %d", code, test.code)
+			}
+			for _, s := range []struct{ name, got, want string }{
+				{"stdout", stdout.String(), test.stdout}, {"stderr", stderr.String(), test.stderr},
+			} {
+				if s.want == "" && s.got != "" || !strings.Contains(s.got, s.want) {
+					t.Errorf("%s is %q; want %q in it", s.name, s.got, s.want)
+				}
+			}
+		})
+	}
+}
