@@ -207,7 +207,7 @@ func (l *launched) pid() int { return l.proc().pid() }
 // startError says what was tried, what happened, and what the plugin said.
 func (l *launched) startError(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("it was not ready within %v: %w", l.cfg.StartTimeout, ctx.Err())
+		err = fmt.Errorf("it was not ready in time (StartTimeout is %v): %w", l.cfg.StartTimeout, ctx.Err())
 	} else if ctx.Err() != nil {
 		err = ctx.Err()
 	}

@@ -201,6 +201,22 @@ func TestStartIsBounded(t *testing.T) {
 	r.accept(t, "silent").died(t)
 }
 
+// TestPluginThatIsMuteAfterTheHandshakeIsGivenUp: go-plugin's Client knows no
+// deadline there, and holds its lock.
+func TestPluginThatIsMuteAfterTheHandshakeIsGivenUp(t *testing.T) {
+	r := listen(t)
+	cfg := config(t, "mute", r.env())
+	cfg.StartTimeout = 500 * time.Millisecond
+	start := time.Now()
+	if _, err := host.Launch(ctx(t), cfg); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	r.accept(t, "mute").died(t)
+}
+
 func TestLaunchEndsWithItsContext(t *testing.T) {
 	r := listen(t)
 	c, cancel := context.WithCancel(ctx(t))

@@ -29,6 +29,7 @@ var roles = map[string]func(){
 	"hostile":     func() { hostile(); servePlugin() },
 	"noisy":       func() { fmt.Println("hello from init"); servePlugin() },
 	"dying":       func() { fmt.Fprintln(os.Stderr, "cannot find my\nconfiguration"); os.Exit(3) },
+	"mute":        mute,
 	"silent":      func() { report("silent"); select {} },
 }
 
@@ -109,4 +110,15 @@ func hostile() {
 	} {
 		fmt.Fprintln(os.Stderr, line)
 	}
+}
+
+// mute does the handshake, takes connections, and says nothing on them.
+func mute() {
+	report("mute")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("1|1|tcp|%s|grpc|%s\n", l.Addr(), "")
+	select {}
 }
