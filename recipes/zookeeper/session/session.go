@@ -298,6 +298,9 @@ func (s *Session) Timeout() time.Duration { return s.timeout }
 
 // State implements recipes.Session.
 func (s *Session) State() recipes.State {
+	if s.Err() != nil {
+		return recipes.Lost // Lost closes a moment before the event is told
+	}
 	e, _, _ := s.events.Get()
 	return e.State
 }
