@@ -56,6 +56,8 @@ func (s *session) verdict(ctx context.Context, e error, said bool) error {
 		return err
 	}
 	switch {
+	case said && (errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded)):
+		return s.interrupted(e) // the plugin's timer was a moment faster than ctx's
 	case said && !errors.Is(e, recipes.ErrSessionLost):
 		return e
 	case !said && ctx.Err() != nil:
@@ -78,7 +80,7 @@ func (s *session) verdict(ctx context.Context, e error, said bool) error {
 // interrupted is the error of a call whose context has ended before an answer:
 // plainly that, or, while no server can be reached, that too.
 func (s *session) interrupted(err error) error {
-	if s.State() == recipes.Suspended {
+	if s.State() == recipes.Suspended && !errors.Is(err, recipes.ErrUnavailable) && !errors.Is(err, recipes.ErrUnknownOutcome) {
 		return fmt.Errorf("%w: %w", recipes.ErrUnavailable, err)
 	}
 	return err
