@@ -24,7 +24,7 @@ func endTests() []test {
 	}
 }
 
-// ended checks that the session is over, for that reason.
+// over checks that the session is lost, for that reason.
 func (f *fixture) over(s recipes.Session, reason error) {
 	f.Helper()
 	f.await(s.Lost(), "the loss of the session")

@@ -1,0 +1,64 @@
+package recipestest_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// TestOrderAcrossTheWrap: after 2147483647 comes -2147483648, which stands behind
+// it. Only the embedded server can be brought there: ZooKeeper 3.8.0 itself stops
+// counting.
+func TestOrderAcrossTheWrap(t *testing.T) {
+	for _, transport := range transports {
+		t.Run(transport.name, func(t *testing.T) {
+			t.Parallel()
+			server := embedded(t)
+			opener := transport.opener(t)
+			if _, err := connect(t, server.Addr()).Create("/wrap", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+			if err := server.SetSequence("/wrap", math.MaxInt32-1); err != nil {
+				t.Fatal(err)
+			}
+			s := open(t, opener, 0, server.Addr())
+			h := acquire(t, s, "/wrap")
+			var waiters []*waiter
+			for range 4 {
+				waiters = append(waiters, wait(t, s, "/wrap"))
+			}
+			l, err := s.Lock("/wrap", recipes.LockConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := l.Contenders(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []int32{math.MaxInt32 - 1, math.MaxInt32, math.MinInt32, math.MinInt32 + 1, math.MinInt32 + 2}
+			for i, c := range line {
+				if len(line) != len(want) || c.Sequence != want[i] {
+					t.Fatalf("the line is %+v; want the sequences %v", line, want)
+				}
+			}
+			for i, w := range waiters {
+				for _, later := range waiters[i:] {
+					if !later.waiting() {
+						t.Fatalf("waiter %d or a later one is granted out of turn", i)
+					}
+				}
+				if err := h.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				next := w.granted(t, patience)
+				if next.Token() <= h.Token() {
+					t.Errorf("token %d after %d", next.Token(), h.Token())
+				}
+				h = next
+			}
+		})
+	}
+}
