@@ -296,6 +296,11 @@ func (s *Session) ID() int64 { return s.id }
 // Timeout implements recipes.Session.
 func (s *Session) Timeout() time.Duration { return s.timeout }
 
+// LastContact is when the last request was sent that a server has answered: the
+// server expires the session no earlier than its timeout after that. Whoever
+// keeps a clock of his own for the session counts from here.
+func (s *Session) LastContact() time.Time { return s.wire.lastContact() }
+
 // State implements recipes.Session.
 func (s *Session) State() recipes.State {
 	if s.Err() != nil {
