@@ -24,7 +24,8 @@ type Lock interface {
 	// line (see the package comment for a connection that is down). If the
 	// session is lost it returns an error that matches ErrSessionLost. If
 	// somebody deletes the waiting contender's znode the error matches
-	// ErrRemoved. A lost connection is not an error: the contender keeps its
+	// ErrRemoved; a waiter learns of that when it next looks, at the latest
+	// when its turn would have come. A lost connection is not an error: the contender keeps its
 	// place and looks again when it is back. In every case of an error nothing
 	// is held.
 	Acquire(ctx context.Context) (Hold, error)
