@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -13,19 +12,25 @@ import (
 // DefaultStartTimeout bounds the start of a plugin.
 const DefaultStartTimeout = 10 * time.Second
 
-// Config says how to launch a plugin. Only Path is required.
+// Config says how to launch a plugin. The zero value launches the plugin that
+// [Find] finds.
 type Config struct {
-	// Path is the plugin's executable. It is not looked up in PATH. Neither it
-	// nor its directory should be writable for others: a checksum is verified
-	// before the start, and the file is read again to start it.
+	// Path is the plugin's executable, which is not looked up in PATH; "" is
+	// the one that Find finds. Neither it nor a directory on its way may be
+	// writable for everybody (ErrUnsafe), and they should not be for a group: a
+	// checksum is verified before the start, and the file is read again to
+	// start it. Nothing is refused on Windows, where a mode does not tell.
 	Path string
+
+	// Dir is where Find looks first, when Path is "".
+	Dir string
 
 	// Args are given to the plugin after its name. zkrecipes-plugin needs none.
 	Args []string
 
 	// Checksum is the SHA-256 of the executable in hexadecimal, as sha256sum
 	// prints it. A plugin that does not match is not started: ErrChecksum. ""
-	// starts whatever is there.
+	// starts whatever is there, and logs a warning.
 	Checksum string
 
 	// Env adds to the plugin's environment: "NAME=value" sets a variable,
@@ -46,7 +51,11 @@ type Config struct {
 // normalize returns the configuration with defaults filled in.
 func (c Config) normalize() (Config, error) {
 	if c.Path == "" {
-		return c, errors.New("host: Config.Path is empty; give the plugin's executable")
+		found, err := Find(c.Dir)
+		if err != nil {
+			return c, err
+		}
+		c.Path = found
 	}
 	path, err := filepath.Abs(c.Path)
 	if err != nil {
@@ -56,6 +65,9 @@ func (c Config) normalize() (Config, error) {
 	// there and executable.
 	if _, err := exec.LookPath(path); err != nil {
 		return c, fmt.Errorf("host: plugin %s cannot be started: %w", c.Path, err)
+	}
+	if err := checkPermissions(path); err != nil {
+		return c, err
 	}
 	c.Path = path
 	switch {

@@ -2,7 +2,7 @@
 // process and opens sessions through it. A host binary does not carry a
 // ZooKeeper client.
 //
-//  1. [Launch] starts the plugin, or [InProcess] serves the same gRPC inside
+//  1. [Launch] finds and starts the plugin (see [Find] for where), or [InProcess] serves the same gRPC inside
 //     this process, without another executable.
 //  2. [Plugin.Open] opens a session: a recipes.Opener.
 //  3. [Plugin.Close] ends the sessions and the process.

@@ -26,7 +26,7 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 		return nil, err
 	}
 	if cfg.Checksum == "" {
-		cfg.Logger.Debug("plugin starts without a checksum", "path", cfg.Path)
+		cfg.Logger.Warn("plugin starts without a checksum: set one, so that no other program can take its place", "path", cfg.Path)
 	} else if err := verify(cfg.Path, cfg.Checksum); err != nil {
 		return nil, fmt.Errorf("host: %w", err)
 	}

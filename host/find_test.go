@@ -1,0 +1,155 @@
+package host_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/host"
+)
+
+// world is a machine on which nothing is installed.
+type world struct{ work, home, path, env, config string }
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	top := t.TempDir()
+	w := world{
+		work: filepath.Join(top, "work"), home: filepath.Join(top, "home"),
+		path: filepath.Join(top, "path"), env: filepath.Join(top, "env"), config: filepath.Join(top, "config"),
+	}
+	for _, dir := range []string{w.work, w.home, w.path, w.env, w.config} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(w.work)
+	t.Setenv("HOME", w.home)
+	t.Setenv("USERPROFILE", w.home)
+	t.Setenv("PATH", strings.Join([]string{".", w.path}, string(os.PathListSeparator)))
+	t.Setenv(host.PluginDirEnv, w.env)
+	return w
+}
+
+// install puts an executable of that name into a directory.
+func install(t *testing.T, dir, name string) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestSearchOrder installs the plugin in one directory after the other, the
+// last one first; each new one comes before those that are there.
+func TestSearchOrder(t *testing.T) {
+	w := newWorld(t)
+	_, err := host.Find(w.config)
+	if !errors.Is(err, host.ErrNotFound) {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(".zkrecipes.d", "plugins")
+	install(t, w.work, host.PluginName) // PATH has a "." that must not count
+	if path, err := host.Find(w.config); err == nil {
+		t.Fatalf("found %s by way of . in PATH", path)
+	}
+	for _, dir := range []string{w.path, filepath.Join(w.home, folder), filepath.Join(w.work, folder), w.env, w.config} {
+		if !strings.Contains(err.Error(), filepath.Base(dir)) {
+			t.Errorf("%s is not among what was searched: %v", dir, err)
+		}
+		want := install(t, dir, host.PluginName)
+		got, err := host.Find(w.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !sameFile(t, got, want) || !filepath.IsAbs(got) {
+			t.Errorf("found %s; want %s", got, want)
+		}
+	}
+}
+
+func sameFile(t *testing.T, a, b string) bool {
+	t.Helper()
+	x, err := os.Stat(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := os.Stat(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.SameFile(x, y)
+}
+
+func TestVersionInTheNameOfThePlugin(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		files []string
+		want  string // "" is none
+	}{
+		{"one", []string{"zkrecipes-plugin_v1.2.3"}, "zkrecipes-plugin_v1.2.3"},
+		{"the highest", []string{"zkrecipes-plugin_v1.9.0", "zkrecipes-plugin_v1.10.0", "zkrecipes-plugin_v1.2.0"}, "zkrecipes-plugin_v1.10.0"},
+		{"a release is higher than its candidate", []string{"zkrecipes-plugin_v2.0.0-rc.1", "zkrecipes-plugin_v2.0.0"}, "zkrecipes-plugin_v2.0.0"},
+		{"the plain name is a choice", []string{"zkrecipes-plugin_v9.0.0", "zkrecipes-plugin"}, "zkrecipes-plugin"},
+		{"not a version", []string{"zkrecipes-plugin_new", "zkrecipes-plugin_1.2.3", "zkrecipes-plugin-old", "zkrecipes-plugin.sha256"}, ""},
+		{"another plugin", []string{"zkrecipes-pluginator", "other-plugin"}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			for _, f := range test.files {
+				install(t, w.config, f)
+			}
+			path, err := host.Find(w.config)
+			if got := strings.TrimSuffix(filepath.Base(path), ".exe"); test.want != "" && got != test.want {
+				t.Errorf("found %q, %v", path, err)
+			}
+			if test.want == "" && !errors.Is(err, host.ErrNotFound) {
+				t.Errorf("found %q, %v", path, err)
+			}
+		})
+	}
+}
+
+func TestNamedDirectoryThatIsMissingIsAnError(t *testing.T) {
+	w := newWorld(t)
+	install(t, w.path, host.PluginName)
+	missing := filepath.Join(w.config, "missing")
+	if path, err := host.Find(missing); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+		t.Errorf("%s, %v", path, err)
+	}
+	t.Setenv(host.PluginDirEnv, missing)
+	if path, err := host.Find(""); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), host.PluginDirEnv) {
+		t.Errorf("%s, %v", path, err)
+	}
+}
+
+func TestLaunchFindsThePlugin(t *testing.T) {
+	w := newWorld(t)
+	link := filepath.Join(w.config, "zkrecipes-plugin_v0.1.0")
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a privilege")
+	}
+	if err := os.Symlink(self(t), link); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config(t, "plugin")
+	cfg.Path, cfg.Dir = "", w.config
+	out := &log{}
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Warn})
+	launch(t, cfg)
+	if !strings.Contains(out.String(), "without a checksum") || !strings.Contains(out.String(), link) {
+		t.Errorf("no warning of a missing checksum: %q", out.String())
+	}
+}

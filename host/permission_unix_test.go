@@ -1,0 +1,108 @@
+//go:build unix
+
+package host_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/host"
+)
+
+// TestPluginThatOthersCouldReplaceIsRefused: by Find and by Launch.
+func TestPluginThatOthersCouldReplaceIsRefused(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		mode os.FileMode
+		file func(plugin string) string // what gets the mode
+		safe bool
+	}{
+		{"file", 0o757, func(p string) string { return p }, false},
+		{"directory", 0o777, filepath.Dir, false},
+		{"sticky directory", os.ModeSticky | 0o777, filepath.Dir, false},
+		{"directory above", 0o777, func(p string) string { return filepath.Dir(filepath.Dir(p)) }, false},
+		{"sticky directory above", os.ModeSticky | 0o777, func(p string) string { return filepath.Dir(filepath.Dir(p)) }, true},
+		{"private", 0o700, func(p string) string { return p }, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			dir := filepath.Join(w.config, "plugins")
+			plugin := install(t, dir, host.PluginName)
+			if err := os.Chmod(test.file(plugin), test.mode); err != nil {
+				t.Fatal(err)
+			}
+			_, err := host.Find(dir)
+			if errors.Is(err, host.ErrUnsafe) == test.safe {
+				t.Errorf("Find: %v", err)
+			}
+			_, err = host.Launch(ctx(t), host.Config{Path: plugin})
+			if errors.Is(err, host.ErrUnsafe) == test.safe {
+				t.Errorf("Launch: %v", err)
+			}
+		})
+	}
+}
+
+// TestLinkToAPluginIsCheckedOnBothEnds: who may replace the link chooses the
+// plugin, and so does who may replace what it leads to.
+func TestLinkToAPluginIsCheckedOnBothEnds(t *testing.T) {
+	for _, open := range []string{"link", "target"} {
+		w := newWorld(t)
+		dirs := map[string]string{"link": filepath.Join(w.config, "link"), "target": filepath.Join(w.config, "target")}
+		plugin := install(t, dirs["target"], "anything")
+		if err := os.Mkdir(dirs["link"], 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(plugin, filepath.Join(dirs["link"], host.PluginName)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := host.Find(dirs["link"]); err != nil {
+			t.Errorf("%s: %v", open, err)
+		}
+		if err := os.Chmod(dirs[open], 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := host.Find(dirs["link"]); !errors.Is(err, host.ErrUnsafe) {
+			t.Errorf("%s: %v", open, err)
+		}
+	}
+}
+
+// TestStrangersPluginInTheWorkingDirectoryIsRefused: whoever makes a directory
+// in which others work must not choose what they run. It needs to give a file
+// away, and so the administrator.
+func TestStrangersPluginInTheWorkingDirectoryIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	w := newWorld(t)
+	dir := filepath.Join(w.work, ".zkrecipes.d", "plugins")
+	for _, mine := range []string{dir, install(t, dir, host.PluginName)} {
+		if err := os.Chown(mine, 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := host.Find(""); !errors.Is(err, host.ErrUnsafe) {
+			t.Errorf("%s of a stranger: %v", mine, err)
+		}
+		if _, err := host.Find(dir); err != nil {
+			t.Errorf("chosen by name: %v", err)
+		}
+		if err := os.Chown(mine, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFileThatCannotBeExecutedIsNoPlugin: it is not found.
+func TestFileThatCannotBeExecutedIsNoPlugin(t *testing.T) {
+	w := newWorld(t)
+	plugin := install(t, w.config, host.PluginName)
+	if err := os.Chmod(plugin, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := host.Find(w.config); !errors.Is(err, host.ErrNotFound) {
+		t.Errorf("%s, %v", path, err)
+	}
+}
