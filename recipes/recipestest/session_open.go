@@ -89,7 +89,7 @@ func (f *fixture) nobody() string {
 
 func openUnreachable(f *fixture) {
 	addr := f.nobody()
-	ctx, cancel := context.WithTimeout(f.ctx, 10*brief)
+	ctx, cancel := context.WithTimeout(f.ctx, 50*brief)
 	defer cancel()
 	err := f.fails(ctx, addr)
 	f.is(err, recipes.ErrUnavailable, context.DeadlineExceeded)

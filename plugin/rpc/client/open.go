@@ -90,7 +90,7 @@ func (c *Client) begin(ctx, streamCtx context.Context, cfg recipes.Config) (stre
 	// The plugin gives up a little before the host does, so that its reason
 	// arrives: only the plugin knows what the last attempt met.
 	left := time.Until(deadline)
-	start := &pb.Start{Config: wire.ToConfig(cfg), OpenTimeout: durationpb.New(left - min(left/10, 100*time.Millisecond))}
+	start := &pb.Start{Config: wire.ToConfig(cfg), OpenTimeout: durationpb.New(left - min(left/10, 250*time.Millisecond))}
 	// A failed Send is explained by Recv.
 	_ = st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}})
 	m, err := st.Recv()
