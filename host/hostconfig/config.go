@@ -1,0 +1,93 @@
+package hostconfig
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// FileEnv names the environment variable with the path of the file.
+const FileEnv = "ZKRECIPES_CONFIG"
+
+// ErrInvalid: the configuration cannot be used. The error says, a line for each
+// mistake, where it is and what was expected there.
+var ErrInvalid = errors.New("invalid configuration")
+
+// Config is a configuration that has been read and checked.
+type Config struct {
+	// Plugin is for host.Launch. Its Logger is nil.
+	Plugin host.Config
+	// ZooKeeper is for Plugin.Open. It has at least one server.
+	ZooKeeper recipes.Config
+	// LogLevel is what to log at; hclog.Warn if nothing says so.
+	LogLevel hclog.Level
+
+	// File is the file that was read, or "".
+	File string
+	// Variables are the names of the environment variables that overrode
+	// something, in the order of the package comment.
+	Variables []string
+}
+
+// Load reads the file at path and the environment. If path is "", the file is
+// what FileEnv names, or ~/.zkrecipes.d/config.hcl if that exists, or none. The
+// error matches ErrInvalid; the Config with it holds what could be read.
+func Load(path string) (Config, error) {
+	path, err := filePath(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	r := &reader{cfg: Config{File: path, LogLevel: hclog.Warn}}
+	if path != "" {
+		r.file(path)
+	}
+	r.environment()
+	if err := r.err(); err != nil {
+		return r.cfg, fmt.Errorf("%w:\n%w", ErrInvalid, err)
+	}
+	if len(r.cfg.ZooKeeper.Servers) == 0 {
+		return r.cfg, fmt.Errorf("%w: no ZooKeeper servers: set %s=host:port, or in %s zookeeper { servers = [\"host:port\"] }",
+			ErrInvalid, "ZKRECIPES_SERVERS", orDefault(path))
+	}
+	if _, err := r.cfg.ZooKeeper.Normalize(); err != nil {
+		return r.cfg, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return r.cfg, nil
+}
+
+// filePath returns the file to read, or "" for none. One that somebody named
+// has to be there.
+func filePath(path string) (string, error) {
+	if path == "" {
+		path = os.Getenv(FileEnv)
+	}
+	if path != "" {
+		return path, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", nil // no home, no file in it
+	}
+	path = filepath.Join(home, defaultFile)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	} else if err != nil {
+		return "", err
+	}
+	return path, nil
+}
+
+var defaultFile = filepath.Join(".zkrecipes.d", "config.hcl")
+
+func orDefault(path string) string {
+	if path == "" {
+		return filepath.Join("~", defaultFile)
+	}
+	return path
+}

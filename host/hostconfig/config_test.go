@@ -1,0 +1,174 @@
+package hostconfig_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// alone is an environment without variables and files of ours.
+func alone(t *testing.T) (dir string) {
+	t.Helper()
+	for _, e := range os.Environ() {
+		if name, value, _ := strings.Cut(e, "="); strings.HasPrefix(name, "ZKRECIPES_") {
+			t.Setenv(name, value) // restores it
+			os.Unsetenv(name)
+		}
+	}
+	dir = t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("USERPROFILE", dir)
+	return dir
+}
+
+func write(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const checksum = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+const whole = `
+log_level = "debug"
+
+zookeeper {
+  servers         = ["zk1:2181", "zk2"]
+  chroot          = "/apps"
+  session_timeout = "20s"
+  connect_timeout = "500ms"
+  acl             = "creator"
+  auth {
+    user          = "backup"
+    password_file = "password"
+  }
+  tls {
+    server_name = "zk.example.com"
+  }
+}
+
+plugin {
+  command       = "bin/zkrecipes-plugin"
+  directory     = "/usr/lib/zkrecipes"
+  checksum      = "` + checksum + `"
+  args          = ["-x"]
+  start_timeout = "3s"
+}
+`
+
+func TestEverySettingArrives(t *testing.T) {
+	dir := alone(t)
+	write(t, filepath.Join(dir, "password"), "s3cret\n")
+	cfg, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zk, p := cfg.ZooKeeper, cfg.Plugin
+	for name, got := range map[string][2]any{
+		"log_level":       {cfg.LogLevel, hclog.Debug},
+		"servers":         {strings.Join(zk.Servers, " "), "zk1:2181 zk2"},
+		"chroot":          {zk.Chroot, "/apps"},
+		"session_timeout": {zk.SessionTimeout, 20 * time.Second},
+		"connect_timeout": {zk.ConnectTimeout, 500 * time.Millisecond},
+		"acl":             {zk.ACL[0], recipes.ACL{Permissions: recipes.PermAll, Scheme: "auth"}},
+		"auth":            {*zk.Digest, recipes.Digest{User: "backup", Password: "s3cret"}},
+		"tls":             {zk.TLS.ServerName, "zk.example.com"},
+		"command":         {p.Path, filepath.Join(dir, "bin", "zkrecipes-plugin")},
+		"directory":       {p.Dir, "/usr/lib/zkrecipes"},
+		"checksum":        {p.Checksum, checksum},
+		"args":            {strings.Join(p.Args, " "), "-x"},
+		"start_timeout":   {p.StartTimeout, 3 * time.Second},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s is %v; want %v", name, got[0], got[1])
+		}
+	}
+}
+
+func TestEnvironmentOverridesTheFile(t *testing.T) {
+	dir := alone(t)
+	write(t, filepath.Join(dir, "password"), "s3cret")
+	path := write(t, filepath.Join(dir, "c.hcl"), whole)
+	t.Setenv(hostconfig.FileEnv, path)
+	other := strings.ReplaceAll(checksum, "0", "f")
+	for name, value := range map[string]string{
+		"LOG_LEVEL": "error", "SERVERS": "a:1, b:2", "CHROOT": "/other", "SESSION_TIMEOUT": "1m",
+		"AUTH_USER": "other", "AUTH_PASSWORD_FILE": write(t, filepath.Join(dir, "other"), "0ther\r\n"),
+		"PLUGIN_COMMAND": "/p", "PLUGIN_CHECKSUM": other,
+	} {
+		t.Setenv("ZKRECIPES_"+name, value)
+	}
+	cfg, err := hostconfig.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintln(cfg.LogLevel, cfg.ZooKeeper.Servers, cfg.ZooKeeper.Chroot, cfg.ZooKeeper.SessionTimeout,
+		cfg.ZooKeeper.Digest.User, cfg.ZooKeeper.Digest.Password, cfg.Plugin.Path, cfg.Plugin.Checksum)
+	want := fmt.Sprintln("error", "[a:1 b:2]", "/other", "1m0s", "other", "0ther", "/p", other)
+	if got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+	if cfg.File != path || len(cfg.Variables) != 8 {
+		t.Errorf("read from %s and %v", cfg.File, cfg.Variables)
+	}
+	if cfg.ZooKeeper.TLS == nil || cfg.Plugin.Dir == "" {
+		t.Error("what no variable overrides is gone")
+	}
+}
+
+func TestWhereTheFileIs(t *testing.T) {
+	dir := alone(t)
+	if _, err := hostconfig.Load(""); !errors.Is(err, hostconfig.ErrInvalid) || !strings.Contains(err.Error(), "ZKRECIPES_SERVERS=host:port") {
+		t.Errorf("nothing at all: %v", err)
+	}
+	t.Setenv("ZKRECIPES_SERVERS", "zk:1")
+	if cfg, err := hostconfig.Load(""); err != nil || cfg.File != "" || cfg.LogLevel != hclog.Warn {
+		t.Errorf("no file: %+v, %v", cfg, err)
+	}
+	home := write(t, filepath.Join(dir, ".zkrecipes.d", "config.hcl"), `log_level = "info"`)
+	if cfg, err := hostconfig.Load(""); err != nil || cfg.File != home || cfg.LogLevel != hclog.Info {
+		t.Errorf("in the home: %+v, %v", cfg, err)
+	}
+	t.Setenv(hostconfig.FileEnv, write(t, filepath.Join(dir, "env.hcl"), `log_level = "trace"`))
+	if cfg, err := hostconfig.Load(""); err != nil || cfg.LogLevel != hclog.Trace {
+		t.Errorf("by variable: %+v, %v", cfg, err)
+	}
+	if cfg, err := hostconfig.Load(home); err != nil || cfg.LogLevel != hclog.Info {
+		t.Errorf("by argument: %+v, %v", cfg, err)
+	}
+	if _, err := hostconfig.Load(filepath.Join(dir, "missing.hcl")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+}
+
+func TestSecretByVariable(t *testing.T) {
+	dir := alone(t)
+	t.Setenv("MY_PASSWORD", "s3cret")
+	cfg, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), `zookeeper {
+  servers = ["zk"]
+  auth {
+    user         = "u"
+    password_env = "MY_PASSWORD"
+  }
+}`))
+	if err != nil || cfg.ZooKeeper.Digest.Password != "s3cret" {
+		t.Errorf("%v, %v", cfg.ZooKeeper.Digest, err)
+	}
+	if text := fmt.Sprintf("%+v %#v", cfg, cfg.ZooKeeper.Digest); strings.Contains(text, "s3cret") {
+		t.Errorf("printing shows the password: %s", text)
+	}
+}

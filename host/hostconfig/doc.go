@@ -1,0 +1,45 @@
+// Package hostconfig reads the configuration of host tools: where ZooKeeper is,
+// and which plugin to launch. It is one HCL file, and environment variables
+// that override what it says:
+//
+//	log_level = "warn"               # ZKRECIPES_LOG_LEVEL
+//
+//	zookeeper {
+//	  servers         = ["zk1:2181"] # ZKRECIPES_SERVERS, separated by commas
+//	  chroot          = "/apps"      # ZKRECIPES_CHROOT
+//	  session_timeout = "10s"        # ZKRECIPES_SESSION_TIMEOUT
+//	  connect_timeout = "2s"
+//	  acl             = "creator"    # or "world", the default
+//
+//	  auth {                         # the digest scheme
+//	    user          = "backup"     # ZKRECIPES_AUTH_USER
+//	    password_file = "password"   # ZKRECIPES_AUTH_PASSWORD_FILE
+//	  }
+//	  tls {                          # {} uses the system's certificates
+//	    ca_file          = "ca.pem"
+//	    certificate_file = "me.pem"
+//	    key_file         = "me.key"
+//	    server_name      = "zk.example.com"
+//	  }
+//	}
+//
+//	plugin {
+//	  command       = "/usr/lib/zkrecipes/zkrecipes-plugin" # ZKRECIPES_PLUGIN_COMMAND
+//	  directory     = "/usr/lib/zkrecipes"  # searched first if there is no command
+//	  checksum      = "9f86d081..."         # SHA-256; ZKRECIPES_PLUGIN_CHECKSUM
+//	  args          = []
+//	  start_timeout = "10s"
+//	}
+//
+// Everything is optional but the servers. Unknown names are errors, and so are
+// a block without its needed parts and a variable that cannot be read. File
+// names are relative to the directory of the file that names them, or, in a
+// variable, to the working directory.
+//
+// # Secrets
+//
+// A password or a key is never in the file: password_file, password_env,
+// key_file and key_env say where it is, the latter by the name of an
+// environment variable. One newline at the end of a password's file is not part
+// of it. No error of this package quotes a secret.
+package hostconfig

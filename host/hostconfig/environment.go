@@ -1,0 +1,85 @@
+package hostconfig
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// overrides are the variables, in the order of the package comment.
+var overrides = []struct {
+	name string
+	set  func(cfg *Config, value string) error
+}{
+	{"ZKRECIPES_LOG_LEVEL", func(cfg *Config, v string) error {
+		if cfg.LogLevel = hclog.LevelFromString(v); cfg.LogLevel == hclog.NoLevel {
+			return fmt.Errorf("expected %s, not %q", levelExpected, v)
+		}
+		return nil
+	}},
+	{"ZKRECIPES_SERVERS", func(cfg *Config, v string) error {
+		cfg.ZooKeeper.Servers = strings.Split(v, ",")
+		for i, s := range cfg.ZooKeeper.Servers {
+			cfg.ZooKeeper.Servers[i] = strings.TrimSpace(s)
+		}
+		_, err := recipes.Config{Servers: cfg.ZooKeeper.Servers}.Normalize()
+		return err
+	}},
+	{"ZKRECIPES_CHROOT", func(cfg *Config, v string) error {
+		cfg.ZooKeeper.Chroot = v
+		_, err := recipes.Config{Servers: anyServer, Chroot: v}.Normalize()
+		return err
+	}},
+	{"ZKRECIPES_SESSION_TIMEOUT", func(cfg *Config, v string) error {
+		d, ok := parseDuration(v)
+		if !ok {
+			return fmt.Errorf("expected %s, not %q", durationExpected, v)
+		}
+		cfg.ZooKeeper.SessionTimeout = d
+		return nil
+	}},
+	{"ZKRECIPES_AUTH_USER", func(cfg *Config, v string) error {
+		digest(cfg).User = v
+		return nil
+	}},
+	{"ZKRECIPES_AUTH_PASSWORD_FILE", func(cfg *Config, v string) error {
+		content, err := os.ReadFile(v)
+		digest(cfg).Password = strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
+		return err
+	}},
+	{"ZKRECIPES_PLUGIN_COMMAND", func(cfg *Config, v string) error {
+		cfg.Plugin.Path = v
+		return nil
+	}},
+	{"ZKRECIPES_PLUGIN_CHECKSUM", func(cfg *Config, v string) error {
+		if cfg.Plugin.Checksum = v; !isChecksum(v) {
+			return fmt.Errorf("expected a SHA-256 of 64 hexadecimal digits, not %q", v)
+		}
+		return nil
+	}},
+}
+
+func digest(cfg *Config) *recipes.Digest {
+	if cfg.ZooKeeper.Digest == nil {
+		cfg.ZooKeeper.Digest = &recipes.Digest{}
+	}
+	return cfg.ZooKeeper.Digest
+}
+
+// environment applies the variables that are set and not empty.
+func (r *reader) environment() {
+	for _, o := range overrides {
+		value := os.Getenv(o.name)
+		if value == "" {
+			continue
+		}
+		r.cfg.Variables = append(r.cfg.Variables, o.name)
+		if err := o.set(&r.cfg, value); err != nil {
+			r.errs = append(r.errs, fmt.Errorf("%s: %w", o.name, err))
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package hostconfig
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
+	"github.com/hashicorp/hcl/v2/hclparse"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// The file as gohcl decodes it. Values stay attributes until they are used, so
+// that what is wrong with them can be said with its line.
+type (
+	file struct {
+		LogLevel  *hcl.Attribute  `hcl:"log_level,optional"`
+		ZooKeeper *zookeeperBlock `hcl:"zookeeper,block"`
+		Plugin    *pluginBlock    `hcl:"plugin,block"`
+	}
+	zookeeperBlock struct {
+		Servers        *hcl.Attribute `hcl:"servers,optional"`
+		Chroot         *hcl.Attribute `hcl:"chroot,optional"`
+		SessionTimeout *hcl.Attribute `hcl:"session_timeout,optional"`
+		ConnectTimeout *hcl.Attribute `hcl:"connect_timeout,optional"`
+		ACL            *hcl.Attribute `hcl:"acl,optional"`
+		Auth           *authBlock     `hcl:"auth,block"`
+		TLS            *tlsBlock      `hcl:"tls,block"`
+	}
+	authBlock struct {
+		User         *hcl.Attribute `hcl:"user,optional"`
+		Password     *hcl.Attribute `hcl:"password,optional"` // only to say where it belongs
+		PasswordFile *hcl.Attribute `hcl:"password_file,optional"`
+		PasswordEnv  *hcl.Attribute `hcl:"password_env,optional"`
+		Range        hcl.Range      `hcl:",def_range"`
+	}
+	tlsBlock struct {
+		CAFile          *hcl.Attribute `hcl:"ca_file,optional"`
+		CertificateFile *hcl.Attribute `hcl:"certificate_file,optional"`
+		KeyFile         *hcl.Attribute `hcl:"key_file,optional"`
+		KeyEnv          *hcl.Attribute `hcl:"key_env,optional"`
+		ServerName      *hcl.Attribute `hcl:"server_name,optional"`
+		Range           hcl.Range      `hcl:",def_range"`
+	}
+	pluginBlock struct {
+		Command      *hcl.Attribute `hcl:"command,optional"`
+		Args         *hcl.Attribute `hcl:"args,optional"`
+		Checksum     *hcl.Attribute `hcl:"checksum,optional"`
+		Directory    *hcl.Attribute `hcl:"directory,optional"`
+		StartTimeout *hcl.Attribute `hcl:"start_timeout,optional"`
+	}
+)
+
+// reader fills in a Config and collects what is wrong.
+type reader struct {
+	cfg  Config
+	dir  string // of the file
+	errs []error
+}
+
+func (r *reader) err() error { return errors.Join(r.errs...) }
+
+func (r *reader) diagnose(diags hcl.Diagnostics) {
+	for _, d := range diags {
+		r.errs = append(r.errs, d)
+	}
+}
+
+// wrong says what is wrong at a place of the file.
+func (r *reader) wrong(at hcl.Range, summary, format string, args ...any) {
+	r.diagnose(hcl.Diagnostics{{
+		Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at,
+	}})
+}
+
+func (r *reader) file(path string) {
+	r.dir = filepath.Dir(path)
+	// Not left to hclparse, which says less about a file that cannot be read.
+	source, err := os.ReadFile(path)
+	if err != nil {
+		r.errs = append(r.errs, err)
+		return
+	}
+	parsed, diags := hclparse.NewParser().ParseHCL(source, path)
+	if diags.HasErrors() {
+		r.diagnose(diags)
+		return
+	}
+	var f file
+	r.diagnose(gohcl.DecodeBody(parsed.Body, nil, &f))
+	r.logLevel(f.LogLevel)
+	if f.ZooKeeper != nil {
+		r.zookeeper(f.ZooKeeper)
+	}
+	if f.Plugin != nil {
+		r.plugin(f.Plugin)
+	}
+}
+
+func (r *reader) zookeeper(b *zookeeperBlock) {
+	zk := &r.cfg.ZooKeeper
+	if decode(r, b.Servers, `a list of "host:port"`, &zk.Servers) {
+		r.check(b.Servers, recipes.Config{Servers: zk.Servers})
+	}
+	if decode(r, b.Chroot, "a path", &zk.Chroot) {
+		r.check(b.Chroot, recipes.Config{Servers: anyServer, Chroot: zk.Chroot})
+	}
+	r.duration(b.SessionTimeout, &zk.SessionTimeout)
+	r.duration(b.ConnectTimeout, &zk.ConnectTimeout)
+	if b.Auth != nil {
+		r.auth(b.Auth)
+	}
+	if b.TLS != nil {
+		r.tls(b.TLS)
+	}
+	r.acl(b.ACL, b.Auth != nil)
+}
+
+var anyServer = []string{"localhost"}
+
+// check has the recipes check one field of their configuration.
+func (r *reader) check(a *hcl.Attribute, cfg recipes.Config) {
+	if _, err := cfg.Normalize(); err != nil {
+		r.wrong(a.Expr.Range(), "Invalid "+a.Name, "%v", err)
+	}
+}
+
+func (r *reader) acl(a *hcl.Attribute, auth bool) {
+	var name string
+	if !decode(r, a, `"creator" or "world"`, &name) {
+		return
+	}
+	switch {
+	case name == "world":
+	case name == "creator" && auth:
+		r.cfg.ZooKeeper.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
+	case name == "creator":
+		r.wrong(a.Expr.Range(), "Invalid acl", `"creator" needs an auth block: without one nobody is the creator.`)
+	default:
+		r.wrong(a.Expr.Range(), "Invalid acl", `Expected "creator" or "world", not %q.`, name)
+	}
+}
+
+func (r *reader) plugin(b *pluginBlock) {
+	p := &r.cfg.Plugin
+	if decode(r, b.Command, "a path", &p.Path) {
+		p.Path = r.relative(p.Path)
+	}
+	if decode(r, b.Directory, "a path", &p.Dir) {
+		p.Dir = r.relative(p.Dir)
+	}
+	decode(r, b.Args, "a list of strings", &p.Args)
+	if decode(r, b.Checksum, "a SHA-256 in hexadecimal", &p.Checksum) && !isChecksum(p.Checksum) {
+		r.wrong(b.Checksum.Expr.Range(), "Invalid checksum", "Expected a SHA-256 of 64 hexadecimal digits, as sha256sum prints it.")
+	}
+	r.duration(b.StartTimeout, &p.StartTimeout)
+}
+
+func (r *reader) relative(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(r.dir, path)
+}

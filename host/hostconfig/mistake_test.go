@@ -1,0 +1,82 @@
+package hostconfig_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+)
+
+// TestMistakesAreNamedWithFileLineAndWhatWasExpected: the file is c.hcl, and
+// each want must be in the error.
+func TestMistakesAreNamedWithFileLineAndWhatWasExpected(t *testing.T) {
+	for _, test := range []struct {
+		name, file string
+		want       []string
+	}{
+		{"syntax", "zookeeper {\n  servers = [\"zk\"\n}", []string{"c.hcl:", "Missing item separator"}},
+		{"unknown argument", "zookeeper {\n  server = \"zk\"\n}", []string{"c.hcl:2", `"server" is not expected here`, `Did you mean "servers"?`}},
+		{"unknown block", "zookeper {\n}", []string{"c.hcl:1", `"zookeper" are not expected here`}},
+		{"two blocks", "plugin {}\nplugin {}", []string{"c.hcl:2", "Duplicate plugin block"}},
+		{"wrong type", "zookeeper {\n\n  servers = \"zk\"\n}", []string{"c.hcl:3", `Expected a list of "host:port"`}},
+		{"bad address", "zookeeper {\n  servers = [\"zk:port\"]\n}", []string{"c.hcl:2", `"port" is not a port number`}},
+		{"no address", "zookeeper {\n  servers = []\n}", []string{"c.hcl:2", "give at least one host:port"}},
+		{"bad chroot", "zookeeper {\n  chroot = \"apps\"\n}", []string{"c.hcl:2", "Chroot"}},
+		{"bad duration", "zookeeper {\n  session_timeout = \"ten\"\n}", []string{"c.hcl:2", `such as "10s"`, `"ten"`}},
+		{"no unit", "zookeeper {\n  session_timeout = 10\n}", []string{"c.hcl:2", `such as "10s"`}},
+		{"negative", "plugin {\n  start_timeout = \"-1s\"\n}", []string{"c.hcl:2", "at least"}},
+		{"level", "log_level = \"loud\"", []string{"c.hcl:1", "trace, debug, info, warn, error or off", "loud"}},
+		{"acl", "zookeeper {\n  acl = \"mine\"\n}", []string{"c.hcl:2", `"creator" or "world"`}},
+		{"acl without auth", "zookeeper {\n  acl = \"creator\"\n}", []string{"c.hcl:2", "needs an auth block"}},
+		{"checksum", "plugin {\n  checksum = \"abcd\"\n}", []string{"c.hcl:2", "64 hexadecimal digits"}},
+		{"variable", "log_level = level", []string{"c.hcl:1", "Variables not allowed"}},
+		{"no user", "zookeeper {\n  auth {\n    password_env = \"P\"\n  }\n}", []string{"c.hcl:2", "Expected user"}},
+		{"colon", "zookeeper {\n  auth {\n    user = \"a:b\"\n    password_env = \"HOME\"\n  }\n}", []string{"c.hcl:3", "without a colon"}},
+		{"no password", "zookeeper {\n  auth {\n    user = \"u\"\n  }\n}", []string{"c.hcl:2", "Expected password_file or password_env"}},
+		{"password", "zookeeper {\n  auth {\n    user = \"u\"\n    password = \"s3cret\"\n  }\n}", []string{"c.hcl:4", "does not belong in this file"}},
+		{"both", "zookeeper {\n  auth {\n    user = \"u\"\n    password_file = \"x\"\n    password_env = \"y\"\n  }\n}", []string{"c.hcl:5", "not both"}},
+		{"missing file", "zookeeper {\n  auth {\n    user = \"u\"\n    password_file = \"missing\"\n  }\n}", []string{"c.hcl:4", "missing", "no such file"}},
+		{"missing variable", "zookeeper {\n  auth {\n    user = \"u\"\n    password_env = \"MISSING_ONE\"\n  }\n}", []string{"c.hcl:4", "MISSING_ONE, which is not set"}},
+		{"certificate", "zookeeper {\n  tls {\n    ca_file = \"c.hcl\"\n  }\n}", []string{"c.hcl:2", "no PEM certificate"}},
+		{"two mistakes", "log_level = \"loud\"\nplugin {\n  checksum = \"abcd\"\n}", []string{"c.hcl:1", "c.hcl:3"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := alone(t)
+			t.Setenv("ZKRECIPES_SERVERS", "zk:1")
+			_, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), test.file))
+			if !errors.Is(err, hostconfig.ErrInvalid) {
+				t.Fatalf("%v; want ErrInvalid", err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in\n%v", want, err)
+				}
+			}
+			if strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("a secret is in the error:\n%v", err)
+			}
+		})
+	}
+}
+
+func TestMistakesInVariablesAreNamed(t *testing.T) {
+	for name, value := range map[string]string{
+		"LOG_LEVEL": "loud", "SERVERS": "zk:port", "CHROOT": "apps", "SESSION_TIMEOUT": "10",
+		"AUTH_PASSWORD_FILE": "missing", "AUTH_USER": "a:b", "PLUGIN_CHECKSUM": "abcd",
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t)
+			t.Setenv("ZKRECIPES_SERVERS", "zk:1")
+			t.Setenv("ZKRECIPES_"+name, value)
+			_, err := hostconfig.Load("")
+			if !errors.Is(err, hostconfig.ErrInvalid) {
+				t.Fatalf("%v; want ErrInvalid", err)
+			}
+			if name != "AUTH_USER" && !strings.Contains(err.Error(), "ZKRECIPES_"+name) {
+				t.Error(err)
+			}
+		})
+	}
+}

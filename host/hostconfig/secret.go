@@ -1,0 +1,71 @@
+package hostconfig
+
+import (
+	"os"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func (r *reader) auth(b *authBlock) {
+	digest := &recipes.Digest{}
+	if b.User == nil {
+		r.wrong(b.Range, "Missing user", "Expected user in the auth block.")
+	}
+	if decode(r, b.User, "a name", &digest.User) && (digest.User == "" || strings.Contains(digest.User, ":")) {
+		r.wrong(b.User.Expr.Range(), "Invalid user", "Expected a name without a colon.")
+	}
+	if b.Password != nil {
+		r.wrong(b.Password.NameRange, "Password in the configuration",
+			"A secret does not belong in this file. Expected password_file or password_env, which say where it is.")
+		return
+	}
+	password, given := r.secret(b.PasswordFile, b.PasswordEnv)
+	if !given {
+		r.wrong(b.Range, "Missing password", "Expected password_file or password_env in the auth block.")
+	}
+	digest.Password = strings.TrimSuffix(strings.TrimSuffix(string(password), "\n"), "\r")
+	r.cfg.ZooKeeper.Digest = digest
+}
+
+func (r *reader) tls(b *tlsBlock) {
+	t := &recipes.TLS{}
+	before := len(r.errs)
+	t.CA, _ = r.secret(b.CAFile, nil)
+	t.Certificate, _ = r.secret(b.CertificateFile, nil)
+	t.Key, _ = r.secret(b.KeyFile, b.KeyEnv)
+	decode(r, b.ServerName, "a host name", &t.ServerName)
+	if len(r.errs) == before {
+		if _, err := t.ClientConfig(); err != nil {
+			r.wrong(b.Range, "Invalid tls", "%v", err)
+		}
+	}
+	r.cfg.ZooKeeper.TLS = t
+}
+
+// secret reads what a file holds, or a variable. Errors name the place and
+// never what is there.
+func (r *reader) secret(file, env *hcl.Attribute) (content []byte, given bool) {
+	if file != nil && env != nil {
+		r.wrong(env.NameRange, "Two places for one secret", "Expected %s or %s, not both.", file.Name, env.Name)
+		return nil, true
+	}
+	var name string
+	switch {
+	case decode(r, file, "the path of a file", &name):
+		content, err := os.ReadFile(r.relative(name))
+		if err != nil {
+			r.wrong(file.Expr.Range(), "Unreadable "+file.Name, "%v", err)
+		}
+		return content, true
+	case decode(r, env, "the name of an environment variable", &name):
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			r.wrong(env.Expr.Range(), "Missing variable", "Expected the secret in the environment variable %s, which is not set.", name)
+		}
+		return []byte(value), true
+	}
+	return nil, file != nil || env != nil
+}
