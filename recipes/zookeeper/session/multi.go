@@ -38,6 +38,18 @@ func (t *Txn) Create(path string, data []byte, ephemeral bool) {
 	})
 }
 
+// CreateSequential adds the creation of a znode whose name ZooKeeper completes
+// with the next number of its parent.
+func (t *Txn) CreateSequential(path string, data []byte, ephemeral bool) {
+	flags := int32(zk.FlagSequence)
+	if ephemeral {
+		flags |= zk.FlagEphemeral
+	}
+	t.add(path, data, func(s *Session, full string) any {
+		return &zk.CreateRequest{Path: full, Data: data, Acl: s.acl, Flags: flags}
+	})
+}
+
 // Set adds a change of data, if the version matches.
 func (t *Txn) Set(path string, data []byte, version int32) {
 	t.add(path, data, func(_ *Session, full string) any {
@@ -72,6 +84,11 @@ func (e *TxnError) Unwrap() error { return e.Err }
 // connection is lost, or ctx ends, after it was sent, the error matches
 // ErrUnknownOutcome.
 func (s *Session) Commit(ctx context.Context, t Txn) error {
+	_, err := s.commit(ctx, t)
+	return err
+}
+
+func (s *Session) commit(ctx context.Context, t Txn) ([]result, error) {
 	requests := make([]any, len(t.ops))
 	size := packetSlack
 	for i, op := range t.ops {
@@ -80,17 +97,17 @@ func (s *Session) Commit(ctx context.Context, t Txn) error {
 		size += len(full) + len(op.data) + packetSlack
 	}
 	if size > s.cfg.MaxPacket {
-		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; Config.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.cfg.MaxPacket)
+		return nil, fmt.Errorf("%w: a transaction of %d operations and about %d bytes; Config.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.cfg.MaxPacket)
 	}
 	if _, err := s.Connected(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	results, err := call(ctx, s, func(c *zk.Conn) ([]zk.MultiResponse, error) {
 		return c.Multi(requests...)
 	})
 	switch {
 	case err == nil:
-		return nil
+		return s.results(results), nil
 	case lostConnection(err), ctx.Err() != nil, s.Err() != nil:
 		if ctx.Err() != nil {
 			err = ctx.Err()
@@ -98,13 +115,13 @@ func (s *Session) Commit(ctx context.Context, t Txn) error {
 		if lost := s.Err(); lost != nil {
 			err = lost
 		}
-		return fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, err)
+		return nil, fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, err)
 	}
 	for i, r := range results {
 		if r.Error != nil {
 			refusal := answer("operation on", t.ops[i].path, r.Error)
-			return &TxnError{Index: i, Err: refusal}
+			return nil, &TxnError{Index: i, Err: refusal}
 		}
 	}
-	return answer("commit", "", err)
+	return nil, answer("commit", "", err)
 }

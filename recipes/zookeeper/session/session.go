@@ -28,9 +28,10 @@ type Session struct {
 	id      int64         // set before Open returns
 	timeout time.Duration // likewise
 
-	status  *feed.Feed[status]
-	events  *feed.Feed[recipes.Event]
-	watches watches
+	status   *feed.Feed[status]
+	events   *feed.Feed[recipes.Event]
+	watches  watches
+	receipts receipts
 
 	ctx    context.Context // ends when the session is lost, with the reason as its cause
 	cancel context.CancelCauseFunc

@@ -1,0 +1,180 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Outcome is what a transaction has done.
+type Outcome struct {
+	// Zxid is the transaction's number: the czxid of what it created and the
+	// mzxid of what it set. 0 if the reply was lost and ctx ended before it
+	// could be read.
+	Zxid int64
+	// Created are the paths of the transaction's creations, in order, with the
+	// numbers that ZooKeeper gave them. Nil if the reply was lost.
+	Created []string
+}
+
+// CommitOnce is Commit for a transaction that has to happen once, though the
+// reply to it may be lost: it is sent again until its outcome is known, and
+// happens once all the same, or is refused (*TxnError).
+//
+// Looking for a GUID, as CreateProtected does, is not enough for what others may
+// take away at once: an element that was put and then taken by a consumer looks
+// like one that was never put, and an element that is gone does not say who
+// deleted it. So each transaction also sets a receipt, an ephemeral znode below
+// dir that only this session writes, if it has the version that the session
+// knows. A repetition of a transaction that has happened finds the version
+// changed, and so is refused and known to have happened, in one request. A
+// receipt is used again by later transactions, so it costs one creation for
+// each transaction that a session has under way at a time, not for each
+// transaction. (A marker for each transaction would cost two writes more.)
+//
+// If ctx ends, or the session is lost, after it was sent the error matches
+// ErrUnknownOutcome.
+func (s *Session) CommitOnce(ctx context.Context, dir string, t Txn) (Outcome, error) {
+	for {
+		r, err := s.takeReceipt(ctx, dir)
+		if err != nil {
+			return Outcome{}, err
+		}
+		outcome, err := s.commitOnce(ctx, r, t)
+		if !errors.Is(err, errReceiptLost) {
+			return outcome, err
+		}
+	}
+}
+
+// errReceiptLost: another hand has deleted or written the receipt, and the
+// transaction is known not to have happened.
+var errReceiptLost = errors.New("receipt lost")
+
+func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, error) {
+	var guarded Txn
+	guarded.Set(r.path, nil, r.version)
+	guarded.Append(t)
+	sent := false // at least once, and nobody knows what became of it
+	for {
+		results, err := s.commit(ctx, guarded)
+		var refused *TxnError
+		unknown := errors.Is(err, recipes.ErrUnknownOutcome)
+		switch {
+		case err == nil:
+			r.version++
+			s.returnReceipt(r)
+			return outcomeOf(results), nil
+		case errors.As(err, &refused) && refused.Index > 0:
+			s.returnReceipt(r)
+			return Outcome{}, &TxnError{Index: refused.Index - 1, Err: refused.Err}
+		case refused != nil && sent && errors.Is(err, recipes.ErrBadVersion):
+			return s.recall(ctx, r), nil
+		case refused != nil && sent:
+			return Outcome{}, fmt.Errorf("%w: another hand has deleted %s", recipes.ErrUnknownOutcome, r.path)
+		case refused != nil:
+			s.Delete(r.path)
+			return Outcome{}, errReceiptLost
+		case unknown && ctx.Err() == nil && s.Err() == nil:
+			sent = true
+		case unknown:
+			s.Delete(r.path) // its version is not known any more
+			return Outcome{}, err
+		case sent:
+			s.Delete(r.path)
+			return Outcome{}, fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, err)
+		default:
+			s.returnReceipt(r)
+			return Outcome{}, err
+		}
+	}
+}
+
+// recall learns from the receipt what a transaction that has happened was.
+func (s *Session) recall(ctx context.Context, r *receipt) Outcome {
+	r.version++
+	stat, err := s.Stat(ctx, r.path)
+	if err != nil {
+		s.Delete(r.path)
+		return Outcome{}
+	}
+	s.returnReceipt(r)
+	return Outcome{Zxid: stat.Mzxid}
+}
+
+// outcomeOf leaves out the first result, the receipt's.
+func outcomeOf(results []result) Outcome {
+	outcome := Outcome{Zxid: results[0].zxid}
+	for _, r := range results[1:] {
+		if r.created != "" {
+			outcome.Created = append(outcome.Created, r.created)
+		}
+	}
+	return outcome
+}
+
+// receipt is a znode whose version counts the transactions that it was part of.
+type receipt struct {
+	dir, path string
+	version   int32
+}
+
+// receipts are those that wait for the next transaction, by their parent.
+type receipts struct {
+	mu   sync.Mutex
+	idle map[string][]*receipt
+}
+
+func (s *Session) takeReceipt(ctx context.Context, dir string) (*receipt, error) {
+	s.receipts.mu.Lock()
+	if idle := s.receipts.idle[dir]; len(idle) > 0 {
+		defer s.receipts.mu.Unlock()
+		s.receipts.idle[dir] = idle[:len(idle)-1]
+		return idle[len(idle)-1], nil
+	}
+	s.receipts.mu.Unlock()
+	path, err := s.CreateProtected(ctx, dir, "receipt-", nil)
+	return &receipt{dir: dir, path: path}, err
+}
+
+func (s *Session) returnReceipt(r *receipt) {
+	s.receipts.mu.Lock()
+	defer s.receipts.mu.Unlock()
+	if s.receipts.idle == nil {
+		s.receipts.idle = make(map[string][]*receipt)
+	}
+	s.receipts.idle[r.dir] = append(s.receipts.idle[r.dir], r)
+}
+
+// result is what one operation of a transaction has done.
+type result struct {
+	created string // the path of a creation
+	zxid    int64  // of a set
+}
+
+func (s *Session) results(responses []zk.MultiResponse) []result {
+	out := make([]result, len(responses))
+	for i, r := range responses {
+		if r.String != "" {
+			out[i].created = s.local(r.String)
+		}
+		if r.Stat != nil {
+			out[i].zxid = r.Stat.Mzxid
+		}
+	}
+	return out
+}
+
+// Ensure creates path and what is missing above it, as CreateProtected does for
+// parents. Calling it twice is harmless.
+func (s *Session) Ensure(ctx context.Context, path string) error { return s.ensure(ctx, path) }
+
+// Interrupted is the error of something that ctx has ended: plainly that, if the
+// connection is up, or else one that matches ErrUnavailable too.
+func (s *Session) Interrupted(what string, ctx context.Context) error {
+	return s.interrupted(what, ctx)
+}
