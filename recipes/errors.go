@@ -38,6 +38,9 @@ var (
 	// ErrNoLeader: nobody campaigns, so nobody leads.
 	ErrNoLeader = errors.New("no leader")
 
+	// ErrEmpty: the queue has no element that nobody has claimed.
+	ErrEmpty = errors.New("queue is empty")
+
 	// ErrNoNode: a guarded write sets or deletes a node that does not exist,
 	// or creates one whose parent does not.
 	ErrNoNode = errors.New("node does not exist")

@@ -22,12 +22,15 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 		if err != nil {
 			return nil, err
 		}
-		return zkSession{s}, nil
+		return zkSession{Session: s, listings: new(listings)}, nil
 	}
 }
 
 // zkSession adds the recipes to a session.
-type zkSession struct{ *session.Session }
+type zkSession struct {
+	*session.Session
+	listings *listings // of queues
+}
 
 func (s zkSession) Counters(context.Context) (recipes.Counters, error) {
 	return s.Session.Counters(), nil

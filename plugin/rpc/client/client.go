@@ -27,6 +27,7 @@ type Client struct {
 	locks     pb.LockServiceClient
 	elections pb.ElectionServiceClient
 	grants    pb.GrantServiceClient
+	queues    pb.QueueServiceClient
 
 	ctx    context.Context // its cause is why all sessions are lost
 	cancel context.CancelCauseFunc
@@ -44,6 +45,7 @@ func New(conn grpc.ClientConnInterface) *Client {
 		locks:     pb.NewLockServiceClient(conn),
 		elections: pb.NewElectionServiceClient(conn),
 		grants:    pb.NewGrantServiceClient(conn),
+		queues:    pb.NewQueueServiceClient(conn),
 		ctx:       ctx, cancel: cancel,
 	}
 }

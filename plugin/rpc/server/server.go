@@ -82,6 +82,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterLockServiceServer(r, lockService{Server: s})
 	pb.RegisterElectionServiceServer(r, electionService{Server: s})
 	pb.RegisterGrantServiceServer(r, grantService{Server: s})
+	pb.RegisterQueueServiceServer(r, queueService{Server: s})
 	pb.RegisterPluginServiceServer(r, pluginService{Server: s})
 }
 

@@ -46,6 +46,7 @@ var kinds = []kind{
 	{recipes.ErrAccessDenied, "ACCESS_DENIED", codes.PermissionDenied},
 	{recipes.ErrTooLarge, "TOO_LARGE", codes.ResourceExhausted},
 	{recipes.ErrLimit, "LIMIT", codes.ResourceExhausted},
+	{recipes.ErrEmpty, "EMPTY", codes.NotFound},
 	{recipes.ErrInternal, "INTERNAL", codes.Internal},
 	{context.Canceled, "CANCELED", codes.Canceled},
 	{context.DeadlineExceeded, "DEADLINE_EXCEEDED", codes.DeadlineExceeded},

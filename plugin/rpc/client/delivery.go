@@ -1,0 +1,100 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// delivery is the host's half of a received element.
+type delivery struct {
+	*grant
+	element recipes.Element
+	attempt int
+
+	once   sync.Once
+	acked  bool          // and not returned
+	result error         // set before done is closed
+	done   chan struct{} // closed at the end of the first Ack or Return
+}
+
+func (d *delivery) Element() recipes.Element { return d.element }
+func (d *delivery) Attempt() int             { return d.attempt }
+
+func (d *delivery) Ack(ctx context.Context) error    { return d.conclude(ctx, true) }
+func (d *delivery) Return(ctx context.Context) error { return d.conclude(ctx, false) }
+
+// conclude starts the end of the delivery, the first time, and waits for it. The
+// work is the session's: it goes on when ctx ends.
+func (d *delivery) conclude(ctx context.Context, ack bool) error {
+	d.once.Do(func() {
+		d.acked = ack
+		work := func() { d.finish(d.tell(ack)) }
+		if reason := d.conceded(); reason != nil {
+			d.finish(reason)
+		} else if !d.s.spawn(work) {
+			work() // the session is closed: it returns at once
+		}
+	})
+	if ack != d.acked && errors.Is(d.Err(), recipes.ErrReleased) {
+		return d.failed(recipes.ErrReleased)
+	}
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		select {
+		case <-d.done: // both: the answer is worth more
+		default:
+			return d.failed(ctx.Err())
+		}
+	}
+	if d.result != nil {
+		return d.failed(d.result)
+	}
+	return nil
+}
+
+func (d *delivery) finish(err error) {
+	d.result = err
+	close(d.done)
+}
+
+// conceded ends the grant, or returns why it had ended before.
+func (d *delivery) conceded() error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	d.lose(recipes.ErrReleased)
+	if err := d.Err(); !errors.Is(err, recipes.ErrReleased) {
+		return err
+	}
+	d.s.forget(d.id)
+	return nil
+}
+
+func (d *delivery) tell(ack bool) error {
+	err := d.s.persist(func(ctx context.Context) error {
+		if ack {
+			_, err := d.s.queues.AcknowledgeElement(ctx, &pb.AcknowledgeElementRequest{Session: d.s.handle, RequestId: d.id})
+			return err
+		}
+		_, err := d.s.Client.grants.Release(ctx, &pb.ReleaseRequest{Session: d.s.handle, RequestId: d.id})
+		return err
+	})
+	if errors.Is(err, recipes.ErrSessionLost) {
+		return fmt.Errorf("%w: %w: %w", recipes.ErrNotHeld, recipes.ErrUnknownOutcome, err)
+	}
+	return err
+}
+
+func (d *delivery) failed(err error) error {
+	what := "return"
+	if d.acked {
+		what = "acknowledge"
+	}
+	return fmt.Errorf("%s %s: %w", what, d.element.ID, err)
+}

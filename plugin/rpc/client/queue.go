@@ -1,0 +1,194 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// queue is what queues and priority queues have in common.
+type queue struct {
+	s        *session
+	path     string
+	cfg      recipes.QueueConfig
+	priority bool
+}
+
+type fifo struct{ *queue }
+
+type byPriority struct{ *queue }
+
+func (s *session) Queue(path string, cfg recipes.QueueConfig) (recipes.Queue, error) {
+	q, err := s.queue(path, cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	return fifo{q}, nil
+}
+
+func (s *session) PriorityQueue(path string, cfg recipes.QueueConfig) (recipes.PriorityQueue, error) {
+	q, err := s.queue(path, cfg, true)
+	if err != nil {
+		return nil, err
+	}
+	return byPriority{q}, nil
+}
+
+func (s *session) queue(path string, cfg recipes.QueueConfig, priority bool) (*queue, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("queue %s: %w", path, err)
+	}
+	return &queue{s: s, path: path, cfg: cfg, priority: priority}, nil
+}
+
+func (q fifo) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
+	return first(q.put(ctx, 0, [][]byte{data}))
+}
+
+func (q fifo) PutMany(ctx context.Context, data ...[]byte) ([]recipes.ElementID, error) {
+	return q.put(ctx, 0, data)
+}
+
+func (q byPriority) Put(ctx context.Context, priority int, data []byte) (recipes.ElementID, error) {
+	return first(q.put(ctx, priority, [][]byte{data}))
+}
+
+func (q byPriority) PutMany(ctx context.Context, priority int, data ...[]byte) ([]recipes.ElementID, error) {
+	return q.put(ctx, priority, data)
+}
+
+func first(ids []recipes.ElementID, err error) (recipes.ElementID, error) {
+	if err != nil {
+		return "", err
+	}
+	return ids[0], nil
+}
+
+// put makes a call that is never repeated: when gRPC fails it, nobody knows
+// whether it was carried out.
+func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes.ElementID, error) {
+	if err := q.cfg.ValidatePut(priority, len(data)); err != nil {
+		return nil, fmt.Errorf("%s: %w", q, err)
+	}
+	if len(data) == 0 {
+		return nil, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", q, err)
+	}
+	if err := q.s.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", q, err)
+	}
+	var ids []recipes.ElementID
+	err := q.s.try(ctx, func(ctx context.Context) error {
+		r, err := q.s.queues.PutElements(ctx, &pb.PutElementsRequest{
+			Session: q.s.handle, Queue: q.ref(), Priority: int32(priority), Data: data,
+		})
+		ids = wire.ElementIDs(r.GetIds(), len(data))
+		return err
+	})
+	if err == nil {
+		return ids, nil
+	}
+	e, said := wire.Error(err)
+	switch {
+	case said:
+		return nil, q.s.explain(ctx, q.String(), err)
+	case status.Code(err) == codes.ResourceExhausted:
+		return nil, fmt.Errorf("%s: %w: %v", q, recipes.ErrTooLarge, e) // refused unread
+	}
+	return nil, fmt.Errorf("%s: put: %w: %w", q, recipes.ErrUnknownOutcome, q.s.verdict(ctx, e, said))
+}
+
+func (q *queue) Path() string      { return q.path }
+func (q *queue) String() string    { return "queue " + q.path }
+func (q *queue) ref() *pb.QueueRef { return wire.ToQueue(q.path, q.priority, q.cfg) }
+
+// Take receives and acknowledges: see QueueService in queue.proto.
+func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
+	for {
+		d, err := q.Receive(ctx)
+		if err != nil {
+			return recipes.Element{}, err
+		}
+		err = d.Ack(ctx)
+		switch {
+		case err == nil:
+			return d.Element(), nil
+		case errors.Is(err, recipes.ErrSessionLost), ctx.Err() != nil:
+			if !errors.Is(err, recipes.ErrUnknownOutcome) {
+				err = fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, err)
+			}
+			return recipes.Element{}, fmt.Errorf("%s: %s may have been taken, and is lost then: %w", q, d.Element().ID, err)
+		case errors.Is(err, recipes.ErrNotHeld): // another hand has removed the claim, or the element
+		default:
+			return recipes.Element{}, err
+		}
+	}
+}
+
+func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
+	var r *pb.ReceiveElementResponse
+	g, err := q.s.contend(ctx, q.String(), nil, func(ctx context.Context, id string) (answer, error) {
+		var err error
+		r, err = q.s.queues.ReceiveElement(ctx, &pb.ReceiveElementRequest{
+			Session: q.s.handle, RequestId: id, Queue: q.ref(),
+		})
+		return received{r}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &delivery{
+		grant: g, done: make(chan struct{}),
+		element: wire.Element(r.GetElement()), attempt: int(r.GetAttempt()),
+	}, nil
+}
+
+// received is an answer that has no place in a line.
+type received struct{ *pb.ReceiveElementResponse }
+
+func (received) GetPlace() *pb.Place { return nil }
+
+func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
+	var e recipes.Element
+	err := q.s.call(ctx, q.String(), func(ctx context.Context) error {
+		r, err := q.s.queues.PeekElement(ctx, &pb.PeekElementRequest{Session: q.s.handle, Queue: q.ref()})
+		e = wire.Element(r.GetElement())
+		return err
+	})
+	return e, err
+}
+
+func (q *queue) Len(ctx context.Context) (int, error) {
+	var n int
+	err := q.s.call(ctx, q.String(), func(ctx context.Context) error {
+		r, err := q.s.queues.CountElements(ctx, &pb.CountElementsRequest{Session: q.s.handle, Queue: q.ref()})
+		n = int(r.GetCount())
+		return err
+	})
+	return n, err
+}
+
+func (q *queue) DeadLetters(ctx context.Context) ([]recipes.Element, error) {
+	var dead []recipes.Element
+	err := q.s.call(ctx, q.String(), func(ctx context.Context) error {
+		r, err := q.s.queues.ListDeadLetters(ctx, &pb.ListDeadLettersRequest{Session: q.s.handle, Queue: q.ref()})
+		dead = wire.Elements(r.GetElements())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return dead, nil
+}

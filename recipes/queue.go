@@ -1,0 +1,218 @@
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Consumer is the taking end of a queue or a priority queue. It is a name and
+// holds no state of its own; sessions share what they have listed between all
+// consumers of one path. Any number of goroutines may use it.
+//
+// There are two ways to take an element, and they may be mixed:
+//
+//   - Take is at most once: the element is deleted before it is returned, so no
+//     two consumers ever get it, and a consumer that dies with it has lost it.
+//   - Receive is at least once: the element stays, claimed, until it is
+//     acknowledged, and comes back when its consumer's session ends first. A
+//     consumer that was paused past the end of its session may still be at work
+//     on it when it comes back: see [Delivery].
+type Consumer interface {
+	// Path is the path the queue was made with.
+	Path() string
+
+	// Take deletes the first element that nobody has claimed, and returns it.
+	// While there is none it waits for a watch.
+	//
+	// If ctx ends, or the session is lost, while it waits, nothing was taken.
+	// If that happens while a deletion is on its way to the server, the error
+	// matches ErrUnknownOutcome too and names the element: it may be gone, and
+	// is then lost. Nothing else can lose it while the session lives; a lost
+	// connection does not, because the deletion is made with a receipt that
+	// tells whether it was ours. Use Receive where that is too little.
+	Take(ctx context.Context) (Element, error)
+
+	// Receive claims the first element that nobody has claimed. While there is
+	// none it waits for watches: on the queue and on the claims, so that it
+	// wakes when an element is put and when one comes back.
+	//
+	// On an error nothing stays claimed: if ctx ends first, a claim that was
+	// on its way is given back in the background.
+	Receive(ctx context.Context) (Delivery, error)
+
+	// Peek returns the first element that nobody has claimed, without taking
+	// it, or an error that matches ErrEmpty. It may be outdated on arrival.
+	Peek(ctx context.Context) (Element, error)
+
+	// Len is the number of elements, claimed ones included, dead ones not. It
+	// may be outdated on arrival.
+	Len(ctx context.Context) (int, error)
+
+	// DeadLetters returns the elements that were delivered
+	// QueueConfig.MaxDeliveries times and never acknowledged, in the order in
+	// which they were put. They stay until somebody deletes their znodes.
+	DeadLetters(ctx context.Context) ([]Element, error)
+}
+
+// Queue hands each element that is put into it to one consumer, in the order in
+// which they were put.
+//
+// Source: ZooKeeper Recipes, "Queues". Elements are sequential children of the
+// path, named queue-<sequence> exactly as in the text. "The client does not
+// need to issue another getChildren() until it exhausts the list obtained from
+// the first": so it is here, for all consumers of a session together. Two
+// consequences: of elements that come back (Delivery.Return, the end of a
+// session) those that were listed meanwhile go first; and consumers of
+// different sessions meet at the head of their lists, where one wins and the
+// others go on to the next, which costs each of them a read.
+//
+// Divergences from the text:
+//
+//   - Elements are persistent. The text creates them with the ephemeral flag,
+//     so that what a producer has put is lost with its session; that form is
+//     QueueConfig.Ephemeral.
+//   - Below the path there are three children more, made when they are first
+//     needed: receipts (see Put), claims and dead. Children whose names are not
+//     elements' are ignored, those of other programs too.
+//   - A listing is compared as serial numbers, so that the order survives the
+//     wrap of the sequence after 2^31 elements.
+type Queue interface {
+	Consumer
+
+	// Put appends an element and returns the name that ZooKeeper gave it. On a
+	// bounded queue that is full it waits, with a watch, until there is room.
+	//
+	// An element is never put twice: where the reply is lost, the creation is
+	// sent again together with a receipt that tells whether it has happened.
+	// (A GUID in the element's name, which finds locks again, would not do:
+	// an element that is not there may have been taken already. It would also
+	// not be the name that the text gives.) If ctx ends, or the session is
+	// lost, after the creation was sent, the error matches ErrUnknownOutcome
+	// too: the element may be in the queue, once. After any other error it is
+	// not. Where the reply was lost and the element was taken before its name
+	// could be read, the name is "".
+	Put(ctx context.Context, data []byte) (ElementID, error)
+
+	// PutMany appends elements in one transaction, next to each other and in
+	// order: all of them, or none. It is one write, whose packet must fit into
+	// Config.MaxPacket (ErrTooLarge). More elements than a bounded queue has
+	// room for at all are ErrInvalid. It returns as many names as elements, on
+	// the terms of Put; no elements is no request.
+	PutMany(ctx context.Context, data ...[]byte) ([]ElementID, error)
+}
+
+// PriorityQueue is a queue whose elements have priorities: lower numbers go
+// first, "just like UNIX", and equal ones in the order in which they were put.
+//
+// Source: ZooKeeper Recipes, "Priority Queues". Elements are named
+// queue-YY-<sequence>, YY being the priority in two digits. A consumer throws
+// its list away when the watch on the queue fires, so that an element that goes
+// before those that were listed is not kept waiting. In all else it is a
+// [Queue]; the two do not see each other's elements.
+type PriorityQueue interface {
+	Consumer
+
+	// Put is Queue.Put with a priority from 0 to MaxPriority.
+	Put(ctx context.Context, priority int, data []byte) (ElementID, error)
+
+	// PutMany is Queue.PutMany; all elements have the same priority.
+	PutMany(ctx context.Context, priority int, data ...[]byte) ([]ElementID, error)
+}
+
+// MaxPriority is the last priority: two digits.
+const MaxPriority = 99
+
+// QueueConfig says how to put and how to take. Its zero value is good. It is
+// each session's own: nothing of it is stored, so those who share a queue must
+// agree.
+type QueueConfig struct {
+	// Ephemeral puts elements as the text does: they go with the session that
+	// put them, taken or not.
+	Ephemeral bool
+
+	// Capacity bounds the number of elements, claimed ones included and dead
+	// ones not; 0 is no bound. A Put that finds the queue full waits: back
+	// pressure. The bound is exact, however many put at the same time, as long
+	// as all have the same: each put is one transaction with a change of the
+	// child node "bound", made only if nobody else has put since the elements
+	// were counted. That costs a bounded Put two reads, and another attempt
+	// whenever somebody else was faster; consumers pay nothing.
+	Capacity int
+
+	// MaxDeliveries is how often an element is delivered by Receive before it
+	// goes to the dead letters, in one transaction: at the last Return, or,
+	// after the end of a session, when it would be delivered next. 0 is no
+	// limit. Take counts no delivery but moves elements whose time is up.
+	MaxDeliveries int
+}
+
+// ElementID is the name of an element's znode below the queue's path, such as
+// queue-0000000012.
+type ElementID string
+
+// Element is what was put into a queue.
+type Element struct {
+	ID       ElementID
+	Priority int // of a PriorityQueue; otherwise 0
+	Data     []byte
+	// Put is when it was put, by the server's clock.
+	Put time.Time
+}
+
+// Delivery is an element that was received and has to be acknowledged. As a
+// [Grant] it tells by Lost when the claim no longer stands, so that somebody
+// else may have the element (CURATOR-605: the end of a session hands an element
+// to two consumers; here the first of them is told, before the second gets it if
+// it runs at all), and Write writes only while it stands. Its znode is the
+// ephemeral claim, claims/<element>-<attempt>, and its token grows with every
+// delivery of the element.
+type Delivery interface {
+	Grant
+
+	// Element is what was received.
+	Element() Element
+
+	// Attempt counts the deliveries of the element, this one included, from 1.
+	// It is the version of the element's znode, which every claim sets.
+	Attempt() int
+
+	// Ack deletes the element and its claim in one transaction, if the claim
+	// stands. Lost is closed before anything is sent.
+	//
+	// It returns nil when the element is known to be gone. If the claim was
+	// lost the error matches ErrNotHeld: the element will be, or has been,
+	// delivered again. If the session is lost on the way it matches
+	// ErrUnknownOutcome too. If ctx ends first it returns ctx's error and the
+	// acknowledgement goes on in the background; calling again waits for it and
+	// returns its result. After Return it matches ErrReleased.
+	Ack(ctx context.Context) error
+
+	// Return gives the element back to be delivered again, in its old place,
+	// or moves it to the dead letters if this was the last attempt. Its errors
+	// are those of Ack.
+	Return(ctx context.Context) error
+}
+
+// Validate reports what is wrong with the configuration, as an ErrInvalid.
+func (c QueueConfig) Validate() error {
+	switch {
+	case c.Capacity < 0:
+		return fmt.Errorf("%w: Capacity is %d; 0 is no bound", ErrInvalid, c.Capacity)
+	case c.MaxDeliveries < 0:
+		return fmt.Errorf("%w: MaxDeliveries is %d; 0 is no limit", ErrInvalid, c.MaxDeliveries)
+	}
+	return nil
+}
+
+// ValidatePut reports what is wrong with putting n elements of a priority, as an
+// ErrInvalid.
+func (c QueueConfig) ValidatePut(priority, n int) error {
+	switch {
+	case priority < 0 || priority > MaxPriority:
+		return fmt.Errorf("%w: priority %d; between 0 and %d", ErrInvalid, priority, MaxPriority)
+	case c.Capacity > 0 && n > c.Capacity:
+		return fmt.Errorf("%w: %d elements at once; Capacity is %d", ErrInvalid, n, c.Capacity)
+	}
+	return nil
+}

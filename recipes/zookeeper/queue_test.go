@@ -1,0 +1,140 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func queueOf(t *testing.T, s recipes.Session, path string, cfg recipes.QueueConfig) recipes.Queue {
+	t.Helper()
+	return must[recipes.Queue](t)(s.Queue(path, cfg))
+}
+
+func layout(srv *zkserver.Server, path string) []string {
+	var found []string
+	for _, n := range srv.Tree() {
+		if rest, ok := strings.CutPrefix(n.Path, path+"/"); ok {
+			found = append(found, rest)
+		}
+	}
+	return found
+}
+
+// The layout that operators see, as the text names it.
+func TestTheZnodesOfAQueue(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, srv)
+	q := queueOf(t, s, "/app/queue", recipes.QueueConfig{Capacity: 10, MaxDeliveries: 1})
+	must[[]recipes.ElementID](t)(q.PutMany(ctx, []byte("a"), []byte("b"), []byte("c")))
+	if err := must[recipes.Delivery](t)(q.Receive(ctx)).Return(ctx); err != nil { // its only attempt
+		t.Fatal(err)
+	}
+	must[recipes.Delivery](t)(q.Receive(ctx))
+	p := must[recipes.PriorityQueue](t)(s.PriorityQueue("/app/priorities", recipes.QueueConfig{}))
+	must[recipes.ElementID](t)(p.Put(ctx, 7, []byte("seven")))
+
+	got := layout(srv, "/app")
+	for i, name := range got {
+		if at := strings.Index(name, "_c_"); at >= 0 {
+			got[i] = name[:at+3] + "<guid>" + name[at+3+36:]
+		}
+	}
+	want := []string{
+		"priorities",
+		"priorities/queue-07-0000000001", // 0000000000 were the receipts
+		"priorities/receipts",
+		"priorities/receipts/_c_<guid>-receipt-0000000000",
+		"queue",
+		"queue/bound",
+		"queue/claims",
+		"queue/claims/queue-0000000003-1",
+		"queue/dead",
+		"queue/dead/queue-0000000002",
+		"queue/queue-0000000003",
+		"queue/queue-0000000004",
+		"queue/receipts",
+		"queue/receipts/_c_<guid>-receipt-0000000000",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("znodes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestConsumersOfBothKindsShareAQueueWithoutGettingAnythingTwice(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s, other := open(t, srv), open(t, srv)
+	q, o := queueOf(t, s, "/q", recipes.QueueConfig{}), queueOf(t, other, "/q", recipes.QueueConfig{})
+	for i := range 20 {
+		id, err := q.Put(ctx, fmt.Append(nil, i))
+		if err != nil || id == "" {
+			t.Fatal(id, err)
+		}
+	}
+	var mu sync.Mutex
+	seen := map[string]int{}
+	var wg sync.WaitGroup
+	tctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for i := range 6 {
+		consumer := []recipes.Queue{q, o}[i%2]
+		wg.Go(func() {
+			for {
+				var e recipes.Element
+				if i%3 == 0 {
+					d, err := consumer.Receive(tctx)
+					if errors.Is(err, context.Canceled) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					e = d.Element()
+					if err := d.Ack(ctx); err != nil {
+						t.Error(err)
+					}
+				} else {
+					var err error
+					e, err = consumer.Take(tctx)
+					if errors.Is(err, context.Canceled) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				mu.Lock()
+				seen[string(e.Data)]++
+				n := len(seen)
+				mu.Unlock()
+				if n == 40 {
+					cancel()
+				}
+			}
+		})
+	}
+	for i := range 20 {
+		must[recipes.ElementID](t)(o.Put(ctx, fmt.Append(nil, 20+i)))
+	}
+	wg.Wait()
+	for k, n := range seen {
+		if n != 1 {
+			t.Errorf("%s %d times", k, n)
+		}
+	}
+	if len(seen) != 40 {
+		t.Errorf("%d elements", len(seen))
+	}
+	if n := must[int](t)(q.Len(ctx)); n != 0 {
+		t.Errorf("%d left", n)
+	}
+}
