@@ -35,6 +35,15 @@ var (
 	// ErrContended: TryAcquire found somebody ahead in line, and has left it.
 	ErrContended = errors.New("held by another contender")
 
+	// ErrNotRevocable: the contender did not allow what was asked of it when it
+	// joined (SharedLockConfig.Revocable, Grace). It goes on undisturbed.
+	ErrNotRevocable = errors.New("contender is not revocable")
+
+	// ErrMismatch: the contenders of a path disagree about something that all
+	// of them must agree on, such as the number of permits. Nothing is held.
+	// Correct the configuration of whoever is wrong.
+	ErrMismatch = errors.New("contenders disagree")
+
 	// ErrNoLeader: nobody campaigns, so nobody leads.
 	ErrNoLeader = errors.New("no leader")
 
@@ -98,6 +107,11 @@ var (
 	// ErrRemoved: somebody else deleted the contender's znode: an operator
 	// broke the lock, or another program did.
 	ErrRemoved = fmt.Errorf("%w: znode removed by another hand", ErrNotHeld)
+
+	// ErrRevoked: the contender was asked to give way and its znode was then
+	// deleted by somebody else: its grace was over. It matches ErrRemoved too.
+	// A holder that never called Revoked may get plain ErrRemoved instead.
+	ErrRevoked = fmt.Errorf("%w: revoked", ErrRemoved)
 
 	// ErrReleased: the application released the hold or resigned.
 	ErrReleased = fmt.Errorf("%w: released", ErrNotHeld)

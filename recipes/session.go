@@ -45,6 +45,12 @@ type Session interface {
 	// Election returns the election at path, on the same terms as Lock.
 	Election(path string, cfg ElectionConfig) (Election, error)
 
+	// SharedLock returns the read-write lock at path, on the same terms.
+	SharedLock(path string, cfg SharedLockConfig) (SharedLock, error)
+
+	// Semaphore returns the semaphore at path, on the same terms.
+	Semaphore(path string, cfg SemaphoreConfig) (Semaphore, error)
+
 	// Queue returns the queue at path, on the same terms as Lock: the error can
 	// only be ErrInvalid (a bad path or configuration).
 	Queue(path string, cfg QueueConfig) (Queue, error)

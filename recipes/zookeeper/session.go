@@ -37,7 +37,7 @@ func (s zkSession) Counters(context.Context) (recipes.Counters, error) {
 }
 
 func (s zkSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.line("lock", path, lockMarker, cfg.Strategy)
+	l, err := s.line("lock", path, []string{lockMarker}, cfg.Strategy)
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +45,14 @@ func (s zkSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, erro
 }
 
 func (s zkSession) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
-	l, err := s.line("election", path, candidateMarker, cfg.Strategy)
+	l, err := s.line("election", path, []string{candidateMarker}, cfg.Strategy)
 	if err != nil {
 		return nil, err
 	}
 	return &election{line: l, cfg: cfg}, nil
 }
 
-func (s zkSession) line(recipe, path, marker string, strategy recipes.Strategy) (*line.Line, error) {
+func (s zkSession) line(recipe, path string, markers []string, strategy recipes.Strategy) (*line.Line, error) {
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", recipe, err)
 	}
@@ -60,5 +60,5 @@ func (s zkSession) line(recipe, path, marker string, strategy recipes.Strategy) 
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", recipe, path, err)
 	}
-	return &line.Line{Session: s.Session, Path: path, Marker: marker, Strategy: strategy, Rule: line.Exclusive}, nil
+	return &line.Line{Session: s.Session, Path: path, Markers: markers, Strategy: strategy, Rule: line.Exclusive}, nil
 }

@@ -29,6 +29,9 @@ type Client struct {
 	grants    pb.GrantServiceClient
 	queues    pb.QueueServiceClient
 
+	sharedLocks pb.SharedLockServiceClient
+	semaphores  pb.SemaphoreServiceClient
+
 	ctx    context.Context // its cause is why all sessions are lost
 	cancel context.CancelCauseFunc
 
@@ -46,7 +49,11 @@ func New(conn grpc.ClientConnInterface) *Client {
 		elections: pb.NewElectionServiceClient(conn),
 		grants:    pb.NewGrantServiceClient(conn),
 		queues:    pb.NewQueueServiceClient(conn),
-		ctx:       ctx, cancel: cancel,
+
+		sharedLocks: pb.NewSharedLockServiceClient(conn),
+		semaphores:  pb.NewSemaphoreServiceClient(conn),
+
+		ctx: ctx, cancel: cancel,
 	}
 }
 

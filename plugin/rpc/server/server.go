@@ -83,6 +83,8 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterElectionServiceServer(r, electionService{Server: s})
 	pb.RegisterGrantServiceServer(r, grantService{Server: s})
 	pb.RegisterQueueServiceServer(r, queueService{Server: s})
+	pb.RegisterSharedLockServiceServer(r, sharedLockService{Server: s})
+	pb.RegisterSemaphoreServiceServer(r, semaphoreService{Server: s})
 	pb.RegisterPluginServiceServer(r, pluginService{Server: s})
 }
 

@@ -29,7 +29,7 @@ var sentinels = []error{
 	recipes.ErrTooLarge, recipes.ErrLimit, recipes.ErrInternal,
 	recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed,
 	recipes.ErrPluginLost, recipes.ErrAuthFailed,
-	recipes.ErrRemoved, recipes.ErrReleased,
+	recipes.ErrRemoved, recipes.ErrRevoked, recipes.ErrReleased, recipes.ErrNotRevocable, recipes.ErrMismatch,
 	context.Canceled, context.DeadlineExceeded,
 }
 

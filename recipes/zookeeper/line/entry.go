@@ -10,17 +10,21 @@ import (
 type Entry struct {
 	Name     string
 	Sequence int32
+	Kind     string // the marker before the number: "lock-", "read-", "write-"
 }
 
 // Parse picks the contenders out of the names of a parent's children. A
-// contender's name ends with the marker and a sequence number, and the marker
-// starts the name or follows a hyphen: lock-0000000001, _c_<guid>-lock-0000000001.
-// All other names are somebody else's and are ignored.
-func Parse(names []string, marker string) []Entry {
+// contender's name ends with one of the markers and a sequence number, and the
+// marker starts the name or follows a hyphen: lock-0000000001,
+// _c_<guid>-lock-0000000001. All other names are somebody else's and are ignored.
+func Parse(names []string, markers ...string) []Entry {
 	entries := make([]Entry, 0, len(names))
 	for _, name := range names {
-		if sequence, ok := parse(name, marker); ok {
-			entries = append(entries, Entry{name, sequence})
+		for _, marker := range markers {
+			if sequence, ok := parse(name, marker); ok {
+				entries = append(entries, Entry{name, sequence, marker})
+				break
+			}
 		}
 	}
 	return entries

@@ -15,12 +15,14 @@ type Grant struct {
 	session *session.Session
 	path    string
 	token   recipes.Token
+	asked   func(data []byte) bool // nil if it cannot be asked to give way
 
 	lost     chan struct{}
 	unlisten func() bool // stops listening for the session's loss
 	guard    sync.Once   // starts the watch on the own node
 	release  sync.Once
-	released chan struct{} // closed when releaseErr is set
+	released chan struct{} // closed when result is set
+	revoked  chan struct{}
 	result   error
 
 	mu        sync.Mutex
@@ -33,6 +35,7 @@ func newGrant(s *session.Session, path string, token recipes.Token) *Grant {
 		session:  s,
 		path:     path,
 		token:    token,
+		revoked:  make(chan struct{}),
 		lost:     make(chan struct{}),
 		released: make(chan struct{}),
 	}
@@ -52,6 +55,37 @@ func (g *Grant) Znode() string { return g.path }
 func (g *Grant) Lost() <-chan struct{} {
 	g.guard.Do(func() { g.session.Background(g.watchOwn) })
 	return g.lost
+}
+
+// NewRevocable returns the turn of a contender whose own znode is at path. asked
+// reports whether that znode's data asks it to give way; nil if it cannot be.
+func NewRevocable(s *session.Session, path string, token recipes.Token, asked func(data []byte) bool) *Grant {
+	g := newGrant(s, path, token)
+	g.asked = asked
+	return g
+}
+
+// Revoked is closed when the contender was asked to give way. Like Lost it
+// watches only from the first call on.
+func (g *Grant) Revoked() <-chan struct{} {
+	g.Lost()
+	return g.revoked
+}
+
+// heed notes what the own node's data says. It is called by one goroutine.
+func (g *Grant) heed(data []byte) {
+	if g.asked != nil && !g.wasAsked() && g.asked(data) {
+		close(g.revoked)
+	}
+}
+
+func (g *Grant) wasAsked() bool {
+	select {
+	case <-g.revoked:
+		return true
+	default:
+		return false
+	}
 }
 
 // Err implements recipes.Grant.
@@ -84,9 +118,13 @@ func (g *Grant) end(reason error) bool {
 	return true
 }
 
-// removed notes that somebody else has deleted the own node.
-func (g *Grant) removed() error {
-	err := fmt.Errorf("%w: %s", recipes.ErrRemoved, g.path)
+// Removed notes that somebody else has deleted the own node.
+func (g *Grant) Removed() error {
+	reason := recipes.ErrRemoved
+	if g.wasAsked() {
+		reason = recipes.ErrRevoked
+	}
+	err := fmt.Errorf("%w: %s", reason, g.path)
 	if g.end(err) {
 		g.deleteAppendage()
 	}
@@ -101,9 +139,9 @@ func (g *Grant) watchOwn(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		_, watch, err := g.session.GetW(ctx, g.path)
+		node, watch, err := g.session.GetW(ctx, g.path)
 		if errors.Is(err, recipes.ErrNoNode) {
-			g.removed()
+			g.Removed()
 			return
 		}
 		if err != nil {
@@ -112,6 +150,7 @@ func (g *Grant) watchOwn(ctx context.Context) {
 			}
 			return
 		}
+		g.heed(node.Data)
 		select {
 		case <-watch.Fired():
 		case <-disconnected:
@@ -165,7 +204,7 @@ func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, recipes.ErrNoNode):
-		return fmt.Errorf("guarded write: %w", g.removed())
+		return fmt.Errorf("guarded write: %w", g.Removed())
 	case errors.As(err, &refused) && refused.Index > 0:
 		return &session.TxnError{Index: refused.Index - 1, Err: refused.Err}
 	case errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome):

@@ -18,16 +18,30 @@ import (
 type Line struct {
 	Session  *session.Session
 	Path     string
-	Marker   string // what comes before the sequence number: "lock-", "n_"
+	Markers  []string // what comes before the sequence number: "lock-", "n_"; one for each kind of contender
 	Strategy recipes.Strategy
 	Rule     Rule
+	Permits  int // a contender is granted when fewer of its blockers stand; 0 is 1
+
+	// Passes, if not nil, reports that the nearest blocker, whose znode has
+	// that data, lets me go first after all, and that nobody ahead of it can
+	// block me either. It makes a try cost one read more.
+	Passes func(me, nearest Entry, data []byte) bool
+	// Asked, if not nil, reports whether the data of a granted contender's
+	// znode asks it to give way: Grant.Revoked.
+	Asked func(data []byte) bool
 }
 
 // Request is what a contender wants of the line.
 type Request struct {
+	Kind   string // one of Line.Markers; "" is the first
 	Data   []byte
 	Try    bool                // give up, with ErrContended, instead of waiting
 	Joined func(recipes.Place) // called once when the place is known; may be nil
+
+	// Admit, if not nil, is called when the contender stands in line, before it
+	// may be granted. If it fails, the contender leaves.
+	Admit func(context.Context) error
 }
 
 // Enter joins the line and waits until it is granted. On an error the contender
@@ -37,11 +51,11 @@ func (l *Line) Enter(ctx context.Context, r Request) (*Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	path, err := l.Session.CreateProtected(ctx, l.Path, l.Marker, r.Data)
+	path, err := l.Session.CreateProtected(ctx, l.Path, cmp.Or(r.Kind, l.Markers[0]), r.Data)
 	if err != nil {
 		return nil, err
 	}
-	grant, err := l.wait(ctx, gopath.Base(path), r)
+	grant, err := l.admitted(ctx, gopath.Base(path), r)
 	if err == nil {
 		return grant, nil
 	}
@@ -57,8 +71,19 @@ func (l *Line) Enter(ctx context.Context, r Request) (*Grant, error) {
 	return nil, err
 }
 
+func (l *Line) admitted(ctx context.Context, name string, r Request) (*Grant, error) {
+	if r.Admit != nil {
+		if err := r.Admit(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l.wait(ctx, name, r)
+}
+
 // wait waits until the contender of that name is granted.
 func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error) {
+	permits := max(l.Permits, 1)
+	var armed Watches
 	for {
 		disconnected, err := l.Session.Connected(ctx)
 		if err != nil {
@@ -74,32 +99,65 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 				r.Joined = nil
 			}
 		}
-		if len(blockers) == 0 {
+		if len(blockers) < permits {
 			joined()
 			return l.grant(ctx, me)
 		}
+		nearest := blockers[len(blockers)-1]
 		if r.Try {
+			passes, err := l.tryPass(ctx, me, nearest)
+			if errors.Is(err, recipes.ErrNoNode) {
+				continue // it left between the listing and the look
+			}
+			if err != nil {
+				return nil, err
+			}
 			joined()
+			if passes {
+				return l.grant(ctx, me)
+			}
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, blockers[0].Name))
 		}
-		target := watched(l.Strategy, blockers)
-		_, watch, err := l.Session.GetW(ctx, gopath.Join(l.Path, target.Name))
+		passes, err := l.arm(ctx, &armed, me, nearest, watched(l.Strategy, blockers, permits), disconnected)
 		if errors.Is(err, recipes.ErrNoNode) {
-			continue // it left between the listing and the look
+			continue
 		}
 		if err != nil {
 			return nil, err
 		}
 		joined()
-		select {
-		case <-watch.Fired():
-		case <-disconnected:
-		case <-l.Session.Lost():
-			return nil, l.Session.Err()
-		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for %s: %w", l.Path, ctx.Err())
+		if passes {
+			return l.grant(ctx, me)
+		}
+		if err := armed.Wait(ctx, l.Session, disconnected); err != nil {
+			return nil, fmt.Errorf("waiting for %s: %w", l.Path, err)
 		}
 	}
+}
+
+// tryPass reports whether the nearest blocker lets me go first, without a watch.
+func (l *Line) tryPass(ctx context.Context, me, nearest Entry) (bool, error) {
+	if l.Passes == nil {
+		return false, nil
+	}
+	node, err := l.Session.Get(ctx, gopath.Join(l.Path, nearest.Name))
+	return err == nil && l.Passes(me, nearest, node.Data), err
+}
+
+// arm watches the targets, and reports whether the nearest blocker, if it is
+// among them, lets me go first.
+func (l *Line) arm(ctx context.Context, armed *Watches, me, nearest Entry, targets []Entry, connection <-chan struct{}) (passes bool, err error) {
+	armed.Keep(targets, connection)
+	for _, target := range targets {
+		node, fresh, err := armed.Arm(ctx, l.Session, l.Path, target.Name)
+		if err != nil {
+			return false, err
+		}
+		if fresh && l.Passes != nil && target == nearest && l.Passes(me, nearest, node.Data) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // look lists the line and finds the contender's place in it.
@@ -126,7 +184,7 @@ func (l *Line) Entries(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := Parse(names, l.Marker)
+	entries := Parse(names, l.Markers...)
 	Sort(entries)
 	return entries, l.breakTies(ctx, entries)
 }
@@ -190,8 +248,8 @@ func (l *Line) grant(ctx context.Context, me Entry) (*Grant, error) {
 	if err := l.Session.Err(); err != nil {
 		return nil, err
 	}
-	return newGrant(l.Session, path, recipes.Token(stat.Czxid)), nil
+	return NewRevocable(l.Session, path, recipes.Token(stat.Czxid), l.Asked), nil
 }
 
 // Stands reports whether any of a parent's children is a contender.
-func (l *Line) Stands(names []string) bool { return len(Parse(names, l.Marker)) > 0 }
+func (l *Line) Stands(names []string) bool { return len(Parse(names, l.Markers...)) > 0 }

@@ -2,20 +2,44 @@ package line
 
 import "github.com/zkrecipes/zkrecipes/recipes"
 
-// Rule says which of the contenders ahead keep a contender from being granted:
-// the blockers, in order, or none. It must be pure. Exclusive is the rule of
-// locks and elections.
+// Rule says which of the contenders ahead can keep a contender from being
+// granted: the blockers, in order, or none. It must be pure. How many of them it
+// takes is Line.Permits.
 type Rule func(ahead []Entry, me Entry) (blockers []Entry)
 
-// Exclusive has everybody ahead block.
+// Exclusive has everybody ahead block. It is the rule of locks, elections and
+// semaphores.
 func Exclusive(ahead []Entry, _ Entry) []Entry { return ahead }
 
-// watched returns which of the blockers a waiter watches: the herd all watch
-// the first of the line, so that each departure of a first one wakes them all;
-// with predecessor it is the largest j < i that can block, which wakes one.
-func watched(strategy recipes.Strategy, blockers []Entry) Entry {
-	if strategy == recipes.Herd {
-		return blockers[0]
+// Shared is the rule of read and write locks: a reader is blocked by the writers
+// ahead, a writer by everybody ahead. Only what is ahead can block: a reader
+// that waited for a later writer would wait for somebody who waits for it.
+func Shared(reader string) Rule {
+	return func(ahead []Entry, me Entry) []Entry {
+		if me.Kind != reader {
+			return ahead
+		}
+		var writers []Entry
+		for _, e := range ahead {
+			if e.Kind != reader {
+				writers = append(writers, e)
+			}
+		}
+		return writers
 	}
-	return blockers[len(blockers)-1]
+}
+
+// watched returns which of the blockers a waiter watches, where it is granted
+// when fewer than permits of them stand: permits of them, of which one must have
+// left before that, so that no wake-up is missed. (Of fewer than permits
+// watched, all could stay while the others go.) The herd all watch the first of
+// the line, so that each departure of a first one wakes them all; with
+// predecessor it is the nearest ahead, for one permit the largest j < i that can
+// block, so that a departure wakes no more than permits waiters however long the
+// line, and just one when the first in line leaves.
+func watched(strategy recipes.Strategy, blockers []Entry, permits int) []Entry {
+	if strategy == recipes.Herd {
+		return blockers[:permits]
+	}
+	return blockers[len(blockers)-permits:]
 }

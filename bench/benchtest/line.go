@@ -1,0 +1,15 @@
+package benchtest
+
+import (
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func (s *session) SharedLock(string, recipes.SharedLockConfig) (recipes.SharedLock, error) {
+	return nil, fmt.Errorf("%w: benchtest has no shared lock", recipes.ErrInvalid)
+}
+
+func (s *session) Semaphore(string, recipes.SemaphoreConfig) (recipes.Semaphore, error) {
+	return nil, fmt.Errorf("%w: benchtest has no semaphore", recipes.ErrInvalid)
+}

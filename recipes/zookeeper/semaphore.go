@@ -1,0 +1,100 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+)
+
+// leaseMarker ends the fixed part of a semaphore contender's name, as in
+// Curator's InterProcessSemaphoreV2.
+const leaseMarker = "lease-"
+
+type semaphore struct {
+	line *line.Line
+	cfg  recipes.SemaphoreConfig
+}
+
+func (s zkSession) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
+	l, err := s.line("semaphore", path, []string{leaseMarker}, cfg.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("semaphore %s: %w", path, err)
+	}
+	l.Permits = cfg.Permits
+	return &semaphore{line: l, cfg: cfg}, nil
+}
+
+func (s *semaphore) Path() string { return s.line.Path }
+
+func (s *semaphore) Acquire(ctx context.Context) (recipes.Hold, error) { return s.enter(ctx, false) }
+
+func (s *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) { return s.enter(ctx, true) }
+
+func (s *semaphore) enter(ctx context.Context, try bool) (recipes.Hold, error) {
+	grant, err := s.line.Enter(ctx, line.Request{Data: s.cfg.Data, Try: try, Joined: s.cfg.Joined, Admit: s.agree})
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	return grant, nil
+}
+
+func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	all, err := contenders(ctx, s.line)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	return all, nil
+}
+
+func (s *semaphore) failed(err error) error {
+	return fmt.Errorf("semaphore %s: %w", s.line.Path, err)
+}
+
+// agree makes sure that the path says the number of permits that this contender
+// counts with. It runs when the contender stands in line: the path cannot go
+// then, nor change from one number to another, so all who stand there and were
+// admitted count with the same.
+func (s *semaphore) agree(ctx context.Context) error {
+	want := fmt.Sprintf("permits=%d", s.cfg.Permits)
+	for {
+		node, err := s.line.Session.Get(ctx, s.line.Path)
+		if err != nil {
+			if errors.Is(err, recipes.ErrNoNode) { // with the own znode in it
+				return fmt.Errorf("%w: %s", recipes.ErrRemoved, s.line.Path)
+			}
+			return err
+		}
+		said := string(node.Data)
+		switch {
+		case said == want:
+			return nil
+		case strings.HasPrefix(said, "permits="):
+			return fmt.Errorf("%w: the path says %q, this contender %q", recipes.ErrMismatch, said, want)
+		case said != "":
+			return fmt.Errorf("%w: the path holds %q, which says nothing of permits", recipes.ErrMismatch, shorten(said))
+		}
+		err = setData(ctx, s.line.Session, s.line.Path, []byte(want), node.Stat.Version)
+		if err != nil && !retry(ctx, s.line.Session, err) {
+			return err
+		}
+		if err == nil {
+			return nil
+		}
+	}
+}
+
+// shorten is for data that an error quotes.
+func shorten(s string) string {
+	const enough = 40
+	if len(s) > enough {
+		return s[:enough] + "..."
+	}
+	return s
+}

@@ -1,0 +1,178 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"sync/atomic"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+)
+
+// The markers of the text's nodes.
+const (
+	readMarker  = "read-"
+	writeMarker = "write-"
+)
+
+var sharedMarkers = []string{readMarker, writeMarker}
+
+type sharedLock struct {
+	line *line.Line
+	cfg  recipes.SharedLockConfig
+}
+
+func (s zkSession) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
+	l, err := s.line("shared lock", path, sharedMarkers, cfg.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("shared lock %s: %w", path, err)
+	}
+	l.Rule, l.Passes = line.Shared(readMarker), passes
+	if cfg.Revocable {
+		l.Asked = asked
+	}
+	return &sharedLock{line: l, cfg: cfg}, nil
+}
+
+// passes lets a reader go first when the nearest writer ahead has downgraded.
+//
+// Why nobody ever writes beside a reader then: the mark is set by a writer while
+// it holds, and it holds because everybody ahead of it had gone; nobody comes
+// ahead of it later. So all who stand ahead of the reader are the downgraded
+// one, which writes no more, and, between the two, readers: writers between
+// would be nearer. A writer behind waits until the downgraded znode and the
+// reader's are both gone, as for any other.
+//
+// The mark is read after the listing in which that writer was the nearest, and
+// is never taken back: data that has lost it, to an operator's "unlock", only
+// makes readers wait.
+func passes(me, nearest line.Entry, data []byte) bool {
+	return me.Kind == readMarker && nearest.Kind == writeMarker && decode(data).downgraded
+}
+
+func (l *sharedLock) Path() string { return l.line.Path }
+
+func (l *sharedLock) AcquireRead(ctx context.Context) (recipes.SharedHold, error) {
+	return l.enter(ctx, recipes.Reading, false)
+}
+
+func (l *sharedLock) AcquireWrite(ctx context.Context) (recipes.SharedHold, error) {
+	return l.enter(ctx, recipes.Writing, false)
+}
+
+func (l *sharedLock) TryRead(ctx context.Context) (recipes.SharedHold, error) {
+	return l.enter(ctx, recipes.Reading, true)
+}
+
+func (l *sharedLock) TryWrite(ctx context.Context) (recipes.SharedHold, error) {
+	return l.enter(ctx, recipes.Writing, true)
+}
+
+func (l *sharedLock) enter(ctx context.Context, mode recipes.Mode, try bool) (recipes.SharedHold, error) {
+	kind := readMarker
+	if mode == recipes.Writing {
+		kind = writeMarker
+	}
+	e := envelope{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
+	grant, err := l.line.Enter(ctx, line.Request{Kind: kind, Data: e.encode(), Try: try, Joined: l.cfg.Joined})
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	return &sharedHold{Grant: grant, session: l.line.Session, writer: mode == recipes.Writing}, nil
+}
+
+func (l *sharedLock) failed(err error) error {
+	return fmt.Errorf("shared lock %s: %w", l.line.Path, err)
+}
+
+func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.SharedContender, error) {
+	all, err := contenders(ctx, l.line)
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	shared := make([]recipes.SharedContender, len(all))
+	for i, c := range all {
+		shared[i] = sharedContender(c)
+	}
+	return shared, nil
+}
+
+// sharedContender reads a contender's marks.
+func sharedContender(c recipes.Contender) recipes.SharedContender {
+	e := decode(c.Data)
+	c.Data = e.data
+	out := recipes.SharedContender{
+		Contender: c, Mode: recipes.Reading,
+		Downgraded: e.downgraded, Revocable: e.revocable, Grace: e.grace, Revoked: e.asked,
+	}
+	if isKind(c.Znode, writeMarker) && !e.downgraded {
+		out.Mode = recipes.Writing
+	}
+	return out
+}
+
+func isKind(znode, marker string) bool {
+	return len(line.Parse([]string{gopath.Base(znode)}, marker)) == 1
+}
+
+// sharedHold is a *line.Grant that knows whether it may write.
+type sharedHold struct {
+	*line.Grant
+	session    lineSession
+	writer     bool // was granted as one
+	downgraded atomic.Bool
+}
+
+func (h *sharedHold) Mode() recipes.Mode {
+	if h.writer && !h.downgraded.Load() {
+		return recipes.Writing
+	}
+	return recipes.Reading
+}
+
+// Downgrade sets the mark. Setting it twice is harmless, so it is repeated when
+// nobody knows whether it has been set; a request to give way that comes in
+// between changes the version, and is kept.
+func (h *sharedHold) Downgrade(ctx context.Context) error {
+	if !h.writer {
+		return fmt.Errorf("downgrade %s: %w: it is a read lock", h.Znode(), recipes.ErrInvalid)
+	}
+	h.downgraded.Store(true)
+	if err := h.mark(ctx); err != nil {
+		return fmt.Errorf("downgrade %s: %w", h.Znode(), err)
+	}
+	return nil
+}
+
+func (h *sharedHold) mark(ctx context.Context) error {
+	for {
+		if err := h.Err(); err != nil {
+			return err
+		}
+		node, err := h.session.Get(ctx, h.Znode())
+		if errors.Is(err, recipes.ErrNoNode) {
+			return h.Removed()
+		}
+		if err != nil {
+			return err
+		}
+		e := decode(node.Data)
+		if e.downgraded {
+			return nil
+		}
+		e.downgraded = true
+		err = setData(ctx, h.session, h.Znode(), e.encode(), node.Stat.Version)
+		switch {
+		case err == nil:
+			return nil
+		case retry(ctx, h.session, err), errors.Is(err, recipes.ErrNoNode):
+			continue
+		}
+		return err
+	}
+}
