@@ -21,17 +21,28 @@ func verify(path, checksum string) error {
 	if err != nil || len(want) != sha256.Size {
 		return fmt.Errorf("%w: %q is not a SHA-256 of %d hexadecimal digits", ErrChecksum, checksum, 2*sha256.Size)
 	}
+	got, err := Checksum(path)
+	if err != nil {
+		return err
+	}
+	if subtle.ConstantTimeCompare(got[:], want) != 1 {
+		return fmt.Errorf("%w: %s has %x, expected %x", ErrChecksum, path, got, want)
+	}
+	return nil
+}
+
+// Checksum returns the SHA-256 of a file, which in hexadecimal is what
+// Config.Checksum takes.
+func Checksum(path string) (sum [sha256.Size]byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("checksum of the plugin: %w", err)
+		return sum, fmt.Errorf("checksum of the plugin: %w", err)
 	}
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return fmt.Errorf("checksum of the plugin: %w", err)
+		return sum, fmt.Errorf("checksum of the plugin: %w", err)
 	}
-	if got := h.Sum(nil); subtle.ConstantTimeCompare(got, want) != 1 {
-		return fmt.Errorf("%w: %s has %x, expected %x", ErrChecksum, path, got, want)
-	}
-	return nil
+	h.Sum(sum[:0])
+	return sum, nil
 }

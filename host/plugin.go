@@ -106,8 +106,26 @@ func (p *Plugin) PID() int { return p.other.pid() }
 
 // Version asks the plugin for its version.
 func (p *Plugin) Version(ctx context.Context) (string, error) {
+	info, err := p.Info(ctx)
+	return info.Version, err
+}
+
+// Info is what a plugin says of itself.
+type Info struct {
+	// Version is that of the plugin's build, for people.
+	Version string
+	// Capabilities are what it can do, by names that are only ever added
+	// ("lock", "election"). What a plugin does not list, it does not know.
+	Capabilities []string
+}
+
+// Info asks the plugin what it is and can do.
+func (p *Plugin) Info(ctx context.Context) (Info, error) {
 	r, err := p.service.Info(ctx, &pb.InfoRequest{})
-	return r.GetVersion(), err
+	if err != nil {
+		return Info{}, fmt.Errorf("host: the plugin does not say what it is: %w", err)
+	}
+	return Info{Version: r.GetVersion(), Capabilities: r.GetCapabilities()}, nil
 }
 
 // Close closes the sessions that are still open, in ZooKeeper too, and ends the

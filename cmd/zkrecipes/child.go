@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+)
+
+// child is the command that runs under a grant. It has our stdin, stdout and
+// stderr.
+type child struct {
+	cmd    *exec.Cmd
+	alone  bool          // it has a process group of its own
+	exited chan struct{} // closed when it was waited for
+}
+
+// startChild starts the command; a goroutine waits for it.
+func startChild(program string, argv, env []string) (*child, error) {
+	c := &child{cmd: exec.Command(program, argv[1:]...), exited: make(chan struct{})}
+	c.cmd.Args[0] = argv[0]
+	c.cmd.Env = append(os.Environ(), env...)
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	c.arrange()
+	started := make(chan error)
+	go func() { // until the command has ended
+		// On Linux the command is to die with its parent, and to the kernel
+		// that is the thread which started it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = c.cmd.Wait()
+			close(c.exited)
+		}
+	}()
+	return c, <-started
+}

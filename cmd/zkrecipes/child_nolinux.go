@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package main
+
+import "syscall"
+
+// dieWithParent is nothing that this system can do.
+func dieWithParent(*syscall.SysProcAttr) {}

@@ -1,0 +1,77 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// relayed are the signals that a command may be waiting for. SIGPIPE is taken
+// so that it does not end this process, and with it the hold, when somebody
+// stops reading stderr; it is not ignored, because a command would inherit that.
+var relayed = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
+}
+
+func dropped(s os.Signal) bool { return s == syscall.SIGPIPE }
+
+// ends reports whether a signal means that the process should end.
+func ends(s os.Signal) bool { return s != syscall.SIGUSR1 && s != syscall.SIGUSR2 }
+
+// arrange gives the command a process group of its own, so that all that it
+// starts can be ended with it. Not at a terminal: there the group would be in
+// the background, and could not read what is typed.
+func (c *child) arrange() {
+	c.alone = !atTerminal()
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.alone}
+	dieWithParent(c.cmd.SysProcAttr)
+}
+
+// atTerminal reports whether this process group is in the foreground of a
+// terminal.
+func atTerminal() bool {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// pass passes a signal on. What is typed at the terminal has reached the
+// command already: a second Ctrl-C means something else to many programs.
+func (c *child) pass(s os.Signal) {
+	if !c.alone && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
+		return
+	}
+	c.signal(s.(syscall.Signal))
+}
+
+func (c *child) terminate() { c.signal(syscall.SIGTERM) }
+func (c *child) kill()      { c.signal(syscall.SIGKILL) }
+
+func (c *child) signal(s syscall.Signal) {
+	select {
+	case <-c.exited: // its number may be another's by now
+		return
+	default:
+	}
+	if c.alone {
+		_ = syscall.Kill(-c.cmd.Process.Pid, s)
+	} else {
+		_ = c.cmd.Process.Signal(s)
+	}
+}
+
+// exitCode is what a shell would say.
+func (c *child) exitCode() int {
+	if st, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+		return exitSignal + int(st.Signal())
+	}
+	return c.cmd.ProcessState.ExitCode()
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/posener/complete"
+)
+
+// verb is one verb of the tool.
+type verb interface {
+	// describe returns what follows the flags on the command line, one line
+	// about the verb, and all about it.
+	describe() (arguments, synopsis, help string)
+	// flags defines the flags that only this verb has.
+	flags(*flag.FlagSet)
+	// arguments takes what follows the flags. An error is a usage error.
+	arguments([]string) error
+	// run does it. otherwise is the exit code for errors that have none.
+	run(ctx context.Context, t *tool, out *output) error
+	otherwise() int
+}
+
+// command is a verb as hashicorp/cli has it.
+type command struct {
+	tool *tool
+	verb verb
+
+	config, format string
+}
+
+func (c *command) flagSet() *flag.FlagSet {
+	f := flag.NewFlagSet("", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&c.config, "config", "", "`file` with the configuration (HCL); by default $ZKRECIPES_CONFIG, then\n~/.zkrecipes.d/config.hcl; variables such as $ZKRECIPES_SERVERS override it")
+	f.StringVar(&c.format, "format", formatText, "`form` of what zkrecipes itself says: text or json")
+	c.verb.flags(f)
+	return f
+}
+
+// Run implements cli.Command.
+func (c *command) Run(args []string) int {
+	out := &output{stdout: c.tool.stdout, stderr: c.tool.stderr}
+	err := c.run(args, out)
+	if err == nil {
+		return exitOK
+	}
+	exit := code(err, c.verb.otherwise())
+	var silent exitError
+	if errors.As(err, &silent) && silent.error == nil {
+		return exit // a command's own exit code
+	}
+	out.fail(err, exit)
+	return exit
+}
+
+func (c *command) run(args []string, out *output) error {
+	f := c.flagSet()
+	if err := f.Parse(args); err != nil {
+		return usage("%w; see -h", err)
+	}
+	switch c.format {
+	case formatText, formatJSON:
+		out.json = c.format == formatJSON
+	default:
+		return usage("-format %q: it is text or json", c.format)
+	}
+	if err := c.verb.arguments(f.Args()); err != nil {
+		return usage("%w; see -h", err)
+	}
+	c.tool.config = c.config
+	return c.verb.run(context.Background(), c.tool, out)
+}
+
+// Help implements cli.Command.
+func (c *command) Help() string {
+	arguments, _, help := c.verb.describe()
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "Usage: zkrecipes %s\n\n%s\n\nFlags:\n\n", arguments, strings.TrimSpace(help))
+	f := c.flagSet()
+	f.SetOutput(b)
+	f.PrintDefaults()
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Synopsis implements cli.Command.
+func (c *command) Synopsis() string {
+	_, synopsis, _ := c.verb.describe()
+	return synopsis
+}
+
+// AutocompleteArgs implements cli.CommandAutocomplete. Paths of znodes are not
+// completed: it would open a session for each key press.
+func (c *command) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
+
+// AutocompleteFlags implements cli.CommandAutocomplete.
+func (c *command) AutocompleteFlags() complete.Flags {
+	flags := complete.Flags{}
+	c.flagSet().VisitAll(func(f *flag.Flag) {
+		var p complete.Predictor = complete.PredictAnything
+		switch b, ok := f.Value.(interface{ IsBoolFlag() bool }); {
+		case f.Name == "format":
+			p = complete.PredictSet(formatText, formatJSON)
+		case f.Name == "config":
+			p = complete.PredictFiles("*.hcl")
+		case ok && b.IsBoolFlag():
+			p = complete.PredictNothing
+		}
+		flags["-"+f.Name] = p
+	})
+	return flags
+}

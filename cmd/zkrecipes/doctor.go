@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+)
+
+// doctorVerb looks for what keeps the tool from working, and says what to do.
+type doctorVerb struct {
+	readOnly bool
+	out      *output
+	findings []finding
+}
+
+// finding is the answer of one check.
+type finding struct {
+	Check  string `json:"check"`
+	Status string `json:"status"` // ok, warn, fail
+	Detail string `json:"detail"`
+	Advice string `json:"advice,omitempty"`
+}
+
+const (
+	fine = "ok"
+	warn = "warn"
+	fail = "fail"
+)
+
+func (v *doctorVerb) describe() (arguments, synopsis, help string) {
+	return "doctor [flags]", "Check configuration, plugin and ZooKeeper", `
+Checks the configuration, where the plugin is and who may change it, its
+checksum, its start and its version, and each ZooKeeper server by itself: can a
+session be opened, can a lock be taken, and is its clock right. Says what to do
+about what it finds.
+
+The lock is taken at /zkrecipes-doctor, below the chroot, and leaves an empty
+node at most, which ZooKeeper removes where it knows containers.
+
+Exit code: 0 if nothing failed, be there warnings or not; else 1.`
+}
+
+func (v *doctorVerb) flags(f *flag.FlagSet) {
+	f.BoolVar(&v.readOnly, "read-only", false, "take no lock: then nothing is written, and clocks are not checked")
+}
+
+func (v *doctorVerb) arguments(args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("doctor takes no arguments; it was given %q", args)
+	}
+	return nil
+}
+
+func (v *doctorVerb) otherwise() int { return exitFailed }
+
+func (v *doctorVerb) run(ctx context.Context, t *tool, out *output) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	v.out, v.findings = out, []finding{}
+	v.examine(ctx, t)
+	failed := slices.ContainsFunc(v.findings, func(f finding) bool { return f.Status == fail })
+	if err := out.result(struct {
+		OK     bool      `json:"ok"`
+		Checks []finding `json:"checks"`
+	}{!failed, v.findings}, v.table); err != nil {
+		return err
+	}
+	if failed {
+		return exitError{code: exitFailed} // the table has said it
+	}
+	return nil
+}
+
+func (v *doctorVerb) found(check, status, advice, format string, args ...any) {
+	v.findings = append(v.findings, finding{check, status, fmt.Sprintf(format, args...), advice})
+}
+
+func (v *doctorVerb) table(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, f := range v.findings {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, f.Check, f.Detail)
+		if f.Advice != "" {
+			fmt.Fprintf(w, "\t\t-> %s\n", f.Advice)
+		}
+	}
+	_ = w.Flush()
+}
+
+// examine checks one thing after the other, up to one without which the rest
+// cannot be checked.
+func (v *doctorVerb) examine(ctx context.Context, t *tool) {
+	cfg, err := t.load(v.out)
+	if err != nil {
+		v.found("configuration", fail, "correct it; zkrecipes reads ZKRECIPES_CONFIG, or ~/.zkrecipes.d/config.hcl", "%v", err)
+		return
+	}
+	v.configuration(cfg)
+	if !v.plugin(&cfg.Plugin) {
+		return
+	}
+	start := time.Now()
+	p, err := host.Launch(ctx, cfg.Plugin)
+	if err != nil {
+		v.found("start", fail, "run "+cfg.Plugin.Path+" -version by hand; it must be built for this system", "%v", err)
+		return
+	}
+	defer v.end(p)
+	v.found("start", fine, "", "ready after %v, process %d", time.Since(start).Round(time.Millisecond), p.PID())
+	v.version(ctx, p)
+	for _, server := range cfg.ZooKeeper.Servers {
+		v.server(ctx, p, cfg.ZooKeeper, server)
+	}
+}
+
+func (v *doctorVerb) configuration(cfg hostconfig.Config) {
+	from := "no file"
+	if cfg.File != "" {
+		from = cfg.File
+	}
+	if len(cfg.Variables) > 0 {
+		from = fmt.Sprintf("%s and %v", from, cfg.Variables)
+	}
+	v.found("configuration", fine, "", "from %s", from)
+	if zk := cfg.ZooKeeper; zk.Digest != nil && len(zk.ACL) == 0 {
+		v.found("acl", warn, `set acl = "creator" in the zookeeper block`, "sessions authenticate, but whoever reaches ZooKeeper may change what they create")
+	}
+}
+
+// end closes the plugin, which is a check too.
+func (v *doctorVerb) end(p *host.Plugin) {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if err := p.Close(ctx); err != nil {
+		v.found("end", warn, "", "%v", err)
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Exit codes. They are part of the interface, and the help lists them. lock and
+// elect return what their command does, so that their own are where env, nohup
+// and timeout have theirs.
+const (
+	exitOK      = 0
+	exitFailed  = 1 // verbs without a command
+	exitUsage   = 2 // nothing was done
+	exitLost    = 123
+	exitTimeout = 124 // not granted, with -try or in -timeout
+	exitOwn     = 125 // verbs with a command: something of ours failed
+	exitCannot  = 126
+	exitMissing = 127
+	exitSignal  = 128 // and the signal's number
+)
+
+// exitError is an error with its exit code.
+type exitError struct {
+	code int
+	error
+}
+
+func (e exitError) Unwrap() error { return e.error }
+
+func exitWith(code int, format string, args ...any) error {
+	return exitError{code, fmt.Errorf(format, args...)}
+}
+
+// usage is an error in what the user asked for.
+func usage(format string, args ...any) error { return exitWith(exitUsage, format, args...) }
+
+// code returns the exit code for an error of a verb.
+func code(err error, otherwise int) int {
+	var e exitError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &e):
+		return e.code
+	}
+	return otherwise
+}

@@ -1,0 +1,51 @@
+// Zkrecipes runs commands under ZooKeeper locks and elections, and shows who
+// stands in line.
+//
+//	zkrecipes lock /backups/db1 -- ./backup.sh
+//	zkrecipes elect /service/leader -- ./serve
+//	zkrecipes contenders /backups/db1
+//	zkrecipes doctor
+//
+// It is a host as any other: everything goes through the plugin process. The
+// configuration is that of package host/hostconfig. "zkrecipes -autocomplete-install"
+// has the shell complete verbs and flags.
+package main
+
+import (
+	"os"
+
+	"github.com/hashicorp/cli"
+
+	"github.com/zkrecipes/zkrecipes/plugin"
+)
+
+func main() { os.Exit(Main()) }
+
+// Main is main with an exit code.
+func Main() int {
+	t := &tool{stdout: os.Stdout, stderr: os.Stderr}
+	c := cli.NewCLI("zkrecipes", plugin.Version())
+	c.Args = os.Args[1:]
+	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
+	c.Commands = t.verbs()
+	code, err := c.Run()
+	if err != nil {
+		return t.fail("zkrecipes", err)
+	}
+	if _, known := c.Commands[c.Subcommand()]; !known && code != exitOK {
+		return exitUsage // the library's own answer is a shell's for "not found"
+	}
+	return code
+}
+
+func (t *tool) verbs() map[string]cli.CommandFactory {
+	verb := func(v verb) cli.CommandFactory {
+		return func() (cli.Command, error) { return &command{tool: t, verb: v}, nil }
+	}
+	return map[string]cli.CommandFactory{
+		"lock":       verb(&lockVerb{}),
+		"elect":      verb(&electVerb{}),
+		"contenders": verb(&contendersVerb{}),
+		"doctor":     verb(&doctorVerb{}),
+	}
+}
