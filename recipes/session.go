@@ -58,6 +58,10 @@ type Session interface {
 	// PriorityQueue returns the priority queue at path, on the same terms.
 	PriorityQueue(path string, cfg QueueConfig) (PriorityQueue, error)
 
+	// Group returns the group at path, on the same terms; a bad name is
+	// ErrInvalid too.
+	Group(path string, cfg GroupConfig) (Group, error)
+
 	// Counters returns what this session has sent and received so far.
 	Counters(ctx context.Context) (Counters, error)
 

@@ -43,6 +43,7 @@ func groups() []group {
 		{"shared lock", append(forKinds(sharedKinds(), lineTests()), sharedLockTests()...)},
 		{"semaphore", append(forKinds(semaphoreKinds(), lineTests()), semaphoreTests()...)},
 		{"revocable", revokeTests()},
+		{"group", groupTests()},
 	}
 }
 

@@ -4,4 +4,19 @@
 // How sessions are kept is in package session, how contenders wait in package
 // line; what is here is the shape of each recipe: the names of its znodes and
 // what it reads.
+//
+// # Group membership
+//
+// Follows ZooKeeper Recipes, "Out of the Box Applications": members are
+// ephemeral children of the group's node. The text leaves open what they are
+// called and what happens when the reply to a creation is lost. A member
+// that the application does not name gets a GUID, as the text has it for locks.
+// One that it names is told from another's by its owner and its czxid: a session
+// creates a name in one call at a time, and a node of that name that it owns and
+// that is younger than the call is the call's. The node that is stood by (type
+// owned) is the same for groups, names and double barriers.
+//
+// A member watches its own node, by the watch on children that an ephemeral node
+// never has, so that changes of its data wake nobody but those who watch the
+// group. Those keep a mirror and read again only what a watch has told of.
 package zookeeper

@@ -32,6 +32,8 @@ type Client struct {
 	sharedLocks pb.SharedLockServiceClient
 	semaphores  pb.SemaphoreServiceClient
 
+	conn grpc.ClientConnInterface // of the services of the other recipes
+
 	ctx    context.Context // its cause is why all sessions are lost
 	cancel context.CancelCauseFunc
 
@@ -53,7 +55,8 @@ func New(conn grpc.ClientConnInterface) *Client {
 		sharedLocks: pb.NewSharedLockServiceClient(conn),
 		semaphores:  pb.NewSemaphoreServiceClient(conn),
 
-		ctx: ctx, cancel: cancel,
+		conn: conn,
+		ctx:  ctx, cancel: cancel,
 	}
 }
 

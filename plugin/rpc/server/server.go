@@ -81,6 +81,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterSessionServiceServer(r, sessionService{Server: s})
 	pb.RegisterLockServiceServer(r, lockService{Server: s})
 	pb.RegisterElectionServiceServer(r, electionService{Server: s})
+	pb.RegisterGroupServiceServer(r, groupService{Server: s})
 	pb.RegisterGrantServiceServer(r, grantService{Server: s})
 	pb.RegisterQueueServiceServer(r, queueService{Server: s})
 	pb.RegisterSharedLockServiceServer(r, sharedLockService{Server: s})

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -55,12 +56,15 @@ func ToStatus(err error, place *recipes.Place) error {
 		}
 	}
 	s := status.New(matching(err)[0].code, text(err))
-	var derr error
-	if place == nil {
-		s, derr = s.WithDetails(info)
-	} else {
-		s, derr = s.WithDetails(info, ToPlace(*place))
+	details := []protoadapt.MessageV1{info}
+	if place != nil {
+		details = append(details, ToPlace(*place))
 	}
+	var taken *recipes.TakenError
+	if errors.As(err, &taken) {
+		details = append(details, ToTaken(taken))
+	}
+	s, derr := s.WithDetails(details...)
 	if derr != nil { // cannot be: both messages marshal
 		return status.Error(matching(err)[0].code, text(err))
 	}
@@ -86,6 +90,9 @@ func Error(err error) (e error, said bool) {
 	is := sentinels(append(strings.Split(info.GetMetadata()[metaReasons], ","), info.GetReason()))
 	if len(is) == 0 {
 		is = []error{byCode(s.Code())}
+	}
+	if taken := taken(s); taken != nil {
+		is = append(is, taken)
 	}
 	return &Remote{text: s.Message(), is: is}, true
 }

@@ -32,6 +32,7 @@ type Session struct {
 	events   *feed.Feed[recipes.Event]
 	watches  watches
 	receipts receipts
+	names    names // of CreateNamed
 
 	ctx    context.Context // ends when the session is lost, with the reason as its cause
 	cancel context.CancelCauseFunc

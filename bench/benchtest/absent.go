@@ -1,0 +1,9 @@
+package benchtest
+
+import "github.com/zkrecipes/zkrecipes/recipes"
+
+// Recipes that no benchmark uses.
+
+func (s *session) Group(string, recipes.GroupConfig) (recipes.Group, error) {
+	return nil, errNotHere("group")
+}

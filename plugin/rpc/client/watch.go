@@ -1,0 +1,46 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/internal/feed"
+)
+
+// watch opens a stream of the plugin's whose first message is the present value,
+// and returns a channel that gives it and then the latest of those that follow:
+// it reads without waiting for the application, so that a slow reader gets the
+// latest value and not those that queue. The channel is closed when ctx ends or
+// the session is lost.
+func watch[M, T any](ctx context.Context, s *session, what string,
+	open func(context.Context) (grpc.ServerStreamingClient[M], error), value func(*M) T) (<-chan T, error) {
+	if err := s.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	watching, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.over, cancel)
+	end := func() { stop(); cancel() }
+
+	st, err := open(watching)
+	var first *M
+	if err == nil {
+		first, err = st.Recv()
+	}
+	if err != nil {
+		end()
+		return nil, s.explain(ctx, what, err)
+	}
+	values := feed.New(value(first))
+	if !s.spawn(func() {
+		defer end()
+		for m, err := st.Recv(); err == nil; m, err = st.Recv() {
+			values.Set(value(m))
+		}
+	}) {
+		end()
+		return nil, fmt.Errorf("%s: %w", what, s.Err())
+	}
+	return values.Watch(watching), nil
+}

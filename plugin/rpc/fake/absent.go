@@ -1,0 +1,17 @@
+package fake
+
+import (
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// absent is the answer for recipes that this world does not have: they are
+// tested over the wire by recipestest, on ZooKeeper.
+func absent(recipe string) error {
+	return fmt.Errorf("%w: the fake world has no %s", recipes.ErrInvalid, recipe)
+}
+
+func (s *Session) Group(string, recipes.GroupConfig) (recipes.Group, error) {
+	return nil, absent("group")
+}

@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"time"
+
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// ToMembers makes messages, in the same order.
+func ToMembers(ms []recipes.Member) []*pb.Member {
+	out := make([]*pb.Member, len(ms))
+	for i, m := range ms {
+		out[i] = &pb.Member{
+			Name: m.Name, Znode: m.Znode, Token: int64(m.Token), SessionId: m.SessionID,
+			Since: toTime(m.Since), Data: m.Data,
+		}
+	}
+	return out
+}
+
+// Members reads messages, in the same order.
+func Members(ms []*pb.Member) []recipes.Member {
+	out := make([]recipes.Member, len(ms))
+	for i, m := range ms {
+		out[i] = recipes.Member{
+			Name: m.GetName(), Znode: m.GetZnode(), Token: recipes.Token(m.GetToken()), SessionID: m.GetSessionId(),
+			Since: fromTime(m.GetSince()), Data: m.GetData(),
+		}
+	}
+	return out
+}
+
+// ToTaken makes a message.
+func ToTaken(e *recipes.TakenError) *pb.Taken {
+	return &pb.Taken{Znode: e.Znode, SessionId: e.SessionID, Since: toTime(e.Since)}
+}
+
+// taken finds out who has the name that a call asked for, if its status says so.
+func taken(s *status.Status) *recipes.TakenError {
+	for _, d := range s.Details() {
+		if t, ok := d.(*pb.Taken); ok {
+			return &recipes.TakenError{Znode: t.GetZnode(), SessionID: t.GetSessionId(), Since: fromTime(t.GetSince())}
+		}
+	}
+	return nil
+}
+
+// toTime makes a message; the zero time has none.
+func toTime(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// fromTime reads a message.
+func fromTime(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime().In(time.Local)
+}

@@ -1,0 +1,428 @@
+package recipestest
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func groupTests() []test {
+	return []test{
+		{"arguments are checked, and nothing is sent", groupArguments},
+		{"join/a member is listed with its data, the oldest first", groupJoin},
+		{"join/members are ephemeral children of the path", groupLayout},
+		{"join/a name of the application's choice", groupNamed},
+		{"join/a taken name is an error that says by whom", groupTaken},
+		{"join/a name that this session has is taken", groupTakenByOwn},
+		{"join/it waits for the connection", groupJoinSuspended},
+		{"join/a cancelled join leaves nothing", groupJoinCancelled},
+		{"join/data that is too large is not sent", groupTooLarge},
+		{"members/a group that does not exist is empty", groupEmpty},
+		{"members/other children are ignored", groupForeign},
+		{"update/others see it", groupUpdate},
+		{"update/it survives a lost connection", groupUpdateSuspended},
+		{"leave/the member is gone, and the name free", groupLeave},
+		{"leave/it may be called again", groupLeaveTwice},
+		{"lost/a member whose session expires leaves, and does not rejoin", groupExpired},
+		{"lost/a member that another hand removes is told", groupRemoved},
+		{"lost/a member does not touch a later one of its name", groupReplaced},
+		{"write/a guarded write needs the member", groupWrite},
+		{"watch/it tells arrivals, changes and departures", groupWatch},
+		{"watch/a slow reader gets the latest", groupWatchSlowly},
+		{"watch/a change during a lost connection is not missed", groupWatchReconnects},
+		{"watch/a path that is made and removed is followed", groupWatchPath},
+		{"watch/the channel is closed when the context ends or the session is lost", groupWatchEnds},
+		{"watch/a first look that fails is an error", groupWatchFails},
+	}
+}
+
+func (f *fixture) group(s recipes.Session, path, name string) recipes.Group {
+	f.Helper()
+	g, err := s.Group(path, recipes.GroupConfig{Name: name})
+	f.must(err)
+	return g
+}
+
+func (f *fixture) join(s recipes.Session, path, name, data string) recipes.Membership {
+	f.Helper()
+	m, err := f.group(s, path, name).Join(f.ctx, []byte(data))
+	f.must(err)
+	return m
+}
+
+// show returns the data of members, in order.
+func show(members []recipes.Member) string {
+	var data []string
+	for _, m := range members {
+		data = append(data, string(m.Data))
+	}
+	return strings.Join(data, " ")
+}
+
+func (f *fixture) members(s recipes.Session, path, want string) []recipes.Member {
+	f.Helper()
+	members, err := f.group(s, path, "").Members(f.ctx)
+	f.must(err)
+	if got := show(members); got != want {
+		f.Errorf("members %q; want %q", got, want)
+	}
+	return members
+}
+
+// shows takes snapshots until one shows that; snapshots in between are allowed
+// because the members of one are not read at one moment.
+func (f *fixture) shows(snapshots <-chan []recipes.Member, want string) []recipes.Member {
+	f.Helper()
+	for {
+		members := receive(f, snapshots, "the group "+want)
+		if show(members) == want {
+			return members
+		}
+	}
+}
+
+func groupArguments(f *fixture) {
+	s := f.open()
+	before := f.counters(s)
+	_, err := s.Group("a", recipes.GroupConfig{})
+	f.is(err, recipes.ErrInvalid)
+	for _, name := range []string{"a/b", "..", "_c_x", "a\x00"} {
+		_, err := s.Group("/a", recipes.GroupConfig{Name: name})
+		f.is(err, recipes.ErrInvalid)
+	}
+	if g := f.group(s, "/a", "b"); g.Path() != "/a" {
+		f.Errorf("path %q", g.Path())
+	}
+	if after := f.counters(s); after.Reads != before.Reads || after.Writes != before.Writes {
+		f.Error("something was sent")
+	}
+}
+
+func groupJoin(f *fixture) {
+	a, b := f.open(), f.open()
+	one := f.join(a, f.path("g"), "", "one")
+	two := f.join(b, f.path("g"), "", "two")
+	f.join(a, f.path("g"), "", "three")
+	for _, m := range []recipes.Membership{one, two} {
+		f.standing(m)
+	}
+	members := f.members(b, f.path("g"), "one two three")
+	if got := members[0]; got.Znode != one.Znode() || got.Token != one.Token() || got.SessionID != a.ID() ||
+		got.Since.IsZero() || got.Znode != f.path("g", got.Name) {
+		f.Errorf("%+v; want %s of session %#x", got, one.Znode(), a.ID())
+	}
+	if one.Token() >= two.Token() {
+		f.Errorf("token %d before %d", one.Token(), two.Token())
+	}
+}
+
+func groupLayout(f *fixture) {
+	m := f.join(f.open(), f.path("g"), "", "x")
+	names := f.children(f.path("g"))
+	if len(names) != 1 || f.path("g", names[0]) != m.Znode() || !strings.HasPrefix(names[0], "_c_") ||
+		!strings.HasSuffix(names[0], "-member-0000000000") {
+		f.Errorf("children %v of the group of %s", names, m.Znode())
+	}
+	data, stat := f.read(m.Znode())
+	if data != "x" || stat.EphemeralOwner == 0 || recipes.Token(stat.Czxid) != m.Token() {
+		f.Errorf("%s has data %q and %+v", m.Znode(), data, stat)
+	}
+}
+
+func groupNamed(f *fixture) {
+	m := f.join(f.open(), f.path("g"), "ann", "x")
+	if m.Znode() != f.path("g", "ann") {
+		f.Errorf("the znode is %s", m.Znode())
+	}
+	if members := f.members(f.open(), f.path("g"), "x"); members[0].Name != "ann" {
+		f.Errorf("%+v", members)
+	}
+	f.must(m.Update(f.ctx, []byte("y")))
+	f.must(m.Write(f.ctx))
+	f.must(m.Leave(f.ctx))
+}
+
+func (f *fixture) takenBy(err error, owner int64, znode string) {
+	f.Helper()
+	f.is(err, recipes.ErrNodeExists)
+	f.isNot(err, recipes.ErrSessionLost, recipes.ErrNotHeld)
+	var taken *recipes.TakenError
+	if !errors.As(err, &taken) || taken.SessionID != owner || taken.Znode != znode || taken.Since.IsZero() {
+		f.Errorf("%v (%+v); want one that says that session %#x has %s", err, taken, owner, znode)
+	}
+}
+
+func groupTaken(f *fixture) {
+	a := f.open()
+	m := f.join(a, f.path("g"), "ann", "x")
+	_, err := f.group(f.open(), f.path("g"), "ann").Join(f.ctx, []byte("y"))
+	f.takenBy(err, a.ID(), f.path("g", "ann"))
+	f.standing(m)
+	f.create(f.path("g", "bob"), "persistent")
+	_, err = f.group(a, f.path("g"), "bob").Join(f.ctx, nil)
+	f.takenBy(err, 0, f.path("g", "bob"))
+}
+
+func groupTakenByOwn(f *fixture) {
+	s := f.open()
+	m := f.join(s, f.path("g"), "ann", "x")
+	_, err := f.group(s, f.path("g"), "ann").Join(f.ctx, nil)
+	f.takenBy(err, s.ID(), f.path("g", "ann"))
+	f.standing(m)
+	f.members(s, f.path("g"), "x")
+}
+
+func groupJoinSuspended(f *fixture) {
+	s := f.open()
+	f.sever(s)
+	for _, name := range []string{"", "ann"} {
+		g := f.group(s, f.path("g"), name)
+		p := start(f, func() (recipes.Membership, error) { return g.Join(f.ctx, []byte("x")) })
+		p.blocked(f)
+		f.reconnect(s)
+		f.standing(p.value1(f))
+		f.sever(s)
+	}
+	f.reconnect(s)
+	f.members(s, f.path("g"), "x x")
+}
+
+func groupJoinCancelled(f *fixture) {
+	s := f.open()
+	for _, name := range []string{"", "ann"} {
+		_, err := f.group(s, f.path("g"), name).Join(f.ended(), nil)
+		f.is(err, context.Canceled)
+	}
+	f.sever(s)
+	for _, name := range []string{"", "ann"} {
+		_, err := f.group(s, f.path("g"), name).Join(f.briefly(), nil)
+		f.is(err, context.DeadlineExceeded)
+	}
+	f.reconnect(s)
+	f.awaitChildren(f.path("g"), 0)
+}
+
+func groupTooLarge(f *fixture) {
+	s := f.open(func(c *recipes.Config) { c.MaxPacket = 8 << 10 })
+	large := make([]byte, 9<<10)
+	for _, name := range []string{"", "ann"} {
+		_, err := f.group(s, f.path("g"), name).Join(f.ctx, large)
+		f.is(err, recipes.ErrTooLarge)
+	}
+	m := f.join(s, f.path("g"), "", "x")
+	f.is(m.Update(f.ctx, large), recipes.ErrTooLarge)
+	f.standing(m)
+	f.members(s, f.path("g"), "x")
+}
+
+func groupEmpty(f *fixture) {
+	s := f.open()
+	f.members(s, f.path("nowhere"), "")
+	f.create(f.path("empty"), "")
+	f.members(s, f.path("empty"), "")
+	if f.exists(f.path("nowhere")) {
+		f.Error("looking made the group")
+	}
+}
+
+func groupForeign(f *fixture) {
+	s := f.open()
+	f.create(f.path("g", "note"), "not a member")
+	_, err := f.outside.CreateContainer(f.path("g", "sub"), nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+	f.must(err)
+	f.members(s, f.path("g"), "")
+	f.join(s, f.path("g"), "", "x")
+	_, err = f.outside.Create(f.path("g", "theirs"), []byte("curator's"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	f.must(err)
+	f.members(s, f.path("g"), "x curator's")
+}
+
+func groupUpdate(f *fixture) {
+	m := f.join(f.open(), f.path("g"), "", "one")
+	for _, data := range []string{"two", "", "three"} {
+		f.must(m.Update(f.ctx, []byte(data)))
+		f.members(f.open(), f.path("g"), data)
+	}
+	// Another hand's change is replaced, not taken for another member.
+	_, err := f.outside.Set(m.Znode(), []byte("theirs"), -1)
+	f.must(err)
+	f.must(m.Update(f.ctx, []byte("four")))
+	f.must(m.Write(f.ctx))
+	f.members(f.open(), f.path("g"), "four")
+	f.is(m.Update(f.ended(), nil), context.Canceled)
+	f.standing(m)
+}
+
+func groupUpdateSuspended(f *fixture) {
+	s := f.open()
+	m := f.join(s, f.path("g"), "", "one")
+	f.sever(s)
+	p := startErr(f, func() error { return m.Update(f.ctx, []byte("two")) })
+	p.blocked(f)
+	f.reconnect(s)
+	p.value1(f)
+	f.standing(m)
+	f.members(s, f.path("g"), "two")
+}
+
+func groupLeave(f *fixture) {
+	s := f.open()
+	for range 2 {
+		m := f.join(s, f.path("g"), "ann", "x")
+		f.must(m.Leave(f.ctx))
+		f.members(s, f.path("g"), "")
+		f.lost(m, recipes.ErrReleased)
+		f.is(m.Update(f.ctx, nil), recipes.ErrReleased, recipes.ErrNotHeld)
+	}
+}
+
+func groupLeaveTwice(f *fixture) {
+	m := f.join(f.open(), f.path("g"), "", "x")
+	f.must(m.Leave(f.ctx))
+	f.must(m.Leave(f.ctx))
+}
+
+func groupExpired(f *fixture) {
+	s := f.open()
+	m := f.join(s, f.path("g"), "ann", "x")
+	f.expire(s)
+	f.lost(m, recipes.ErrExpired, recipes.ErrSessionLost)
+	f.awaitChildren(f.path("g"), 0)
+	f.is(m.Update(f.ctx, nil), recipes.ErrNotHeld, recipes.ErrExpired)
+	f.is(m.Leave(f.ctx), recipes.ErrNotHeld, recipes.ErrExpired)
+	_, err := f.group(s, f.path("g"), "").Join(f.ctx, nil)
+	f.is(err, recipes.ErrExpired)
+	f.join(f.open(), f.path("g"), "ann", "again") // the application's clear act
+}
+
+func groupRemoved(f *fixture) {
+	s := f.open()
+	m := f.join(s, f.path("g"), "", "x")
+	f.remove(m.Znode())
+	f.lost(m, recipes.ErrRemoved)
+	f.is(m.Update(f.ctx, nil), recipes.ErrRemoved)
+	f.is(m.Leave(f.ctx), recipes.ErrRemoved)
+	f.is(m.Write(f.ctx), recipes.ErrRemoved)
+	if err := s.Err(); err != nil {
+		f.Error(err)
+	}
+}
+
+func groupReplaced(f *fixture) {
+	s := f.open()
+	m := f.join(s, f.path("g"), "ann", "old")
+	f.remove(m.Znode())
+	f.lost(m, recipes.ErrRemoved)
+	next := f.join(f.open(), f.path("g"), "ann", "new")
+	f.is(m.Update(f.ctx, []byte("late")), recipes.ErrRemoved)
+	f.is(m.Leave(f.ctx), recipes.ErrRemoved)
+	f.members(s, f.path("g"), "new")
+	f.standing(next)
+}
+
+func groupWrite(f *fixture) {
+	m := f.join(f.open(), f.path("g"), "ann", "x")
+	f.must(m.Write(f.ctx, recipes.Create(f.path("made"), []byte("1"))))
+	err := m.Write(f.ctx, recipes.Create(f.path("made"), nil))
+	var refused *recipes.WriteError
+	if f.is(err, recipes.ErrNodeExists); !errors.As(err, &refused) || refused.Index != 0 {
+		f.Errorf("%v; want one that names the operation", err)
+	}
+	f.must(m.Leave(f.ctx))
+	f.is(m.Write(f.ctx, recipes.Delete(f.path("made"), recipes.AnyVersion)), recipes.ErrNotHeld)
+	if !f.exists(f.path("made")) {
+		f.Error("one who has left has written")
+	}
+}
+
+func (f *fixture) watchGroup(s recipes.Session, path string) <-chan []recipes.Member {
+	f.Helper()
+	snapshots, err := f.group(s, path, "").Watch(f.ctx)
+	f.must(err)
+	return snapshots
+}
+
+func groupWatch(f *fixture) {
+	snapshots := f.watchGroup(f.open(), f.path("g"))
+	if first := receive(f, snapshots, "the first"); len(first) != 0 {
+		f.Errorf("%+v at first", first)
+	}
+	s := f.open()
+	one := f.join(s, f.path("g"), "", "one")
+	f.shows(snapshots, "one")
+	two := f.join(f.open(), f.path("g"), "", "two")
+	f.shows(snapshots, "one two")
+	f.must(one.Update(f.ctx, []byte("eins")))
+	f.shows(snapshots, "eins two")
+	f.must(two.Leave(f.ctx))
+	f.shows(snapshots, "eins")
+	f.must(s.Close(f.ctx))
+	f.shows(snapshots, "")
+}
+
+func groupWatchSlowly(f *fixture) {
+	s := f.open()
+	snapshots := f.watchGroup(f.open(), f.path("g"))
+	m := f.join(s, f.path("g"), "", "0")
+	for range 5 {
+		f.must(f.join(s, f.path("g"), "", "x").Leave(f.ctx))
+	}
+	f.must(m.Update(f.ctx, []byte("last")))
+	f.shows(snapshots, "last")
+}
+
+func groupWatchReconnects(f *fixture) {
+	s := f.open()
+	one := f.join(f.open(), f.path("g"), "", "one")
+	snapshots := f.watchGroup(s, f.path("g"))
+	f.shows(snapshots, "one")
+	f.sever(s)
+	f.join(f.open(), f.path("g"), "", "two")
+	f.must(one.Update(f.ctx, []byte("eins")))
+	f.reconnect(s)
+	f.shows(snapshots, "eins two")
+}
+
+func groupWatchPath(f *fixture) {
+	snapshots := f.watchGroup(f.open(), f.path("g"))
+	receive(f, snapshots, "the first")
+	s := f.open()
+	for _, data := range []string{"one", "two"} {
+		m := f.join(s, f.path("g"), "", data)
+		f.shows(snapshots, data)
+		f.must(m.Leave(f.ctx))
+		f.shows(snapshots, "")
+		// The server reaps an empty container by itself too.
+		if err := f.outside.Delete(f.path("g"), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			f.Fatal(err)
+		}
+	}
+}
+
+func groupWatchEnds(f *fixture) {
+	s := f.open()
+	ctx, cancel := context.WithCancel(f.ctx)
+	g := f.group(s, f.path("g"), "")
+	one, err := g.Watch(ctx)
+	f.must(err)
+	two := f.watchGroup(s, f.path("g"))
+	three := f.watchGroup(f.open(), f.path("g"))
+	cancel()
+	drained(f, one, "the cancelled channel")
+	f.expire(s)
+	drained(f, two, "the channel of an expired session")
+	receive(f, three, "the other session's")
+}
+
+func groupWatchFails(f *fixture) {
+	s := f.open()
+	_, err := f.group(s, f.path("g"), "").Watch(f.ended())
+	f.is(err, context.Canceled)
+	f.must(s.Close(f.ctx))
+	_, err = f.group(s, f.path("g"), "").Watch(f.ctx)
+	f.is(err, recipes.ErrClosed)
+}

@@ -1,0 +1,140 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// stage is what a case of a recipe's sweep plays on. Everything lies below
+// sweepPath.
+type stage struct {
+	t             *testing.T
+	srv           *zkserver.Server
+	ctx           context.Context // ends when something hangs
+	victim, other recipes.Session
+}
+
+// sweep is a scenario of a recipe's fault sweep: what the victim does is done
+// once without a fault, and then once for each of its requests and each fault.
+type sweep struct {
+	name    string
+	prepare func(st *stage) // before requests are counted; may be nil
+	// act is what the victim does, as far as the fault lets it. After an error of
+	// its own making (ErrSessionLost, the cancellation) it gives back what it has
+	// with the stage's context.
+	act func(ctx context.Context, st *stage) error
+	// may are errors that a fault may cause beside the fault's own.
+	may []error
+	// check looks at the stage when act has returned err, while the victim's
+	// session still lives, if it does; may be nil.
+	check func(st *stage, err error)
+	// left reports whether a node below sweepPath may stay; nil: none.
+	left func(path string) bool
+}
+
+// runSweeps runs all cases and prints their number.
+func runSweeps(t *testing.T, recipe string, sweeps []sweep) {
+	var cases atomic.Int64
+	t.Run("cases", func(t *testing.T) {
+		for _, s := range sweeps {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				requests := s.run(t, 0, nil, nil)
+				for at := int64(1); at <= requests; at++ {
+					for _, f := range faults {
+						t.Run(fmt.Sprintf("%s %d", f.name, at), func(t *testing.T) {
+							cases.Add(1)
+							s.run(t, at, f.at, f.may)
+						})
+					}
+				}
+			})
+		}
+	})
+	fmt.Printf("fault sweep of %s: %d cases\n", recipe, cases.Load())
+}
+
+// run runs one case and returns the number of requests that the victim made.
+func (s sweep) run(t *testing.T, at int64, fault func(*zkserver.Server, int64, context.CancelFunc) zkserver.Fault, may []error) int64 {
+	srv := embedded(t)
+	st := &stage{t: t, srv: srv, ctx: bounded(t), victim: open(t, srv), other: open(t, srv)}
+	if s.prepare != nil {
+		s.prepare(st)
+	}
+	ctx, cancel := context.WithCancel(st.ctx)
+	defer cancel()
+	var requests atomic.Int64
+	id := st.victim.ID()
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.SessionID != id || requests.Add(1) != at {
+			return zkserver.Fault{}
+		}
+		return fault(srv, id, cancel)
+	})
+
+	done := make(chan error, 1)
+	go func() { done <- s.act(ctx, st) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-st.ctx.Done():
+		t.Fatal("the victim hangs")
+	}
+	if at == 0 && err != nil {
+		t.Fatalf("clean run: %v", err)
+	}
+	allowed := err == nil
+	for _, e := range append(may, s.may...) {
+		allowed = allowed || e != nil && errors.Is(err, e)
+	}
+	if !allowed {
+		t.Errorf("the victim ended with %v", err)
+	}
+	if s.check != nil {
+		s.check(st, err)
+	}
+	if closeErr := st.victim.Close(st.ctx); closeErr != nil && errors.Is(st.victim.Err(), recipes.ErrClosed) {
+		t.Errorf("close: %v", closeErr)
+	}
+	for _, n := range srv.Tree() {
+		below := strings.HasPrefix(n.Path, sweepPath+"/")
+		if n.Stat.EphemeralOwner == id || below && n.Stat.EphemeralOwner != st.other.ID() && (s.left == nil || !s.left(n.Path)) {
+			t.Errorf("left behind: %s of session %#x", n.Path, n.Stat.EphemeralOwner)
+		}
+	}
+	return requests.Load()
+}
+
+// settled reports a call whose context or connection ended before its outcome
+// was known as no failure.
+func settled(err error) error {
+	if errors.Is(err, recipes.ErrUnknownOutcome) {
+		return nil
+	}
+	return err
+}
+
+// awaitGone waits until no node below sweepPath belongs to the victim, as long as
+// its session lives: what it has given up is deleted in the background.
+func (st *stage) awaitGone() {
+	st.t.Helper()
+	g := must[recipes.Group](st.t)(st.other.Group(sweepPath, recipes.GroupConfig{}))
+	snapshots := must[<-chan []recipes.Member](st.t)(g.Watch(st.ctx))
+	for members := range snapshots {
+		mine := false
+		for _, m := range members {
+			mine = mine || m.SessionID == st.victim.ID()
+		}
+		if !mine {
+			return
+		}
+	}
+	st.t.Error("the victim has left a node behind")
+}

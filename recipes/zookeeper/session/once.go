@@ -1,0 +1,97 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// once sends a write at most once. If the connection is lost, or ctx ends, after
+// it was sent, the error matches ErrUnknownOutcome.
+func once[T any](ctx context.Context, s *Session, what, path string, f func(*zk.Conn) (T, error)) (T, error) {
+	var zero T
+	if _, err := s.Connected(ctx); err != nil {
+		return zero, err
+	}
+	value, err := call(ctx, s, f)
+	switch {
+	case err == nil:
+		return value, nil
+	case s.Err() != nil:
+		return zero, fmt.Errorf("%s %s: %w: %w", what, path, recipes.ErrUnknownOutcome, s.Err())
+	case ctx.Err() != nil:
+		return zero, fmt.Errorf("%s %s: %w: %w", what, path, recipes.ErrUnknownOutcome, ctx.Err())
+	case lostConnection(err):
+		return zero, fmt.Errorf("%s %s: %w: %v", what, path, recipes.ErrUnknownOutcome, err)
+	}
+	return zero, answer(what, path, err)
+}
+
+// SetOnce replaces the data of a znode if it has that version (-1: any), and
+// returns its new record. It is sent at most once, as Commit is.
+func (s *Session) SetOnce(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
+	if err := s.fits(path, data); err != nil {
+		return Stat{}, err
+	}
+	return once(ctx, s, "set", path, func(c *zk.Conn) (Stat, error) {
+		stat, err := c.Set(s.full(path), data, version)
+		if err != nil {
+			return Stat{}, err
+		}
+		return *stat, nil
+	})
+}
+
+// DeleteOnce deletes a znode if it has that version (-1: any). It is sent at
+// most once, as Commit is.
+func (s *Session) DeleteOnce(ctx context.Context, path string, version int32) error {
+	_, err := once(ctx, s, "delete", path, func(c *zk.Conn) (struct{}, error) {
+		return struct{}{}, c.Delete(s.full(path), version)
+	})
+	return err
+}
+
+// Create creates a persistent znode, and what is missing above it. After a lost
+// reply it looks: the creation is sent again only if it is known not to have
+// happened, because no child of the parent has come or gone since. Otherwise the
+// error matches ErrUnknownOutcome: either the node is there, and nobody can tell
+// who made it, or it may have been made and deleted again by another.
+// ErrNodeExists says that another made it.
+func (s *Session) Create(ctx context.Context, path string, data []byte) error {
+	if err := s.fits(path, data); err != nil {
+		return err
+	}
+	parent := gopath.Dir(path)
+	for {
+		before, err := s.Stat(ctx, parent)
+		if errors.Is(err, recipes.ErrNoNode) {
+			if err := s.ensure(ctx, parent); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		_, err = once(ctx, s, "create", path, func(c *zk.Conn) (string, error) {
+			return c.Create(s.full(path), data, zk.FlagPersistent, s.acl)
+		})
+		switch {
+		case errors.Is(err, recipes.ErrNoNode):
+			continue // the parent, an empty container, was reaped meanwhile
+		case !errors.Is(err, recipes.ErrUnknownOutcome), ctx.Err() != nil, s.Err() != nil:
+			return err
+		}
+		if err := s.Sync(ctx, parent); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+			return fmt.Errorf("create %s: %w: %w", path, recipes.ErrUnknownOutcome, err)
+		}
+		after, lookErr := s.Stat(ctx, parent)
+		if lookErr != nil || after.Pzxid != before.Pzxid || after.Czxid != before.Czxid {
+			return err
+		}
+	}
+}
