@@ -16,6 +16,11 @@ var update = flag.Bool("update", false, "record the golden transcripts anew, fro
 
 const conformance = "../../testdata/conformance"
 
+// countsTransactions names the scripts that say which request takes a
+// transaction id. They need servers of their own: what other scripts have left,
+// containers and sessions, is removed some time later, and that takes ids too.
+var countsTransactions = map[string]bool{"zxids": true}
+
 // TestConformance compares this server with what ZooKeeper 3.8.0 answered when
 // the golden transcripts were recorded.
 func TestConformance(t *testing.T) {
@@ -27,6 +32,10 @@ func TestConformance(t *testing.T) {
 		golden, err := os.ReadFile(filepath.Join(conformance, name+".golden"))
 		if err != nil {
 			t.Fatal(err)
+		}
+		addr := addr
+		if countsTransactions[name] {
+			addr = embedded(t)
 		}
 		got, err := play(addr, name, script)
 		if err != nil {
@@ -44,6 +53,10 @@ func TestConformanceLive(t *testing.T) {
 	real := ensembletest.Start(t, ensembletest.Quick(1)).Addrs()[0]
 	addr := embedded(t)
 	eachScript(t, func(t *testing.T, name, script string) {
+		real, addr := real, addr
+		if countsTransactions[name] {
+			real, addr = ensembletest.Start(t, ensembletest.Quick(1)).Addrs()[0], embedded(t)
+		}
 		want, err := play(real, name, script)
 		if err != nil {
 			t.Fatal("ZooKeeper: ", err)
