@@ -40,6 +40,7 @@ func groups() []group {
 		{"write", forKinds([]kind{lockKind(recipes.DefaultStrategy), electionKind(recipes.DefaultStrategy)}, writeTests())},
 		{"election", append(forKinds(electionKinds(), lineTests()), electionTests()...)},
 		{"context", contextTests()},
+		{"queue", queueTests()},
 		{"shared lock", append(forKinds(sharedKinds(), lineTests()), sharedLockTests()...)},
 		{"semaphore", append(forKinds(semaphoreKinds(), lineTests()), semaphoreTests()...)},
 		{"revocable", revokeTests()},

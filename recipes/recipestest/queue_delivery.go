@@ -1,0 +1,305 @@
+package recipestest
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func deliveryTests() []queueTest {
+	return []queueTest{
+		{"receive/the element stays, claimed, until it is acknowledged", receiveAcks},
+		{"receive/an acknowledgement whose reply is lost is known to have happened", receiveAckReplyLost},
+		{"receive/what is claimed is neither taken nor received", receiveClaims},
+		{"receive/what is returned comes back and wakes who waits", receiveReturns},
+		{"receive/the end of a session gives its elements to others and tells it", receiveSessionDies},
+		{"receive/who has lost the claim cannot acknowledge", receiveRemoved},
+		{"receive/after so many deliveries it is a dead letter", receiveDead},
+		{"receive/the last delivery of a session that dies is counted", receiveDeadSession},
+		{"receive/acknowledging and returning have one result", receiveConcludesOnce},
+		{"receive/cancelling leaves no claim", receiveCancelled},
+		{"receive/writes are guarded by the claim", receiveWrites},
+	}
+}
+
+func receiveAcks(f *fixture, form queueForm) {
+	s := f.open()
+	e := form.end(f, s, f.path("a"))
+	id := e.put("one")[0]
+	d := e.receives("one", 1)
+	f.standing(d)
+	if want := f.path("a", "claims", string(id)+"-1"); d.Znode() != want {
+		f.Errorf("claimed by %s; want %s", d.Znode(), want)
+	}
+	if _, stat := f.read(d.Znode()); stat.EphemeralOwner != s.ID() || stat.Czxid != int64(d.Token()) {
+		f.Errorf("the claim has owner %#x and czxid %d; token %d", stat.EphemeralOwner, stat.Czxid, d.Token())
+	}
+	e.holds(1)
+	lost := d.Lost()
+	f.must(d.Ack(f.ctx))
+	f.await(lost, "the end of the delivery")
+	f.is(d.Err(), recipes.ErrReleased)
+	e.holds(0)
+	if names := f.children(f.path("a", "claims")); len(names) != 0 {
+		f.Errorf("claims %v", names)
+	}
+}
+
+func receiveAckReplyLost(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	id := e.put("one")[0]
+	d := e.receives("one", 1)
+	var call *pending[struct{}]
+	e.replyLost(func() {
+		call = startErr(f, func() error { return d.Ack(f.ctx) })
+	}, func() { f.awaitNode(f.path("a", string(id)), false) })
+	_, err := call.result(f)
+	f.must(err)
+	e.put("two")
+	e.takes("two")
+}
+
+func receiveClaims(f *fixture, form queueForm) {
+	e, other := form.end(f, f.open(), f.path("a")), form.end(f, f.open(), f.path("a"))
+	e.put("one")
+	d := e.receives("one", 1)
+	for _, who := range []end{e, other} {
+		_, err := who.Take(f.briefly())
+		f.is(err, context.DeadlineExceeded)
+		_, err = who.Receive(f.briefly())
+		f.is(err, context.DeadlineExceeded)
+	}
+	other.put("two")
+	other.takes("two")
+	f.standing(d)
+}
+
+func receiveReturns(f *fixture, form queueForm) {
+	e, other := form.end(f, f.open(), f.path("a")), form.end(f, f.open(), f.path("a"))
+	e.put("one", "two")
+	d := e.receives("one", 1)
+	f.must(d.Return(f.ctx))
+	f.must(d.Return(f.ctx))
+	again := other.receives("one", 2)
+	if again.Token() <= d.Token() {
+		f.Errorf("token %d after %d", again.Token(), d.Token())
+	}
+	f.must(e.receives("two", 1).Ack(f.ctx))
+	waiting := e.receiving()
+	waiting.blocked(f)
+	f.must(again.Return(f.ctx))
+	back := waiting.value1(f)
+	f.delivered(back, "one", 3)
+	f.must(back.Ack(f.ctx))
+	e.holds(0)
+}
+
+// CURATOR-605: a session's death handed one item to two consumers.
+func receiveSessionDies(f *fixture, form queueForm) {
+	dying := f.open()
+	e, other := form.end(f, dying, f.path("a")), form.end(f, f.open(), f.path("a"))
+	e.put("one")
+	d := e.receives("one", 1)
+	waiting := other.receiving()
+	waiting.blocked(f)
+	f.expire(dying)
+	f.lost(d, recipes.ErrSessionLost, recipes.ErrExpired)
+	back := waiting.value1(f)
+	f.delivered(back, "one", 2)
+	f.is(d.Ack(f.ctx), recipes.ErrNotHeld, recipes.ErrSessionLost)
+	f.is(d.Return(f.ctx), recipes.ErrNotHeld)
+	f.standing(back)
+	f.must(back.Ack(f.ctx))
+	other.holds(0)
+}
+
+func receiveRemoved(f *fixture, form queueForm) {
+	watched, unwatched := form.end(f, f.open(), f.path("a")), form.end(f, f.open(), f.path("b"))
+	for _, e := range []end{watched, unwatched} {
+		e.put("one")
+	}
+	d, quiet := watched.receives("one", 1), unwatched.receives("one", 1)
+	f.standing(d)
+	f.remove(d.Znode())
+	f.lost(d, recipes.ErrRemoved)
+	f.is(d.Ack(f.ctx), recipes.ErrRemoved)
+	f.remove(quiet.Znode())
+	again := unwatched.receives("one", 2)
+	f.is(quiet.Ack(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
+	f.standing(again)
+	watched.holds(1)
+	unwatched.holds(1)
+	f.must(again.Ack(f.ctx))
+}
+
+func (e end) dead(want ...string) {
+	e.f.Helper()
+	dead, err := e.DeadLetters(e.f.ctx)
+	e.f.must(err)
+	var got []string
+	for _, d := range dead {
+		got = append(got, string(d.Data))
+	}
+	if !slices.Equal(got, want) {
+		e.f.Errorf("dead letters %q; want %q", got, want)
+	}
+}
+
+func receiveDead(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"), recipes.QueueConfig{MaxDeliveries: 2})
+	e.dead()
+	ids := e.put("bad", "good")
+	for range 2 {
+		for {
+			d, err := e.Receive(f.ctx)
+			f.must(err)
+			if string(d.Element().Data) == "bad" {
+				f.must(d.Return(f.ctx))
+				break
+			}
+			f.must(d.Ack(f.ctx))
+		}
+	}
+	e.dead("bad")
+	if data, _ := f.read(f.path("a", "dead", string(ids[0]))); data != "bad" {
+		f.Errorf("the dead letter holds %q", data)
+	}
+	for {
+		e2, err := e.Take(f.briefly())
+		if err != nil {
+			f.is(err, context.DeadlineExceeded)
+			break
+		}
+		if string(e2.Data) != "good" {
+			f.Errorf("took %q", e2.Data)
+		}
+	}
+	e.holds(0)
+	f.awaitChildren(f.path("a", "claims"), 0)
+}
+
+func receiveDeadSession(f *fixture, form queueForm) {
+	cfg := recipes.QueueConfig{MaxDeliveries: 1}
+	dying := f.open()
+	e, other := form.end(f, dying, f.path("a"), cfg), form.end(f, f.open(), f.path("a"), cfg)
+	e.put("bad", "good")
+	e.receives("bad", 1)
+	f.must(dying.Close(f.ctx))
+	f.must(other.receives("good", 1).Ack(f.ctx))
+	other.dead("bad")
+	other.holds(0)
+}
+
+func receiveConcludesOnce(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	e.put("one", "two")
+	one, two := e.receives("one", 1), e.receives("two", 1)
+	for range 2 {
+		f.must(one.Ack(f.ctx))
+		f.is(one.Return(f.ctx), recipes.ErrReleased)
+		f.must(two.Return(f.ctx))
+		f.is(two.Ack(f.ctx), recipes.ErrReleased, recipes.ErrNotHeld)
+	}
+	e.holds(1)
+	e.takes("two")
+}
+
+func receiveCancelled(f *fixture, form queueForm) {
+	s := f.open()
+	e := form.end(f, s, f.path("a"))
+	e.put("one")
+	f.must(e.receives("one", 1).Return(f.ctx))
+	for range 3 {
+		f.proxy.freeze(s.ID())
+		ctx, cancel := context.WithCancel(f.ctx)
+		call := start(f, func() (recipes.Delivery, error) { return e.Receive(ctx) })
+		cancel()
+		_, err := call.result(f)
+		f.is(err, context.Canceled)
+		f.proxy.restore(s.ID())
+		other := form.end(f, f.open(), f.path("a"))
+		d, err := other.Receive(f.ctx) // waits for a claim that is given back in the background
+		f.must(err)
+		f.must(d.Return(f.ctx))
+	}
+	e.holds(1)
+}
+
+func receiveWrites(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	e.put("one")
+	f.create(f.path("result"), "")
+	d := e.receives("one", 1)
+	f.must(d.Write(f.ctx, recipes.Set(f.path("result"), []byte("by one"), recipes.AnyVersion)))
+	f.remove(d.Znode())
+	f.is(d.Write(f.ctx, recipes.Set(f.path("result"), []byte("late"), recipes.AnyVersion)), recipes.ErrNotHeld)
+	if data, _ := f.read(f.path("result")); data != "by one" {
+		f.Errorf("written %q", data)
+	}
+}
+
+// queueCalls are all that take a context and talk to the server.
+var queueCalls = []struct {
+	name string
+	call func(context.Context, end, recipes.Delivery) error
+}{
+	{"Put", func(ctx context.Context, e end, _ recipes.Delivery) error {
+		_, err := e.many(ctx, []byte("more"))
+		return err
+	}},
+	{"Take", func(ctx context.Context, e end, _ recipes.Delivery) error { _, err := e.Take(ctx); return err }},
+	{"Receive", func(ctx context.Context, e end, _ recipes.Delivery) error { _, err := e.Receive(ctx); return err }},
+	{"Peek", func(ctx context.Context, e end, _ recipes.Delivery) error { _, err := e.Peek(ctx); return err }},
+	{"Len", func(ctx context.Context, e end, _ recipes.Delivery) error { _, err := e.Len(ctx); return err }},
+	{"DeadLetters", func(ctx context.Context, e end, _ recipes.Delivery) error { _, err := e.DeadLetters(ctx); return err }},
+	{"Ack", func(ctx context.Context, _ end, d recipes.Delivery) error { return d.Ack(ctx) }},
+	{"Return", func(ctx context.Context, _ end, d recipes.Delivery) error { return d.Return(ctx) }},
+}
+
+// queueContextTests are about contexts that end, for every call alike.
+func queueContextTests(form queueForm) []test {
+	var tests []test
+	for _, c := range queueCalls {
+		tests = append(tests,
+			test{form.name + "/a server that does not answer/" + c.name, func(f *fixture) {
+				e := form.end(f, f.open(), f.path("a"))
+				e.put("one", "two")
+				d := e.receives("one", 1)
+				f.proxy.freeze(e.s.ID())
+				f.is(c.call(f.briefly(), e, d), context.DeadlineExceeded)
+				e.recovers()
+			}},
+			test{form.name + "/a connection that is down/" + c.name, func(f *fixture) {
+				e := form.end(f, f.open(), f.path("a"))
+				e.put("one", "two")
+				d := e.receives("one", 1)
+				f.sever(e.s)
+				err := c.call(f.briefly(), e, d)
+				f.is(err, context.DeadlineExceeded)
+				f.isNot(err, recipes.ErrSessionLost)
+				if c.name != "Ack" && c.name != "Return" && !errors.Is(err, recipes.ErrUnknownOutcome) {
+					f.is(err, recipes.ErrUnavailable)
+				}
+				e.recovers()
+			}})
+	}
+	return tests
+}
+
+// recovers checks that the session goes on when the fault ends, and that every
+// claim but that of the first element has been given back.
+func (e end) recovers() {
+	e.f.Helper()
+	e.f.proxy.restore(e.s.ID())
+	e.put("last")
+	for {
+		got, err := e.Take(e.f.ctx)
+		e.f.must(err)
+		if string(got.Data) == "last" {
+			break
+		}
+	}
+	e.f.must(e.s.Err())
+}

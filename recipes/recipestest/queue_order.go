@@ -1,0 +1,111 @@
+package recipestest
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// orderTests are about what tells the two forms apart.
+func orderTests() []test {
+	return []test{
+		{"queue/order/a listing is used until it is exhausted", queueUsesItsListing},
+		{"queue/order/the two forms do not see each other's elements", formsApart},
+		{"priority queue/order/lower goes first, ties by sequence", priorityOrder},
+		{"priority queue/order/a newly arrived one goes before what was listed", priorityFresh},
+		{"priority queue/order/a priority out of range is ErrInvalid", priorityInvalid},
+	}
+}
+
+func queueUsesItsListing(f *fixture) {
+	q := queueForms[0].end(f, f.open(), f.path("a"))
+	other := queueForms[0].end(f, f.open(), f.path("a"))
+	other.put("1", "2", "3", "4")
+	before := listings(f.counters(q.s))
+	q.takes("1")
+	listed := listings(f.counters(q.s)) - before
+	q.takes("2", "3", "4")
+	// Through a plugin a claim has to be listed too, once it exists.
+	if again := listings(f.counters(q.s)) - before; again != listed {
+		f.Errorf("%d listings for four elements; want those of the first, %d", again, listed)
+	}
+}
+
+func formsApart(f *fixture) {
+	s := f.open()
+	plain, priority := queueForms[0].end(f, s, f.path("a")), queueForms[1].end(f, s, f.path("a"))
+	plain.put("plain")
+	priority.put("priority")
+	plain.holds(1)
+	priority.holds(1)
+	priority.takes("priority")
+	plain.takes("plain")
+}
+
+func (f *fixture) priorities(s recipes.Session) recipes.PriorityQueue {
+	f.Helper()
+	q, err := s.PriorityQueue(f.path("a"), recipes.QueueConfig{})
+	f.must(err)
+	return q
+}
+
+func (f *fixture) puts(q recipes.PriorityQueue, priority int, data string) {
+	f.Helper()
+	_, err := q.Put(f.ctx, priority, []byte(data))
+	f.must(err)
+}
+
+func (f *fixture) next(q recipes.PriorityQueue, priority int, data string) {
+	f.Helper()
+	e, err := q.Take(f.ctx)
+	f.must(err)
+	if string(e.Data) != data || e.Priority != priority {
+		f.Errorf("took %q of priority %d; want %q of %d", e.Data, e.Priority, data, priority)
+	}
+}
+
+func priorityOrder(f *fixture) {
+	q := f.priorities(f.open())
+	f.puts(q, 10, "c")
+	f.puts(q, 99, "e")
+	f.puts(q, 9, "b")
+	f.puts(q, 10, "d")
+	f.puts(q, 0, "a")
+	f.next(q, 0, "a")
+	f.next(q, 9, "b")
+	f.next(q, 10, "c")
+	f.next(q, 10, "d")
+	f.next(q, 99, "e")
+}
+
+// A cached listing delayed newly arrived items of higher priority (kazoo's
+// queue).
+func priorityFresh(f *fixture) {
+	q, other := f.priorities(f.open()), f.priorities(f.open())
+	f.puts(other, 5, "1")
+	f.puts(other, 5, "2")
+	f.puts(other, 5, "3")
+	f.next(q, 5, "1")
+	// Whoever takes an element fires the watch of its own listing, which was
+	// told before the answer; so the next look is a fresh one.
+	f.puts(other, 1, "urgent")
+	f.next(q, 1, "urgent")
+	f.next(q, 5, "2")
+	// The same for deliveries.
+	f.puts(other, 2, "urgent too")
+	d, err := q.Receive(f.ctx)
+	f.must(err)
+	f.delivered(d, "urgent too", 1)
+	f.must(d.Ack(f.ctx))
+	f.next(q, 5, "3")
+}
+
+func priorityInvalid(f *fixture) {
+	q := f.priorities(f.open())
+	for _, p := range []int{-1, recipes.MaxPriority + 1} {
+		_, err := q.Put(f.ctx, p, nil)
+		f.is(err, recipes.ErrInvalid)
+		_, err = q.PutMany(context.Background(), p)
+		f.is(err, recipes.ErrInvalid)
+	}
+}

@@ -1,0 +1,194 @@
+package recipestest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func takeTests() []queueTest {
+	return []queueTest{
+		{"take/elements come in order, once each, to many consumers", takeOnce},
+		{"take/it waits for an element", takeWaits},
+		{"take/cancelling a wait takes nothing", takeCancelled},
+		{"take/a failed take does not keep others from what remains", takeFailedLeavesTheRest},
+		{"take/a lost connection does not end a wait, and is told", takeReconnects},
+		{"take/a path that is removed does not end a wait", takePathRemoved},
+		{"take/the loss of the session ends a wait", takeSessionLost},
+		{"take/other children are ignored", takeForeign},
+		{"peek/it takes nothing", peek},
+	}
+}
+
+func takeOnce(f *fixture, form queueForm) {
+	const consumers, each = 4, 8
+	producer := form.end(f, f.open(), f.path("a"))
+	var mu sync.Mutex
+	seen := map[string]int{}
+	var calls []*pending[struct{}]
+	for range consumers {
+		e := form.end(f, f.open(), f.path("a"))
+		calls = append(calls, startErr(f, func() error {
+			last := ""
+			for range each {
+				got, err := e.Take(f.ctx)
+				if err != nil {
+					return err
+				}
+				if string(got.ID) <= last {
+					return fmt.Errorf("%s after %s", got.ID, last)
+				}
+				last = string(got.ID)
+				mu.Lock()
+				seen[string(got.Data)]++
+				mu.Unlock()
+			}
+			return nil
+		}))
+	}
+	for i := range consumers * each {
+		producer.put(fmt.Sprint(i))
+	}
+	for _, c := range calls {
+		_, err := c.result(f)
+		f.must(err)
+	}
+	if len(seen) != consumers*each {
+		f.Errorf("%d of %d elements were taken", len(seen), consumers*each)
+	}
+	producer.holds(0)
+}
+
+func takeWaits(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	for _, want := range []string{"one", "two"} {
+		call := start(f, func() (recipes.Element, error) { return e.Take(f.ctx) })
+		e.waits()
+		call.blocked(f)
+		id := form.end(f, f.open(), f.path("a")).put(want)[0]
+		if got := call.value1(f); string(got.Data) != want || got.ID != id || got.Put.IsZero() {
+			f.Errorf("took %+v; want %q of %s", got, want, id)
+		}
+	}
+}
+
+func takeCancelled(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	for range 3 {
+		_, err := e.Take(f.briefly())
+		f.is(err, context.DeadlineExceeded)
+		f.isNot(err, recipes.ErrUnknownOutcome)
+	}
+	e.put("one")
+	e.takes("one")
+}
+
+// kazoo PR 501: a failed take blocked though items remained, and left stale
+// "taken" nodes.
+func takeFailedLeavesTheRest(f *fixture, form queueForm) {
+	s := f.open()
+	e := form.end(f, s, f.path("a"))
+	e.put("1", "2", "3")
+	e.takes("1")
+	f.proxy.freeze(s.ID())
+	_, err := e.Receive(f.briefly())
+	f.is(err, context.DeadlineExceeded)
+	_, err = e.Receive(f.ended())
+	f.is(err, context.Canceled)
+	f.proxy.restore(s.ID())
+	// What the failed ones had on the way is given back, so both remain.
+	got := map[string]bool{}
+	for range 2 {
+		d, err := e.Receive(f.ctx)
+		f.must(err)
+		got[string(d.Element().Data)] = true
+		f.must(d.Ack(f.ctx))
+	}
+	if !got["2"] || !got["3"] {
+		f.Errorf("received %v", got)
+	}
+	f.awaitChildren(f.path("a", "claims"), 0)
+}
+
+// CURATOR-336: consumers were never told of the connection's state.
+func takeReconnects(f *fixture, form queueForm) {
+	s := f.open()
+	e := form.end(f, s, f.path("a"))
+	events := s.Events(f.ctx)
+	call := start(f, func() (recipes.Element, error) { return e.Take(f.ctx) })
+	e.waits()
+	f.sever(s)
+	for receive(f, events, "the suspension").State != recipes.Suspended {
+	}
+	form.end(f, f.open(), f.path("a")).put("one")
+	call.blocked(f)
+	f.proxy.restore(s.ID())
+	if got := call.value1(f); string(got.Data) != "one" {
+		f.Errorf("took %q", got.Data)
+	}
+}
+
+// CURATOR-308: the parent was reaped as an empty container and the watch never
+// fired.
+func takePathRemoved(f *fixture, form queueForm) {
+	f.create(f.path("a"), "")
+	e := form.end(f, f.open(), f.path("a"))
+	call := start(f, func() (recipes.Element, error) { return e.Take(f.ctx) })
+	e.waits()
+	f.remove(f.path("a"))
+	form.end(f, f.open(), f.path("a")).put("one")
+	if got := call.value1(f); string(got.Data) != "one" {
+		f.Errorf("took %q", got.Data)
+	}
+}
+
+func takeSessionLost(f *fixture, form queueForm) {
+	s := f.open()
+	e := form.end(f, s, f.path("a"))
+	take := start(f, func() (recipes.Element, error) { return e.Take(f.ctx) })
+	rcv := e.receiving()
+	f.must(s.Close(f.ctx))
+	_, err := take.result(f)
+	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+	_, err = rcv.result(f)
+	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+}
+
+func takeForeign(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	e.put("one")
+	for _, name := range []string{"queue-", "queue-abc", "lock-0000000001", "queue-x5-0000000001", "aqueue-0000000001", "note"} {
+		f.create(f.path("a", name), "not an element")
+	}
+	e.holds(1)
+	e.takes("one")
+	_, err := e.Take(f.briefly())
+	f.is(err, context.DeadlineExceeded)
+}
+
+func peek(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	_, err := e.Peek(f.ctx)
+	f.is(err, recipes.ErrEmpty)
+	e.holds(0)
+	ids := e.put("one", "two")
+	for range 2 {
+		got, err := e.Peek(f.ctx)
+		f.must(err)
+		if got.ID != ids[0] || string(got.Data) != "one" {
+			f.Errorf("peeked at %+v", got)
+		}
+	}
+	d := e.receives("one", 1)
+	if got, err := e.Peek(f.ctx); err != nil || string(got.Data) != "two" {
+		f.Errorf("peeked at %+v, %v; the first is claimed", got, err)
+	}
+	e.takes("two")
+	_, err = e.Peek(f.ctx)
+	f.is(err, recipes.ErrEmpty)
+	e.holds(1)
+	f.must(d.Ack(f.ctx))
+	e.holds(0)
+}
