@@ -62,13 +62,6 @@ type Session interface {
 	// ErrInvalid too.
 	Group(path string, cfg GroupConfig) (Group, error)
 
-	// Queue returns the queue at path, on the same terms as Lock: the error can
-	// only be ErrInvalid (a bad path or configuration).
-	Queue(path string, cfg QueueConfig) (Queue, error)
-
-	// PriorityQueue returns the priority queue at path, on the same terms.
-	PriorityQueue(path string, cfg QueueConfig) (PriorityQueue, error)
-
 	// Counters returns what this session has sent and received so far.
 	Counters(ctx context.Context) (Counters, error)
 
