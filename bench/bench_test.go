@@ -18,7 +18,7 @@ import (
 // experiment returns a small one against that server.
 func experiment(server *benchtest.Server) bench.Experiment {
 	return bench.Experiment{
-		Recipes: []load.Recipe{load.Lock, load.Election}, Workloads: load.Workloads(),
+		Recipes: []load.Recipe{load.Lock, load.Election}, Workloads: []load.Workload{load.Drain, load.Cycle},
 		Strategies: recipes.Strategies(), Contenders: []int{1, 4},
 		Transports: []bench.Transport{{Name: "direct", Open: server.Open}},
 		Count:      2, Seed: 7, Duration: 5 * time.Millisecond, Root: "/bench",

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/probe"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -28,6 +30,21 @@ type Experiment struct {
 	// Hold, Duration and Warmup are those of load.Load.
 	Hold, Duration, Warmup time.Duration
 
+	// Lines is how many lines load.Many has; 0 is 1.
+	Lines int
+	// Rate and Arrivals are of load.Open, as in load.Load.
+	Rate     float64
+	Arrivals load.Arrivals
+
+	// Kill ends a session for load.Failover without its help. nil: the session
+	// is reached through a relay, which is cut, so that the servers find out
+	// when its timeout has passed.
+	Kill func(context.Context, recipes.Session) error
+
+	// Limits say when the load generator was the limit. The zero Limits never
+	// do.
+	Limits probe.Limits
+
 	// Session is how sessions are opened. If its MaxPacket is 0 it is chosen by
 	// the number of contenders; see MaxPacket.
 	Session recipes.Config
@@ -41,6 +58,9 @@ type Experiment struct {
 	// names it has for them. It is called before and after the measured part
 	// of each trial. nil: there are none.
 	Figures func(context.Context) (map[string]float64, error)
+	// Wanted names the figures that should be there. Those that are not are
+	// named in the records.
+	Wanted []string
 }
 
 // Transport is a way to reach the recipes.
@@ -84,6 +104,12 @@ func (e Experiment) Validate() error {
 		}
 	}
 	switch {
+	case slices.Contains(e.Workloads, load.Failover) && slices.Min(e.Contenders) < 2:
+		return errors.New("experiment: a failover needs at least 2 contenders: one to kill and one to follow")
+	case slices.Contains(e.Workloads, load.Open) && !(e.Rate > 0):
+		return errors.New("experiment: an open load needs a rate of more than 0 acquisitions a second")
+	case e.Lines < 0:
+		return fmt.Errorf("experiment: %d lines; at least 1", e.Lines)
 	case e.Count < 1:
 		return fmt.Errorf("experiment: count is %d; at least 1", e.Count)
 	case e.Hold < 0 || e.Duration < 0 || e.Warmup < 0:

@@ -8,8 +8,11 @@ import (
 // figures reads the server's figures around the measured part.
 type figures struct {
 	read   func(context.Context) (map[string]float64, error)
+	wanted []string
 	before map[string]float64
-	grown  map[string]float64 // by how much, by name
+
+	grown   map[string]float64 // by how much, by name
+	missing []string           // wanted, and not there
 }
 
 func (f *figures) begin(ctx context.Context) (err error) {
@@ -34,6 +37,11 @@ func (f *figures) end(ctx context.Context) error {
 	for name, value := range after {
 		if before, ok := f.before[name]; ok {
 			f.grown[name] = value - before
+		}
+	}
+	for _, name := range f.wanted {
+		if _, ok := f.grown[name]; !ok {
+			f.missing = append(f.missing, name)
 		}
 	}
 	return nil

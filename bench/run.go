@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/probe"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -14,40 +15,78 @@ import (
 // closes the sessions. An error names the trial; it matches load.ErrBroken if a
 // promise of the recipe was broken, or else what the sessions met.
 func (e Experiment) Run(ctx context.Context, t Trial) (record.Record, error) {
-	r := record.Record{
-		Recipe: t.Recipe, Workload: t.Workload, Strategy: t.Strategy, Contenders: t.Contenders,
-		Transport: t.Transport.Name, Hold: e.Hold, Procs: runtime.GOMAXPROCS(0),
-	}
+	r := e.record(t)
 	if err := e.run(ctx, t, &r); err != nil {
 		return record.Record{}, fmt.Errorf("trial %d (%s): %w", t.Number, r.Name(), err)
 	}
+	r.Invalid = e.Limits.Check(r)
 	return r, nil
 }
 
-func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) error {
+// record returns a trial's record before it was run.
+func (e Experiment) record(t Trial) record.Record {
+	r := record.Record{
+		Recipe: t.Recipe, Workload: t.Workload, Strategy: t.Strategy, Contenders: t.Contenders,
+		Transport: t.Transport.Name, Hold: e.Hold, Procs: runtime.GOMAXPROCS(0), Trial: t.Number,
+	}
+	switch t.Workload {
+	case load.Many:
+		r.Lines = e.lines(t)
+	case load.Open:
+		r.Rate, r.Arrivals = e.Rate, e.arrivals()
+	}
+	return r
+}
+
+func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err error) {
 	watch := watchMemory(t.Transport)
-	sessions, err := open(ctx, t.Transport.Open, e.config(t), t.Contenders)
+	all, err := e.open(ctx, t)
 	if err != nil {
 		return err
 	}
-	defer closeAll(ctx, sessions)
-	figures := figures{read: e.Figures}
-	r.Measurement, err = e.load(t, sessions, func(ctx context.Context) error {
-		r.Memory = watch.read(len(sessions))
-		return figures.begin(ctx)
-	}, figures.end).Run(ctx)
-	r.Server = figures.grown
+	defer all.close(ctx)
+	figures := figures{read: e.Figures, wanted: e.Wanted}
+	var client probe.Probe
+	l := e.load(t, all)
+	l.Begin = func(ctx context.Context) error {
+		r.Memory = watch.read(len(all.sessions))
+		err := figures.begin(ctx)
+		client = probe.Start()
+		return err
+	}
+	l.End = func(ctx context.Context) error {
+		r.Client = client.Stop()
+		return figures.end(ctx)
+	}
+	r.Measurement, err = l.Run(ctx)
+	r.Server, r.Missing = figures.grown, figures.missing
 	return err
 }
 
 // load returns the load of a trial over its sessions.
-func (e Experiment) load(t Trial, sessions []recipes.Session, begin, end func(context.Context) error) load.Load {
+func (e Experiment) load(t Trial, all opened) load.Load {
 	return load.Load{
-		Workload: t.Workload, Recipe: t.Recipe, Strategy: t.Strategy, Sessions: sessions,
+		Workload: t.Workload, Recipe: t.Recipe, Strategy: t.Strategy, Sessions: all.sessions,
 		Path: fmt.Sprintf("%s/%04d", e.Root, t.Number),
 		Hold: e.Hold, Duration: e.Duration, Warmup: e.Warmup,
-		Begin: begin, End: end,
+		Lines: e.lines(t), Rate: e.Rate, Arrivals: e.arrivals(), Seed: e.Seed + uint64(t.Number),
+		Kill: all.kill, Aftermath: aftermath,
 	}
+}
+
+// lines is how many lines a trial has.
+func (e Experiment) lines(t Trial) int {
+	if t.Workload == load.Many {
+		return max(1, e.Lines)
+	}
+	return 1
+}
+
+func (e Experiment) arrivals() load.Arrivals {
+	if e.Arrivals == "" {
+		return load.Poisson
+	}
+	return e.Arrivals
 }
 
 // config returns the configuration of a trial's sessions.

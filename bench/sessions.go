@@ -17,8 +17,8 @@ const (
 	closeTimeout = 10 * time.Second
 )
 
-// open opens n sessions, or none.
-func open(ctx context.Context, opener recipes.Opener, cfg recipes.Config, n int) ([]recipes.Session, error) {
+// open opens n sessions, each with a configuration of its own, or none.
+func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes.Config, n int) ([]recipes.Session, error) {
 	sessions := make([]recipes.Session, n)
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelism)
@@ -27,7 +27,7 @@ func open(ctx context.Context, opener recipes.Opener, cfg recipes.Config, n int)
 			if err := gctx.Err(); err != nil {
 				return context.Cause(gctx)
 			}
-			if sessions[i], err = opener(gctx, cfg); err != nil {
+			if sessions[i], err = opener(gctx, config(i)); err != nil {
 				return fmt.Errorf("open session %d of %d: %w", i+1, n, err)
 			}
 			return nil

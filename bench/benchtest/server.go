@@ -117,6 +117,23 @@ func (s *Server) leave(c *contender) bool {
 	return false
 }
 
+// forget takes the contenders of a session that has ended out of their lines.
+func (s *Server) forget(ss *session) {
+	s.mu.Lock()
+	var gone []*contender
+	for _, line := range s.lines {
+		for _, c := range line {
+			if c.session == ss {
+				gone = append(gone, c)
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range gone {
+		s.leave(c)
+	}
+}
+
 // wake counts what a departure from place i costs those who are still in line.
 func (s *Server) wake(line []*contender, i int) {
 	for j, other := range line {

@@ -11,6 +11,8 @@ import (
 
 // session is a recipes.Session.
 type session struct {
+	recipes.Session // nil, for recipes that no benchmark uses
+
 	server  *Server
 	id      int64
 	timeout time.Duration
@@ -78,15 +80,24 @@ func (s *session) Counters(context.Context) (recipes.Counters, error) {
 	return s.counters, nil
 }
 
-// Close ends the session and wakes what waits in it.
+// Close ends the session, wakes what waits in it and gives back what it holds.
 func (s *session) Close(context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.closed = true
-		close(s.lost)
+	if s.end() {
+		s.server.forget(s)
 	}
 	return nil
+}
+
+// end reports whether this call was the one that ended the session.
+func (s *session) end() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.closed = true
+	close(s.lost)
+	return true
 }
 
 func (s *session) count(change func(*recipes.Counters)) {

@@ -33,6 +33,7 @@ func (l Load) alone(ctx context.Context) (Measurement, error) {
 		return Measurement{}, err
 	}
 	s.recorder.m.Counters = difference(after, before)
+	s.recorder.m.Warm.Took = l.Warmup
 	if err := l.end(ctx); err != nil {
 		return Measurement{}, err
 	}

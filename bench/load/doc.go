@@ -9,11 +9,20 @@
 //     one with each.
 //   - [Cycle]: a closed loop. Whoever leaves joins again at the end of the line,
 //     which therefore stays as long as it is.
+//   - [Failover]: all stand in line, the holder's session is killed, and the
+//     time until the next one has been granted is taken. What the survivors send
+//     in the second after that is counted too.
+//   - [Open]: acquisitions arrive on schedule, whether or not those before them
+//     have been granted. A closed loop slows down with what it measures and so
+//     hides long waits; this one does not.
+//   - [Many]: several lines that have nothing to do with each other cycle at
+//     the same time.
 //
 // Times that are easily mixed up are named apart:
 //
 //   - wait: from asking (Acquire, Campaign) to being granted. It contains the
-//     turns of all who were ahead.
+//     turns of all who were ahead. In an open load it counts from when the
+//     schedule wanted to ask.
 //   - handoff: from the moment the holder asks to leave (Release, Resign) to the
 //     moment the next one, already in line by then, has been granted. It is the
 //     time for which nobody holds.

@@ -117,7 +117,7 @@ func (l *line) turn(ctx context.Context, c contender) error {
 	if err := l.guard.enter(c.id, turn.token); err != nil {
 		return err
 	}
-	measured, last := l.granted(asked, granted, l.joined[c.id].at)
+	measured, last := l.granted(c.id, asked, granted)
 	if last {
 		return l.finish(ctx, c, turn)
 	}
@@ -135,7 +135,7 @@ func (l *line) turn(ctx context.Context, c contender) error {
 
 // granted is what a holder does first: it records its grant. It reports whether
 // the turn belongs to the measured part, and whether it is what ends it.
-func (l *line) granted(asked, granted, joined time.Duration) (measured, last bool) {
+func (l *line) granted(id int64, asked, granted time.Duration) (measured, last bool) {
 	if l.turns == 0 {
 		l.first = granted
 	}
@@ -145,10 +145,13 @@ func (l *line) granted(asked, granted, joined time.Duration) (measured, last boo
 	m := &l.recorder.m
 	m.Operations++
 	m.Elapsed = granted - l.began
+	if m.Turns != nil {
+		m.Turns[id-1]++
+	}
 	if asked >= l.began {
 		l.recorder.record(m.Wait, granted-asked)
 	}
-	if joined <= l.left {
+	if l.joined[id].at <= l.left {
 		l.recorder.record(m.Handoff, granted-l.left)
 	}
 	return true, l.shape.ends(m.Operations, m.Elapsed)
@@ -157,7 +160,7 @@ func (l *line) granted(asked, granted, joined time.Duration) (measured, last boo
 // hold is what a holder does with its turn: nothing, for as long as it was told.
 // The one that begins the measured part keeps its turn until all is ready.
 func (l *line) hold(ctx context.Context, granted time.Duration) error {
-	if l.begun || !l.shape.begins(granted-l.first) {
+	if l.begun || !l.shape.begins(granted-l.first, l.turns) {
 		return pause(ctx, l.Hold)
 	}
 	var err error
@@ -165,6 +168,10 @@ func (l *line) hold(ctx context.Context, granted time.Duration) error {
 		return err
 	}
 	l.begun = true
+	l.recorder.m.Warm = Warm{Took: granted - l.first, Steady: l.shape.steady()}
+	if l.shape.again() {
+		l.recorder.m.Turns = make([]int64, len(l.Sessions))
+	}
 	return l.begin(ctx)
 }
 

@@ -25,11 +25,27 @@ type Load struct {
 	// Hold is for how long each holder keeps what it was granted.
 	Hold time.Duration
 
-	// Duration and Warmup are of a Cycle: how long to measure, and how long to
-	// run before that. The measured part ends with the first grant after
-	// Duration, so it is never shorter.
+	// Duration and Warmup are of a Cycle, an Open and a Many: how long to
+	// measure, and how long to run before that at least. The measured part of a
+	// Cycle begins when it has become steady (Measurement.Warm tells), or after
+	// eight times Warmup, and ends with the first grant after Duration, so it
+	// is never shorter. A Warmup of 0 is none.
 	Duration, Warmup time.Duration
 
+	// Lines is how many lines a Many has; each gets as many of the sessions.
+	Lines int
+	// Rate is the acquisitions a second of an Open, Arrivals how they come, and
+	// Seed decides when those of a Poisson process do. Its Duration is of the
+	// schedule; it is waited as long again for what has not been granted.
+	Rate     float64
+	Arrivals Arrivals
+	Seed     uint64
+	// Kill, of a Failover, ends the session of that index without its help. It
+	// returns when that is on its way.
+	Kill func(ctx context.Context, session int) error
+	// Aftermath, of a Failover, is how long after the next grant the survivors'
+	// traffic is counted.
+	Aftermath time.Duration
 	// Begin, if not nil, is called when the measured part is about to begin and
 	// everybody is at rest; End when it has ended and everybody is at rest
 	// again. An error of theirs ends the load.
@@ -48,14 +64,27 @@ func (l Load) Run(ctx context.Context) (Measurement, error) {
 	if len(l.Sessions) == 0 {
 		return Measurement{}, errors.New("no contenders: give at least one session")
 	}
-	if len(l.Sessions) == 1 {
-		return l.alone(ctx)
-	}
+	alone := len(l.Sessions) == 1
 	switch l.Workload {
+	case Open:
+		return l.openLoop(ctx)
+	case Many:
+		return l.many(ctx)
+	case Failover:
+		if alone {
+			return Measurement{}, errors.New("a failover needs at least 2 contenders")
+		}
+		return l.failover(ctx)
 	case Drain:
+		if alone {
+			return l.alone(ctx)
+		}
 		return l.contend(ctx, drain{contenders: len(l.Sessions)})
 	case Cycle:
-		return l.contend(ctx, cycle{warmup: l.Warmup, duration: l.Duration})
+		if alone {
+			return l.alone(ctx)
+		}
+		return l.contend(ctx, newCycle(l))
 	}
 	return Measurement{}, fmt.Errorf("workload %q is unknown", l.Workload)
 }

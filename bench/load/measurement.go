@@ -30,10 +30,31 @@ type Measurement struct {
 	// drain is nobody. Handoff has those who were in line when the holder
 	// before them left: all but those who found the line empty, so a contender
 	// alone has none.
-	Wait, Handoff, Service *hdrhistogram.Histogram
+	// In an open load Wait counts from the intended start, so that a slow start
+	// of the load cannot hide behind itself.
+	Wait    *hdrhistogram.Histogram `json:"-"`
+	Handoff *hdrhistogram.Histogram `json:"-"`
+	Service *hdrhistogram.Histogram `json:"-"`
+	// Late is by how much an open load started its acquisitions behind
+	// schedule, in nanoseconds; empty for other loads.
+	Late *hdrhistogram.Histogram `json:"-"`
+	// Unfinished is how many acquisitions of an open load were still waiting
+	// when it gave up on them; their waits so far are in Wait.
+	Unfinished int64 `json:",omitempty"`
+	// Turns is how many of the operations each contender had, by its number.
+	// A drain, which gives one to everybody, has none.
+	Turns []int64 `json:",omitempty"`
+	// Warm is how the warm-up ended.
+	Warm Warm `json:",omitzero"`
 	// Counters is what all sessions sent and received in the measured part,
 	// keep-alives that fell into it included.
 	Counters recipes.Counters
+}
+
+// Warm is the outcome of a warm-up.
+type Warm struct {
+	Took   time.Duration // from the first grant to the begin of the measured part
+	Steady bool          // false: it ended because it had lasted long enough
 }
 
 // recorder collects a measurement from many goroutines.
@@ -43,12 +64,21 @@ type recorder struct {
 }
 
 func newRecorder() *recorder {
-	return &recorder{m: Measurement{Wait: NewHistogram(), Handoff: NewHistogram(), Service: NewHistogram()}}
+	return &recorder{m: Measurement{
+		Wait: NewHistogram(), Handoff: NewHistogram(), Service: NewHistogram(), Late: NewHistogram(),
+	}}
 }
 
 // NewHistogram returns an empty histogram of the package's range and precision.
 func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(int64(ShortestTime), int64(LongestTime), Digits)
+}
+
+// count changes a figure of the measurement.
+func (r *recorder) count(change func(*Measurement)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.m)
 }
 
 // record adds a time to one of the recorder's histograms.

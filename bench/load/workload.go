@@ -14,14 +14,39 @@ const (
 	Drain Workload = "drain"
 	// Cycle has everybody acquire, hold, release and join again.
 	Cycle Workload = "cycle"
+	// Failover kills the holder's session and times how long it takes until the
+	// next one knows that it has been granted.
+	Failover Workload = "failover"
+	// Open has acquisitions arrive on schedule, whether or not the ones before
+	// have been granted.
+	Open Workload = "open"
+	// Many is a number of independent lines that cycle at the same time.
+	Many Workload = "many"
 )
 
 // Workloads returns all workloads.
-func Workloads() []Workload { return []Workload{Drain, Cycle} }
+func Workloads() []Workload { return []Workload{Drain, Cycle, Failover, Open, Many} }
 
 // ParseWorkload returns the workload of that name, or an error that lists those
 // that exist.
 func ParseWorkload(name string) (Workload, error) { return parse("workload", name, Workloads()) }
+
+// Arrivals is how the acquisitions of an open load come.
+type Arrivals string
+
+const (
+	// Constant arrivals are evenly spaced.
+	Constant Arrivals = "constant"
+	// Poisson arrivals are independent of each other, as those of many clients
+	// that know nothing of each other are.
+	Poisson Arrivals = "poisson"
+)
+
+// ParseArrivals returns the arrivals of that name, or an error that lists those
+// that exist.
+func ParseArrivals(name string) (Arrivals, error) {
+	return parse("arrivals", name, []Arrivals{Constant, Poisson})
+}
 
 // Recipe is what is contended for.
 type Recipe string

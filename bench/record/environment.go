@@ -15,6 +15,11 @@ type Environment struct {
 	Package  string
 	CPU      string // "" where it cannot be found out
 	Server   Server
+	// Details are facts that are kept with the records but are no part of the
+	// benchmark format, because they may differ between runs of the same thing:
+	// Go's version, memory, the flags, what an fsync costs, the servers'
+	// configuration.
+	Details map[string]string `json:",omitempty"`
 }
 
 // Server describes what the contenders talked to.

@@ -20,11 +20,41 @@ type Record struct {
 	Hold       time.Duration // for how long each holder kept its turn
 	Procs      int           // GOMAXPROCS
 
+	// Lines is how many lines of so many contenders there were at once; 0 for
+	// workloads that have one.
+	Lines int `json:",omitempty"`
+	// Rate is the acquisitions a second of an open load, and Arrivals how they
+	// came; 0 and "" for others.
+	Rate     float64       `json:",omitempty"`
+	Arrivals load.Arrivals `json:",omitempty"`
+
+	// Trial is the trial's number in its run, from 1.
+	Trial int `json:",omitempty"`
+	// Invalid says why the trial says more about the load generator than about
+	// what it loaded; empty if it does not.
+	Invalid []string `json:",omitempty"`
+
 	load.Measurement
 	Memory Memory
+	Client Client
 	// Server is by how much the server's own figures grew in the measured part,
 	// by the server's names; nil if there were none to read.
-	Server map[string]float64
+	Server map[string]float64 `json:",omitempty"`
+	// Missing names the figures that were asked for and that the servers do
+	// not have.
+	Missing []string `json:",omitempty"`
+}
+
+// Valid reports whether the trial may be compared with others.
+func (r Record) Valid() bool { return len(r.Invalid) == 0 }
+
+// Client is what the measured part took of this process.
+type Client struct {
+	CPU      time.Duration // user and system time; 0 where it cannot be found out
+	GC       time.Duration // pauses of the garbage collector, all together
+	LongGC   time.Duration // the longest of them, as far as the runtime's buckets tell
+	SchedP99 time.Duration // 99th percentile of how long runnable goroutines waited
+	Allocs   uint64        // bytes
 }
 
 // Memory is what the trial took, in bytes, when everybody had enrolled.
@@ -47,6 +77,12 @@ func (r Record) Name() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s/workload=%s/strategy=%s/contenders=%d",
 		capitalized(string(r.Recipe)), r.Workload, r.Strategy, r.Contenders)
+	if r.Lines > 0 {
+		fmt.Fprintf(&b, "/lines=%d", r.Lines)
+	}
+	if r.Rate > 0 {
+		fmt.Fprintf(&b, "/rate=%g/arrivals=%s", r.Rate, r.Arrivals)
+	}
 	if r.Hold > 0 {
 		// Nobody wants to type a µ to filter by it.
 		fmt.Fprintf(&b, "/hold=%s", strings.Replace(r.Hold.String(), "µ", "u", 1))

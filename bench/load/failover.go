@@ -1,0 +1,127 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// failover is a load of one failover under way.
+type failover struct {
+	Load
+	started time.Time
+	rest    *rest
+	guard   guard
+	grants  chan failoverGrant // of capacity two: the first holder and the next
+}
+
+type failoverGrant struct {
+	contender contender
+	turn      turn
+	at        time.Time
+}
+
+// failover puts everybody in line, kills the session of the one that holds, and
+// waits until the next one has been granted.
+func (l Load) failover(ctx context.Context) (Measurement, error) {
+	if l.Kill == nil {
+		return Measurement{}, errors.New("failover: no way to kill a session was given")
+	}
+	f := &failover{Load: l, started: time.Now(), rest: newRest(), grants: make(chan failoverGrant, len(l.Sessions))}
+	contenders, err := l.contenders(func(int64) { f.rest.add(1) })
+	if err != nil {
+		return Measurement{}, err
+	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	group, running := errgroup.WithContext(running)
+	for _, c := range contenders {
+		group.Go(func() error { return f.stand(running, c) })
+	}
+	var m Measurement
+	group.Go(func() (err error) {
+		defer stop()
+		m, err = f.measure(running)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return Measurement{}, err
+	}
+	return m, nil
+}
+
+// stand stands in line until granted, or until the load is over.
+func (f *failover) stand(ctx context.Context, c contender) error {
+	turn, err := c.enter(ctx)
+	at := time.Now()
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("contender %d: %w", c.id, err)
+	}
+	f.grants <- failoverGrant{c, turn, at}
+	return nil
+}
+
+func (f *failover) measure(ctx context.Context) (Measurement, error) {
+	holder, err := f.next(ctx)
+	if err != nil {
+		return Measurement{}, err
+	}
+	if err := f.rest.await(ctx, int64(len(f.Sessions))); err != nil {
+		return Measurement{}, err
+	}
+	survivors := without(f.Sessions, int(holder.contender.id)-1)
+	before, err := settled(ctx, survivors)
+	if err != nil {
+		return Measurement{}, err
+	}
+	if err := f.begin(ctx); err != nil {
+		return Measurement{}, err
+	}
+	if err := f.guard.leave(holder.contender.id); err != nil {
+		return Measurement{}, err
+	}
+	killed := time.Now()
+	if err := f.Kill(ctx, int(holder.contender.id)-1); err != nil {
+		return Measurement{}, fmt.Errorf("kill the session of contender %d: %w", holder.contender.id, err)
+	}
+	heir, err := f.next(ctx)
+	if err != nil {
+		return Measurement{}, err
+	}
+	if err := pause(ctx, f.Aftermath); err != nil {
+		return Measurement{}, err
+	}
+	after, err := total(ctx, survivors)
+	if err != nil {
+		return Measurement{}, err
+	}
+	rec := newRecorder()
+	rec.m.Operations, rec.m.Elapsed = 1, heir.at.Sub(killed)
+	rec.record(rec.m.Handoff, rec.m.Elapsed)
+	rec.m.Counters = difference(after, before)
+	return rec.m, f.end(ctx)
+}
+
+// next waits for the next grant and checks it.
+func (f *failover) next(ctx context.Context) (failoverGrant, error) {
+	select {
+	case g := <-f.grants:
+		return g, f.guard.enter(g.contender.id, g.turn.token)
+	case <-ctx.Done():
+		return failoverGrant{}, context.Cause(ctx)
+	}
+}
+
+// without returns sessions without the i-th.
+func without(sessions []recipes.Session, i int) []recipes.Session {
+	others := append([]recipes.Session(nil), sessions[:i]...)
+	return append(others, sessions[i+1:]...)
+}

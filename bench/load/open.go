@@ -1,0 +1,174 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// maxWaiting bounds the acquisitions of an open load that wait at once: more
+// means that the load grows without end, and the process with it.
+const maxWaiting = 10_000
+
+// ErrOverloaded is returned for an open load whose acquisitions come so much
+// faster than they are granted that the line grew out of bounds, or that nothing
+// was granted.
+var ErrOverloaded = errors.New("acquisitions come faster than they are granted")
+
+// open is an open load under way. Session i takes arrivals i, i+N, i+2N, ...: a
+// session may have several in line.
+type open struct {
+	Load
+	contenders []contender
+	guard      guard
+	turns      atomic.Int64
+	waiting    atomic.Int64
+}
+
+// openLoop runs an open load. Its warm-up is a schedule of its own, after which
+// everybody comes to rest, so that the counters are of whole acquisitions.
+func (l Load) openLoop(ctx context.Context) (Measurement, error) {
+	contenders, err := l.contenders(func(int64) {})
+	if err != nil {
+		return Measurement{}, err
+	}
+	o := &open{Load: l, contenders: contenders}
+	if _, err := o.arrivals(ctx, max(l.Warmup, time.Millisecond), l.Seed+1); err != nil {
+		return Measurement{}, fmt.Errorf("warm up: %w", err)
+	}
+	before, err := settled(ctx, l.Sessions)
+	if err != nil {
+		return Measurement{}, err
+	}
+	if err := l.begin(ctx); err != nil {
+		return Measurement{}, err
+	}
+	m, err := o.arrivals(ctx, l.Duration, l.Seed)
+	if err != nil {
+		return Measurement{}, err
+	}
+	after, err := settled(ctx, l.Sessions)
+	if err != nil {
+		return Measurement{}, err
+	}
+	m.Counters = difference(after, before)
+	m.Warm = Warm{Took: l.Warmup}
+	if err := l.end(ctx); err != nil {
+		return Measurement{}, err
+	}
+	return m, o.guard.check(o.turns.Load())
+}
+
+// arrivals starts what is scheduled within duration, waits for it as long again,
+// and gives up on what is left.
+func (o *open) arrivals(ctx context.Context, duration time.Duration, seed uint64) (Measurement, error) {
+	rec := newRecorder()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	group, gctx := errgroup.WithContext(ctx)
+	start, next := time.Now(), newPacer(o.Arrivals, o.Rate, seed)
+	var last progressOf
+	var err error
+	n := 0
+	for at := next(); at < duration; at = next() {
+		intended := start.Add(at)
+		if err = sleepUntil(gctx, intended); err != nil {
+			break
+		}
+		if o.waiting.Add(1) > maxWaiting {
+			err = fmt.Errorf("%w: more than %d wait at once; lower the rate", ErrOverloaded, maxWaiting)
+			stop(err)
+			break
+		}
+		c := o.contenders[n%len(o.contenders)]
+		n++
+		group.Go(func() error {
+			defer o.waiting.Add(-1)
+			return o.acquire(gctx, c, intended, rec, &last)
+		})
+	}
+	patience := time.AfterFunc(time.Until(start.Add(2*duration)), func() { stop(errGaveUp) })
+	defer patience.Stop()
+	// An error of an acquisition ends the schedule and is err already.
+	if waited := group.Wait(); err == nil {
+		err = waited
+	}
+	if err != nil {
+		return Measurement{}, err
+	}
+	if rec.m.Operations == 0 {
+		return Measurement{}, fmt.Errorf("%w: none of %d within %v", ErrOverloaded, n, 2*duration)
+	}
+	rec.m.Elapsed = max(duration, last.since(start))
+	return rec.m, nil
+}
+
+// errGaveUp ends the wait of acquisitions that an open load gives up on.
+var errGaveUp = errors.New("the open load is over")
+
+// acquire is one acquisition.
+func (o *open) acquire(ctx context.Context, c contender, intended time.Time, rec *recorder, last *progressOf) error {
+	rec.record(rec.m.Late, max(0, time.Since(intended)))
+	turn, err := c.enter(ctx)
+	granted := time.Now()
+	rec.record(rec.m.Wait, granted.Sub(intended))
+	if err != nil {
+		if errors.Is(context.Cause(ctx), errGaveUp) {
+			rec.count(func(m *Measurement) { m.Unfinished++ })
+			return nil
+		}
+		return err
+	}
+	if err := o.guard.enter(c.id, turn.token); err != nil {
+		return err
+	}
+	held := pause(ctx, o.Hold)
+	o.turns.Add(1)
+	if err := o.guard.leave(c.id); err != nil {
+		return err
+	}
+	// What was granted is given back even when the load gives up meanwhile.
+	if err := turn.leave(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	if held != nil && !errors.Is(context.Cause(ctx), errGaveUp) {
+		return held
+	}
+	rec.record(rec.m.Service, time.Since(granted))
+	rec.count(func(m *Measurement) { m.Operations++ })
+	last.at(granted)
+	return nil
+}
+
+// progressOf keeps the latest of some moments.
+type progressOf struct {
+	mu     sync.Mutex
+	latest time.Time
+}
+
+func (p *progressOf) at(t time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.After(p.latest) {
+		p.latest = t
+	}
+}
+
+func (p *progressOf) since(start time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.latest.Sub(start)
+}
+
+// sleepUntil waits for a moment, or until ctx ends.
+func sleepUntil(ctx context.Context, t time.Time) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	return pause(ctx, time.Until(t))
+}

@@ -1,0 +1,160 @@
+package load_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/benchtest"
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func TestFailoverTimesTheNextGrant(t *testing.T) {
+	for _, recipe := range load.Recipes() {
+		const n = 5
+		all := sessions(t, new(benchtest.Server), n)
+		killed := -1
+		m, err := load.Load{
+			Workload: load.Failover, Recipe: recipe, Strategy: recipes.Predecessor, Path: path, Sessions: all,
+			Kill: func(ctx context.Context, i int) error { killed = i; return all[i].Close(ctx) },
+		}.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Operations != 1 || m.Handoff.TotalCount() != 1 || m.Elapsed <= 0 {
+			t.Errorf("%s: %d failovers in %v, %d times; want one", recipe, m.Operations, m.Elapsed, m.Handoff.TotalCount())
+		}
+		if killed < 0 || m.Counters.WatchEvents > 1 {
+			t.Errorf("%s: session %d killed, %d watch events; want at most one", recipe, killed, m.Counters.WatchEvents)
+		}
+	}
+}
+
+func TestFailoverNeedsSomebodyToFollow(t *testing.T) {
+	kill := func(context.Context, int) error { return nil }
+	_, err := load.Load{
+		Workload: load.Failover, Recipe: load.Lock, Path: path, Kill: kill,
+		Sessions: sessions(t, new(benchtest.Server), 1),
+	}.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "at least 2 contenders") {
+		t.Error(err)
+	}
+	broken := errors.New("cannot kill")
+	_, err = load.Load{
+		Workload: load.Failover, Recipe: load.Lock, Path: path,
+		Kill:     func(context.Context, int) error { return broken },
+		Sessions: sessions(t, new(benchtest.Server), 3),
+	}.Run(t.Context())
+	if !errors.Is(err, broken) {
+		t.Errorf("%v; want the error of Kill", err)
+	}
+}
+
+func TestOpenTakesWhatIsScheduled(t *testing.T) {
+	for _, arrivals := range []load.Arrivals{load.Constant, load.Poisson} {
+		m, err := load.Load{
+			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
+			Sessions: sessions(t, new(benchtest.Server), 3),
+			Rate:     1000, Arrivals: arrivals, Seed: 5, Duration: 50 * time.Millisecond, Warmup: 5 * time.Millisecond,
+		}.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if arrivals == load.Constant && m.Operations+m.Unfinished != 50 {
+			t.Errorf("%d acquisitions and %d unfinished; want 50", m.Operations, m.Unfinished)
+		}
+		all := m.Operations + m.Unfinished
+		if m.Wait.TotalCount() != all || m.Late.TotalCount() != all || m.Service.TotalCount() != m.Operations {
+			t.Errorf("%s: %d acquisitions, but %d waits, %d starts and %d services", arrivals, all,
+				m.Wait.TotalCount(), m.Late.TotalCount(), m.Service.TotalCount())
+		}
+		if m.Elapsed < 50*time.Millisecond {
+			t.Errorf("%s: measured %v; want the schedule's 50ms at least", arrivals, m.Elapsed)
+		}
+	}
+}
+
+func TestOpenGivesUpOnWhatIsNeverGranted(t *testing.T) {
+	m, err := load.Load{
+		Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
+		Sessions: sessions(t, new(benchtest.Server), 2), Hold: 15 * time.Millisecond,
+		Rate: 1000, Arrivals: load.Constant, Duration: 20 * time.Millisecond,
+	}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// In 40 ms a lock that is held for 15 ms can be granted three times.
+	if m.Unfinished < 15 || m.Operations < 1 || m.Operations+m.Unfinished != 20 {
+		t.Errorf("%d acquisitions, %d unfinished; want 20 together, most of them unfinished", m.Operations, m.Unfinished)
+	}
+}
+
+func TestOpenFindsABrokenLock(t *testing.T) {
+	_, err := load.Load{
+		Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
+		Sessions: sessions(t, &benchtest.Server{Defect: benchtest.TwoHolders}, 2), Hold: 5 * time.Millisecond,
+		Rate: 1000, Arrivals: load.Constant, Duration: 20 * time.Millisecond,
+	}.Run(t.Context())
+	if !errors.Is(err, load.ErrBroken) {
+		t.Errorf("%v; want ErrBroken", err)
+	}
+}
+
+func TestManyLinesAreMeasuredTogether(t *testing.T) {
+	const lines, each = 4, 3
+	begun := 0
+	m, err := load.Load{
+		Workload: load.Many, Lines: lines, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
+		Sessions: sessions(t, new(benchtest.Server), lines*each), Duration: 10 * time.Millisecond,
+		Begin: func(context.Context) error { begun++; return nil },
+	}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if begun != 1 {
+		t.Errorf("begun %d times; want once for all lines", begun)
+	}
+	var turns int64
+	for _, n := range m.Turns {
+		turns += n
+	}
+	if len(m.Turns) != lines*each || turns != m.Operations || m.Operations < lines {
+		t.Errorf("%d operations, turns %v", m.Operations, m.Turns)
+	}
+	if m.Counters.WatchEvents != m.Operations {
+		t.Errorf("%d watch events for %d handoffs of predecessors; want one each", m.Counters.WatchEvents, m.Operations)
+	}
+}
+
+func TestErrorOfBeginEndsAllLines(t *testing.T) {
+	broken := errors.New("no figures")
+	_, err := load.Load{
+		Workload: load.Many, Lines: 2, Recipe: load.Lock, Path: path,
+		Sessions: sessions(t, new(benchtest.Server), 4), Duration: time.Millisecond,
+		Begin: func(context.Context) error { return broken },
+	}.Run(t.Context())
+	if !errors.Is(err, broken) {
+		t.Errorf("%v; want the error of Begin", err)
+	}
+}
+
+func TestCycleIsFair(t *testing.T) {
+	m, err := load.Load{
+		Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
+		Sessions: sessions(t, new(benchtest.Server), 4), Duration: 10 * time.Millisecond,
+	}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var least, most int64 = m.Turns[0], m.Turns[0]
+	for _, n := range m.Turns {
+		least, most = min(least, n), max(most, n)
+	}
+	// A contender that is slow to join again loses a place or two, not the race.
+	if len(m.Turns) != 4 || least < 1 || most > m.Operations*3/4 {
+		t.Errorf("turns %v", m.Turns)
+	}
+}

@@ -1,0 +1,73 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/relay"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// opened is the sessions of a trial, and how to kill one of them.
+type opened struct {
+	sessions []recipes.Session
+	kill     func(ctx context.Context, session int) error
+	relays   []*relay.Relay
+}
+
+// open opens a session for each contender, or none.
+func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
+	all := opened{}
+	n := t.Contenders * e.lines(t)
+	configs := func(int) recipes.Config { return e.config(t) }
+	switch {
+	case t.Workload == load.Failover && e.Kill == nil:
+		if err := all.relay(e.Session.Servers, n); err != nil {
+			all.close(ctx)
+			return opened{}, err
+		}
+		configs = func(i int) recipes.Config {
+			cfg := e.config(t)
+			cfg.Servers = []string{all.relays[i].Addr()}
+			return cfg
+		}
+	case t.Workload == load.Failover:
+		all.kill = func(ctx context.Context, i int) error { return e.Kill(ctx, all.sessions[i]) }
+	}
+	var err error
+	if all.sessions, err = open(ctx, t.Transport.Open, configs, n); err != nil {
+		all.close(ctx)
+		return opened{}, err
+	}
+	return all, nil
+}
+
+// relay puts a relay before each session, and has its cutting be the kill.
+func (o *opened) relay(servers []string, n int) error {
+	for range n {
+		r, err := relay.Listen(servers)
+		if err != nil {
+			return err
+		}
+		o.relays = append(o.relays, r)
+	}
+	relays := o.relays
+	o.kill = func(_ context.Context, i int) error {
+		relays[i].Cut()
+		return nil
+	}
+	return nil
+}
+
+// close closes the sessions first: what they say in farewell goes through the
+// relays.
+func (o *opened) close(ctx context.Context) {
+	closeAll(ctx, o.sessions)
+	for _, r := range o.relays {
+		r.Cut()
+	}
+}
+
+// aftermath is how long after a failover the survivors' traffic is counted.
+const aftermath = time.Second

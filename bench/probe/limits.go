@@ -1,0 +1,87 @@
+package probe
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+// Limits say from where on a trial tells more about the load generator than about
+// what it loads. A limit of 0 is none.
+type Limits struct {
+	// CPU is the share of all processors that this process took, from 0 to 1.
+	CPU float64
+	// Sched is how long a runnable goroutine waited at the 99th percentile, and
+	// SchedShare the least share of the median handoff (or, without handoffs,
+	// wait) that this must be to matter.
+	Sched      time.Duration
+	SchedShare float64
+	// GC is the share of the measured time that the garbage collector stopped
+	// everything.
+	GC float64
+	// Late is how far behind schedule an open load started at the 99th
+	// percentile, and LateShare the least share of its median wait.
+	Late      time.Duration
+	LateShare float64
+}
+
+// DefaultLimits are meant for a generator that has processors of its own.
+func DefaultLimits() Limits {
+	return Limits{
+		CPU: 0.9, Sched: 2 * time.Millisecond, SchedShare: 0.5, GC: 0.05,
+		Late: 5 * time.Millisecond, LateShare: 0.1,
+	}
+}
+
+// WithServer are the limits of a generator that has the server in its own
+// process: what that one takes cannot be told apart, so only what no server can
+// be blamed for counts.
+func WithServer() Limits {
+	l := DefaultLimits()
+	l.CPU, l.Sched = 0, 0
+	return l
+}
+
+// Check returns the reasons for which the record is invalid, each a sentence for
+// people with the figure and its limit.
+func (l Limits) Check(r record.Record) (reasons []string) {
+	say := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
+	if r.Elapsed > 0 {
+		if share := r.Client.CPU.Seconds() / (r.Elapsed.Seconds() * float64(runtime.GOMAXPROCS(0))); l.CPU > 0 && share > l.CPU {
+			say("the load generator took %.0f%% of the processors (limit %.0f%%)", 100*share, 100*l.CPU)
+		}
+		if share := r.Client.GC.Seconds() / r.Elapsed.Seconds(); l.GC > 0 && share > l.GC {
+			say("garbage collection stopped the load generator for %.1f%% of the time (limit %.0f%%)", 100*share, 100*l.GC)
+		}
+	}
+	if l.Sched > 0 && r.Client.SchedP99 > l.Sched && share(r.Client.SchedP99, typical(r)) > l.SchedShare {
+		say("goroutines of the load generator waited %v to run at the 99th percentile (limit %v)", r.Client.SchedP99.Round(time.Microsecond), l.Sched)
+	}
+	if r.Late != nil && r.Late.TotalCount() > 0 && l.Late > 0 {
+		late := time.Duration(r.Late.ValueAtPercentile(99))
+		if late > l.Late && share(late, time.Duration(r.Wait.ValueAtPercentile(50))) > l.LateShare {
+			say("acquisitions started %v behind schedule at the 99th percentile (limit %v)", late.Round(time.Microsecond), l.Late)
+		}
+	}
+	return reasons
+}
+
+// typical is the median of what the trial is about.
+func typical(r record.Record) time.Duration {
+	if r.Handoff != nil && r.Handoff.TotalCount() > 0 {
+		return time.Duration(r.Handoff.ValueAtPercentile(50))
+	}
+	if r.Wait != nil && r.Wait.TotalCount() > 0 {
+		return time.Duration(r.Wait.ValueAtPercentile(50))
+	}
+	return 0
+}
+
+func share(part, whole time.Duration) float64 {
+	if whole <= 0 {
+		return 1
+	}
+	return float64(part) / float64(whole)
+}

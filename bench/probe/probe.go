@@ -1,0 +1,100 @@
+package probe
+
+import (
+	"math"
+	"runtime/metrics"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+// Names of the runtime's figures; see package runtime/metrics.
+const (
+	schedLatencies = "/sched/latencies:seconds"
+	gcPauses       = "/sched/pauses/total/gc:seconds"
+	allocated      = "/gc/heap/allocs:bytes"
+)
+
+// Probe is what the process had used when it was started.
+type Probe struct {
+	cpu    time.Duration
+	sched  []uint64
+	pauses []uint64
+	allocs uint64
+}
+
+// Start begins to look.
+func Start() Probe {
+	samples := read()
+	return Probe{
+		cpu:    cpuTime(),
+		sched:  samples[0].Value.Float64Histogram().Counts,
+		pauses: samples[1].Value.Float64Histogram().Counts,
+		allocs: samples[2].Value.Uint64(),
+	}
+}
+
+// Stop returns what the process used since Start.
+func (p Probe) Stop() record.Client {
+	samples := read()
+	sched, pauses := samples[0].Value.Float64Histogram(), samples[1].Value.Float64Histogram()
+	total, longest := pausesSince(pauses, p.pauses)
+	return record.Client{
+		CPU: cpuTime() - p.cpu, GC: total, LongGC: longest,
+		SchedP99: percentileSince(sched, p.sched, 0.99),
+		Allocs:   samples[2].Value.Uint64() - p.allocs,
+	}
+}
+
+// read reads the figures. Every call has histograms of its own.
+func read() []metrics.Sample {
+	samples := []metrics.Sample{{Name: schedLatencies}, {Name: gcPauses}, {Name: allocated}}
+	metrics.Read(samples)
+	return samples
+}
+
+// percentileSince returns the upper end of the bucket that has the percentile of
+// what was added to before; the runtime tells no more than buckets.
+func percentileSince(h *metrics.Float64Histogram, before []uint64, percentile float64) time.Duration {
+	var total uint64
+	for i, n := range h.Counts {
+		total += n - before[i]
+	}
+	wanted := uint64(math.Ceil(percentile * float64(total)))
+	var seen uint64
+	for i, n := range h.Counts {
+		if seen += n - before[i]; seen >= wanted && seen > 0 {
+			return upper(h, i)
+		}
+	}
+	return 0
+}
+
+// pausesSince returns the sum, by the middle of the buckets, and the longest of
+// what was added to before.
+func pausesSince(h *metrics.Float64Histogram, before []uint64) (total, longest time.Duration) {
+	for i, n := range h.Counts {
+		if n -= before[i]; n == 0 {
+			continue
+		}
+		longest = upper(h, i)
+		total += time.Duration(n) * (lower(h, i) + longest) / 2
+	}
+	return total, longest
+}
+
+func upper(h *metrics.Float64Histogram, i int) time.Duration {
+	if bound := h.Buckets[i+1]; !math.IsInf(bound, 0) {
+		return seconds(bound)
+	}
+	return lower(h, i)
+}
+
+func lower(h *metrics.Float64Histogram, i int) time.Duration {
+	if bound := h.Buckets[i]; !math.IsInf(bound, 0) {
+		return seconds(bound)
+	}
+	return 0
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,183 @@
+package record
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+)
+
+// Version is the version of the record format. A reader refuses others: what a
+// figure means must not be guessed.
+const Version = 1
+
+// Run is the records of one run and the environment that they were made in.
+type Run struct {
+	Environment Environment
+	Records     []Record
+}
+
+// header is the first line of a run.
+type header struct {
+	Zkbench     int         `json:"zkbench"` // Version
+	Environment Environment `json:"environment"`
+}
+
+// line is one record. The histograms, which package json would write as their
+// counts, go beside it in HdrHistogram's compressed form.
+type line struct {
+	Record
+	Histograms map[string]string `json:"histograms,omitempty"`
+}
+
+// JSONWriter writes records as JSON lines: a header with the environment, then
+// a line a record, complete in that every report can be made from it again. What
+// it has written is whole lines after every call; files may be appended to each
+// other.
+type JSONWriter struct {
+	w       io.Writer
+	env     Environment
+	started bool
+}
+
+// NewJSONWriter returns a JSONWriter of records made in that environment.
+// Nothing is written before the first record.
+func NewJSONWriter(w io.Writer, env Environment) *JSONWriter { return &JSONWriter{w: w, env: env} }
+
+// Write writes a record.
+func (w *JSONWriter) Write(r Record) error {
+	if !w.started {
+		if err := w.line(header{Version, w.env}); err != nil {
+			return err
+		}
+		w.started = true
+	}
+	l := line{Record: r, Histograms: map[string]string{}}
+	for name, h := range r.histograms() {
+		if *h == nil || (*h).TotalCount() == 0 {
+			continue
+		}
+		text, err := encode(*h)
+		if err != nil {
+			return fmt.Errorf("write record of %s: histogram %s: %w", r.Name(), name, err)
+		}
+		l.Histograms[name] = text
+	}
+	return w.line(l)
+}
+
+func (w *JSONWriter) line(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write record: %w", err)
+	}
+	if _, err := w.w.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("write record: %w", err)
+	}
+	return nil
+}
+
+// histograms returns where the record keeps its histograms, by name.
+func (r *Record) histograms() map[string]**hdrhistogram.Histogram {
+	return map[string]**hdrhistogram.Histogram{
+		"wait": &r.Wait, "handoff": &r.Handoff, "service": &r.Service, "late": &r.Late,
+	}
+}
+
+// encode returns a histogram as HdrHistogram's logs have it.
+func encode(h *hdrhistogram.Histogram) (string, error) {
+	compressed, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	return string(compressed), err
+}
+
+func decode(text string) (*hdrhistogram.Histogram, error) {
+	if _, err := base64.StdEncoding.DecodeString(text); err != nil {
+		return nil, err
+	}
+	return hdrhistogram.Decode([]byte(text))
+}
+
+// ErrNoRecords is returned for a file without a record.
+var ErrNoRecords = errors.New("no records in it; was it written by zkbench run -record, and did a trial end?")
+
+// Read reads the runs of a file of JSON lines. An error says in which line; there
+// are no runs then.
+func Read(r io.Reader) ([]Run, error) {
+	lines := bufio.NewReader(r)
+	var runs []Run
+	for number := 1; ; number++ {
+		text, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if len(text) > 0 {
+			if err := readLine(text, &runs); err != nil {
+				return nil, fmt.Errorf("line %d: %w", number, err)
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	records := 0
+	for _, run := range runs {
+		records += len(run.Records)
+	}
+	if records == 0 {
+		return nil, ErrNoRecords
+	}
+	return runs, nil
+}
+
+func readLine(text []byte, runs *[]Run) error {
+	var head header
+	if err := json.Unmarshal(text, &head); err != nil {
+		return fmt.Errorf("not a record (is the file cut short, or not JSON lines?): %w", err)
+	}
+	if head.Zkbench > 0 {
+		if head.Zkbench != Version {
+			return fmt.Errorf("record format %d; this zkbench reads %d", head.Zkbench, Version)
+		}
+		*runs = append(*runs, Run{Environment: head.Environment})
+		return nil
+	}
+	if len(*runs) == 0 {
+		return errors.New(`no {"zkbench":...} line before the first record`)
+	}
+	record, err := readRecord(text)
+	if err != nil {
+		return err
+	}
+	run := &(*runs)[len(*runs)-1]
+	run.Records = append(run.Records, record)
+	return nil
+}
+
+func readRecord(text []byte) (Record, error) {
+	var l line
+	if err := json.Unmarshal(text, &l); err != nil {
+		return Record{}, fmt.Errorf("not a record: %w", err)
+	}
+	r := l.Record
+	if r.Recipe == "" || r.Workload == "" || r.Contenders < 1 || r.Operations < 1 || r.Elapsed < 0 {
+		return Record{}, errors.New("not a record: recipe, workload, contenders or operations are missing")
+	}
+	for name, h := range r.histograms() {
+		*h = load.NewHistogram()
+		if l.Histograms[name] == "" {
+			continue
+		}
+		decoded, err := decode(l.Histograms[name])
+		if err != nil {
+			return Record{}, fmt.Errorf("histogram %s: %w", name, err)
+		}
+		*h = decoded
+	}
+	return r, nil
+}

@@ -1,0 +1,117 @@
+// Package relay stands between one session and its servers, so that the session
+// can be cut off as if its machine had died: nothing is closed in an orderly way,
+// and nothing gets through any more.
+//
+// It costs a hop over loopback, which is why only the failover workload uses it.
+package relay
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+)
+
+// Relay forwards connections to the first server that can be reached. All
+// methods may be called from several goroutines.
+type Relay struct {
+	listener net.Listener
+	servers  []string
+	wait     sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+	cut   bool
+}
+
+// Listen returns a relay to servers, given as host:port, on a loopback port.
+func Listen(servers []string) (*Relay, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("relay: %w", err)
+	}
+	r := &Relay{listener: listener, servers: servers, conns: map[net.Conn]struct{}{}}
+	r.wait.Go(r.accept)
+	return r, nil
+}
+
+// Addr is where the relay listens, as host:port.
+func (r *Relay) Addr() string { return r.listener.Addr().String() }
+
+// Cut breaks all connections and refuses new ones, for good. It returns when
+// nothing passes any more, and may be called again.
+func (r *Relay) Cut() {
+	r.mu.Lock()
+	r.cut = true
+	r.listener.Close()
+	for conn := range r.conns {
+		conn.Close()
+	}
+	r.mu.Unlock()
+	r.wait.Wait()
+}
+
+func (r *Relay) accept() {
+	for {
+		client, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		r.wait.Go(func() { r.forward(client) })
+	}
+}
+
+// forward copies both ways until one of the ends closes.
+func (r *Relay) forward(client net.Conn) {
+	defer client.Close()
+	server := r.dial()
+	if server == nil {
+		return
+	}
+	defer server.Close()
+	if !r.add(client, server) {
+		return
+	}
+	defer r.remove(client, server)
+	var both sync.WaitGroup
+	both.Go(func() { pipe(server, client) })
+	both.Go(func() { pipe(client, server) })
+	both.Wait()
+}
+
+// pipe copies until the source ends, and then ends the other way too.
+func pipe(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	to.Close()
+	from.Close()
+}
+
+func (r *Relay) dial() net.Conn {
+	for _, server := range r.servers {
+		if conn, err := net.Dial("tcp", server); err == nil {
+			return conn
+		}
+	}
+	return nil
+}
+
+// add notes connections for Cut, unless it has been called.
+func (r *Relay) add(conns ...net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cut {
+		return false
+	}
+	for _, conn := range conns {
+		r.conns[conn] = struct{}{}
+	}
+	return true
+}
+
+func (r *Relay) remove(conns ...net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, conn := range conns {
+		delete(r.conns, conn)
+	}
+}
