@@ -62,6 +62,9 @@ type Session interface {
 	// ErrInvalid too.
 	Group(path string, cfg GroupConfig) (Group, error)
 
+	// Barrier returns the barrier at path, on the same terms.
+	Barrier(path string, cfg BarrierConfig) (Barrier, error)
+
 	// Counters returns what this session has sent and received so far.
 	Counters(ctx context.Context) (Counters, error)
 

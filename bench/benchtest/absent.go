@@ -7,3 +7,7 @@ import "github.com/zkrecipes/zkrecipes/recipes"
 func (s *session) Group(string, recipes.GroupConfig) (recipes.Group, error) {
 	return nil, errNotHere("group")
 }
+
+func (s *session) Barrier(string, recipes.BarrierConfig) (recipes.Barrier, error) {
+	return nil, errNotHere("barrier")
+}

@@ -45,6 +45,7 @@ func groups() []group {
 		{"semaphore", append(forKinds(semaphoreKinds(), lineTests()), semaphoreTests()...)},
 		{"revocable", revokeTests()},
 		{"group", groupTests()},
+		{"barrier", barrierTests()},
 	}
 }
 

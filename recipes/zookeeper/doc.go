@@ -19,4 +19,13 @@
 // A member watches its own node, by the watch on children that an ephemeral node
 // never has, so that changes of its data wake nobody but those who watch the
 // group. Those keep a mirror and read again only what a watch has told of.
+//
+// # Barriers
+//
+// Follows ZooKeeper Recipes, "Barriers", step by step. The barrier node is
+// persistent and is the path itself. Beyond the text, who waits wakes and looks
+// again when the connection was lost; and a placement or removal whose reply was
+// lost is sent again only if it is known not to have happened, by the czxid of
+// the barrier and the pzxid of its parent, because meanwhile somebody may have
+// removed it, or placed another.
 package zookeeper

@@ -15,3 +15,7 @@ func absent(recipe string) error {
 func (s *Session) Group(string, recipes.GroupConfig) (recipes.Group, error) {
 	return nil, absent("group")
 }
+
+func (s *Session) Barrier(string, recipes.BarrierConfig) (recipes.Barrier, error) {
+	return nil, absent("barrier")
+}

@@ -1,0 +1,59 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type barrier struct {
+	s    *session
+	rpc  pb.BarrierServiceClient
+	path string
+}
+
+func (s *session) Barrier(path string, _ recipes.BarrierConfig) (recipes.Barrier, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, err
+	}
+	if path == "/" {
+		return nil, fmt.Errorf("barrier: %w: the root always exists, and so would hold everybody for ever", recipes.ErrInvalid)
+	}
+	return &barrier{s: s, rpc: pb.NewBarrierServiceClient(s.conn), path: path}, nil
+}
+
+func (b *barrier) Path() string { return b.path }
+
+func (b *barrier) what() string { return "barrier " + b.path }
+
+func (b *barrier) Place(ctx context.Context, data []byte) error {
+	return b.s.change(ctx, b.what(), func(ctx context.Context) error {
+		_, err := b.rpc.PlaceBarrier(ctx, &pb.PlaceBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
+		return err
+	})
+}
+
+func (b *barrier) Remove(ctx context.Context) error {
+	return b.s.change(ctx, b.what(), func(ctx context.Context) error {
+		_, err := b.rpc.RemoveBarrier(ctx, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path})
+		return err
+	})
+}
+
+func (b *barrier) Wait(ctx context.Context) error {
+	return b.s.call(ctx, b.what(), func(ctx context.Context) error {
+		_, err := b.rpc.WaitBarrier(ctx, &pb.WaitBarrierRequest{Session: b.s.handle, Path: b.path})
+		return err
+	})
+}
+
+func (b *barrier) Placed(ctx context.Context) (placed bool, err error) {
+	err = b.s.call(ctx, b.what(), func(ctx context.Context) error {
+		r, err := b.rpc.LookAtBarrier(ctx, &pb.LookAtBarrierRequest{Session: b.s.handle, Path: b.path})
+		placed = r.GetPlaced()
+		return err
+	})
+	return placed, err
+}

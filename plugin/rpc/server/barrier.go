@@ -1,0 +1,55 @@
+package server
+
+import (
+	"context"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type barrierService struct {
+	pb.UnimplementedBarrierServiceServer
+	*Server
+}
+
+func (s barrierService) barrier(handle, path string) (recipes.Barrier, error) {
+	ss, err := s.session(handle)
+	if err != nil {
+		return nil, err
+	}
+	return ss.Barrier(path, recipes.BarrierConfig{})
+}
+
+func (s barrierService) PlaceBarrier(ctx context.Context, r *pb.PlaceBarrierRequest) (*pb.PlaceBarrierResponse, error) {
+	b, err := s.barrier(r.GetSession(), r.GetPath())
+	if err == nil {
+		err = b.Place(ctx, r.GetData())
+	}
+	return &pb.PlaceBarrierResponse{}, wire.ToStatus(err, nil)
+}
+
+func (s barrierService) RemoveBarrier(ctx context.Context, r *pb.RemoveBarrierRequest) (*pb.RemoveBarrierResponse, error) {
+	b, err := s.barrier(r.GetSession(), r.GetPath())
+	if err == nil {
+		err = b.Remove(ctx)
+	}
+	return &pb.RemoveBarrierResponse{}, wire.ToStatus(err, nil)
+}
+
+func (s barrierService) WaitBarrier(ctx context.Context, r *pb.WaitBarrierRequest) (*pb.WaitBarrierResponse, error) {
+	b, err := s.barrier(r.GetSession(), r.GetPath())
+	if err == nil {
+		err = b.Wait(ctx)
+	}
+	return &pb.WaitBarrierResponse{}, wire.ToStatus(err, nil)
+}
+
+func (s barrierService) LookAtBarrier(ctx context.Context, r *pb.LookAtBarrierRequest) (*pb.LookAtBarrierResponse, error) {
+	b, err := s.barrier(r.GetSession(), r.GetPath())
+	if err != nil {
+		return nil, wire.ToStatus(err, nil)
+	}
+	placed, err := b.Placed(ctx)
+	return &pb.LookAtBarrierResponse{Placed: placed}, wire.ToStatus(err, nil)
+}

@@ -1,0 +1,197 @@
+package recipestest
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func barrierTests() []test {
+	return []test{
+		{"arguments are checked", barrierArguments},
+		{"the barrier is in place if its node exists", barrierNode},
+		{"placing twice and removing twice are no errors", barrierTwice},
+		{"wait/nobody waits where no barrier is", barrierFree},
+		{"wait/all pass when it is removed", barrierWait},
+		{"wait/a change of its data lets nobody pass", barrierData},
+		{"wait/one that is placed again holds", barrierAgain},
+		{"wait/a removal during a lost connection is not missed", barrierReconnects},
+		{"wait/a cancelled wait ends", barrierCancelled},
+		{"wait/it ends with the session", barrierLost},
+		{"place and remove/they wait for the connection", barrierSuspended},
+		{"it outlives its session", barrierOutlives},
+	}
+}
+
+func (f *fixture) barrier(s recipes.Session, path string) recipes.Barrier {
+	f.Helper()
+	b, err := s.Barrier(path, recipes.BarrierConfig{})
+	f.must(err)
+	return b
+}
+
+func (f *fixture) placed(b recipes.Barrier, want bool) {
+	f.Helper()
+	got, err := b.Placed(f.ctx)
+	f.must(err)
+	if got != want || f.exists(b.Path()) != want {
+		f.Errorf("in place: %v; want %v", got, want)
+	}
+}
+
+// waitsAt waits at a barrier in the background, and returns when it does: when
+// the server has answered once more.
+func (f *fixture) waitsAt(ctx context.Context, s recipes.Session, path string) *pending[struct{}] {
+	f.Helper()
+	reads := f.counters(s).ByKind["exists"]
+	p := startErr(f, func() error { return f.barrier(s, path).Wait(ctx) })
+	for f.counters(s).ByKind["exists"] == reads {
+		if f.ctx.Err() != nil {
+			f.Fatal("it does not look")
+		}
+	}
+	// What is asked later is answered later.
+	_, err := f.barrier(s, path).Placed(f.ctx)
+	f.must(err)
+	p.blocked(f)
+	return p
+}
+
+func barrierArguments(f *fixture) {
+	for _, path := range []string{"", "a", "/", "/a/"} {
+		_, err := f.open().Barrier(path, recipes.BarrierConfig{})
+		f.is(err, recipes.ErrInvalid)
+	}
+	if b := f.barrier(f.open(), "/a"); b.Path() != "/a" {
+		f.Errorf("path %q", b.Path())
+	}
+}
+
+func barrierNode(f *fixture) {
+	b := f.barrier(f.open(), f.path("deep", "b"))
+	f.placed(b, false)
+	f.must(b.Place(f.ctx, []byte("why")))
+	f.placed(b, true)
+	if data, stat := f.read(b.Path()); data != "why" || stat.EphemeralOwner != 0 {
+		f.Errorf("data %q, %+v", data, stat)
+	}
+	f.must(b.Remove(f.ctx))
+	f.placed(b, false)
+	f.create(b.Path(), "by another hand")
+	f.placed(b, true)
+	f.must(b.Remove(f.ctx))
+	f.is(b.Place(f.ended(), nil), context.Canceled)
+	f.placed(b, false)
+}
+
+func barrierTwice(f *fixture) {
+	b := f.barrier(f.open(), f.path("b"))
+	f.must(b.Remove(f.ctx))
+	f.must(b.Place(f.ctx, []byte("first")))
+	f.must(b.Place(f.ctx, []byte("second")))
+	if data, _ := f.read(b.Path()); data != "first" {
+		f.Errorf("data %q", data)
+	}
+	f.must(b.Remove(f.ctx))
+	f.must(b.Remove(f.ctx))
+}
+
+func barrierFree(f *fixture) {
+	f.must(f.barrier(f.open(), f.path("b")).Wait(f.ctx))
+}
+
+func barrierWait(f *fixture) {
+	b := f.barrier(f.open(), f.path("b"))
+	f.must(b.Place(f.ctx, nil))
+	s := f.open()
+	waiters := []*pending[struct{}]{
+		f.waitsAt(f.ctx, s, f.path("b")), f.waitsAt(f.ctx, s, f.path("b")), f.waitsAt(f.ctx, f.open(), f.path("b")),
+	}
+	f.must(b.Remove(f.ctx))
+	for _, w := range waiters {
+		w.value1(f)
+	}
+}
+
+func barrierData(f *fixture) {
+	b := f.barrier(f.open(), f.path("b"))
+	f.must(b.Place(f.ctx, nil))
+	s := f.open()
+	w := f.waitsAt(f.ctx, s, f.path("b"))
+	events := f.counters(s).WatchEvents
+	_, err := f.outside.Set(b.Path(), []byte("more"), -1)
+	f.must(err)
+	for f.counters(s).WatchEvents == events && f.ctx.Err() == nil {
+	}
+	w.blocked(f)
+	f.must(b.Remove(f.ctx))
+	w.value1(f)
+}
+
+func barrierAgain(f *fixture) {
+	s := f.open()
+	b := f.barrier(s, f.path("b"))
+	for range 3 {
+		f.must(b.Place(f.ctx, nil))
+		w := f.waitsAt(f.ctx, s, f.path("b"))
+		f.must(b.Remove(f.ctx))
+		w.value1(f)
+	}
+}
+
+func barrierReconnects(f *fixture) {
+	b := f.barrier(f.open(), f.path("b"))
+	f.must(b.Place(f.ctx, nil))
+	s := f.open()
+	w := f.waitsAt(f.ctx, s, f.path("b"))
+	f.sever(s)
+	f.must(b.Remove(f.ctx))
+	w.blocked(f)
+	f.reconnect(s)
+	w.value1(f)
+}
+
+func barrierCancelled(f *fixture) {
+	b := f.barrier(f.open(), f.path("b"))
+	f.must(b.Place(f.ctx, nil))
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	s := f.open()
+	w := f.waitsAt(ctx, s, f.path("b"))
+	cancel()
+	_, err := w.result(f)
+	f.is(err, context.Canceled)
+	f.is(f.barrier(s, f.path("b")).Wait(f.briefly()), context.DeadlineExceeded)
+	f.is(f.barrier(s, f.path("none")).Wait(f.ended()), context.Canceled)
+}
+
+func barrierLost(f *fixture) {
+	b := f.barrier(f.open(), f.path("b"))
+	f.must(b.Place(f.ctx, nil))
+	s := f.open()
+	w := f.waitsAt(f.ctx, s, f.path("b"))
+	f.expire(s)
+	_, err := w.result(f)
+	f.is(err, recipes.ErrSessionLost, recipes.ErrExpired)
+	f.is(f.barrier(s, f.path("b")).Place(f.ctx, nil), recipes.ErrExpired)
+	f.is(f.barrier(s, f.path("b")).Remove(f.ctx), recipes.ErrExpired)
+}
+
+func barrierSuspended(f *fixture) {
+	s := f.open()
+	b := f.barrier(s, f.path("b"))
+	f.sever(s)
+	p := startErr(f, func() error { return b.Place(f.ctx, nil) })
+	p.blocked(f)
+	f.is(b.Remove(f.briefly()), context.DeadlineExceeded)
+	f.reconnect(s)
+	p.value1(f)
+	f.placed(b, true)
+}
+
+func barrierOutlives(f *fixture) {
+	s := f.open()
+	f.must(f.barrier(s, f.path("b")).Place(f.ctx, nil))
+	f.must(s.Close(f.ctx))
+	f.placed(f.barrier(f.open(), f.path("b")), true)
+}

@@ -1,0 +1,120 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+)
+
+type barrier struct {
+	session *session.Session
+	path    string
+}
+
+func (s zkSession) Barrier(path string, _ recipes.BarrierConfig) (recipes.Barrier, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, fmt.Errorf("barrier: %w", err)
+	}
+	if path == "/" {
+		return nil, fmt.Errorf("barrier: %w: the root always exists, and so would hold everybody for ever", recipes.ErrInvalid)
+	}
+	return &barrier{session: s.Session, path: path}, nil
+}
+
+func (b *barrier) Path() string { return b.path }
+
+func (b *barrier) Place(ctx context.Context, data []byte) error {
+	if err := ctx.Err(); err != nil {
+		return b.failed(err)
+	}
+	err := b.session.Create(ctx, b.path, data)
+	if errors.Is(err, recipes.ErrNodeExists) {
+		return nil
+	}
+	if errors.Is(err, recipes.ErrUnknownOutcome) && ctx.Err() == nil {
+		if placed, lookErr := b.Placed(ctx); lookErr == nil && placed {
+			return nil // by whom does not matter
+		}
+	}
+	return b.failed(err)
+}
+
+func (b *barrier) Remove(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return b.failed(err)
+	}
+	before, err := b.session.Stat(ctx, b.path)
+	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		return b.failed(err)
+	}
+	// A server that lags may not know the barrier yet (before is zero then), so
+	// the deletion is sent in any case.
+	for {
+		err := b.session.DeleteOnce(ctx, b.path, recipes.AnyVersion)
+		switch {
+		case err == nil, errors.Is(err, recipes.ErrNoNode):
+			return nil
+		case !errors.Is(err, recipes.ErrUnknownOutcome), ctx.Err() != nil, b.session.Err() != nil:
+			return b.failed(err)
+		}
+		if syncErr := b.session.Sync(ctx, b.path); syncErr != nil && !errors.Is(syncErr, recipes.ErrNoNode) {
+			return b.failed(fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, syncErr))
+		}
+		now, lookErr := b.session.Stat(ctx, b.path)
+		switch {
+		case errors.Is(lookErr, recipes.ErrNoNode):
+			return nil
+		case lookErr != nil:
+			return b.failed(fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, lookErr))
+		case before.Czxid == 0:
+			return b.failed(err) // is this the one, or was it placed since?
+		case now.Czxid != before.Czxid:
+			return nil // the one is gone, and another has been placed
+		}
+	}
+}
+
+func (b *barrier) Wait(ctx context.Context) error {
+	for {
+		disconnected, err := b.session.Connected(ctx)
+		if err != nil {
+			return b.failed(err)
+		}
+		placed, changed, err := b.session.ExistsW(ctx, b.path)
+		if err != nil {
+			return b.failed(err)
+		}
+		if !placed {
+			return nil
+		}
+		select {
+		case <-changed.Fired():
+		case <-disconnected:
+		case <-b.session.Lost():
+			return b.failed(b.session.Err())
+		case <-ctx.Done():
+			return b.failed(fmt.Errorf("waiting: %w", ctx.Err()))
+		}
+	}
+}
+
+func (b *barrier) Placed(ctx context.Context) (bool, error) {
+	_, err := b.session.Stat(ctx, b.path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, b.failed(err)
+	}
+	return true, nil
+}
+
+func (b *barrier) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("barrier %s: %w", b.path, err)
+}

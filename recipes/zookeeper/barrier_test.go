@@ -1,0 +1,167 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func barrierAt(t *testing.T, s recipes.Session, path string) recipes.Barrier {
+	t.Helper()
+	return must[recipes.Barrier](t)(s.Barrier(path, recipes.BarrierConfig{}))
+}
+
+func TestBarrierCosts(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/app/g", recipes.GroupConfig{})).Join(ctx, nil)) // makes the path
+	b := barrierAt(t, s, "/app/b")
+	watches := srv.Watches()
+	costs(t, srv, "placing", 1, 1, 0, func() { _ = b.Place(ctx, nil) })
+	if got, want := shape(srv, "/app"), "b g g/_c_<guid>-member-0000000000"; got != want {
+		t.Errorf("znodes %q; want %q", got, want)
+	}
+	waited := make(chan error, 1)
+	costs(t, srv, "beginning to wait", 0, 1, 0, func() {
+		go func() { waited <- b.Wait(ctx) }()
+		for srv.Watches() == watches {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	// No recipe polls.
+	costs(t, srv, "waiting", 0, 0, 0, func() { time.Sleep(300 * time.Millisecond) })
+	costs(t, srv, "removing, with one who waits", 1, 2, 1, func() {
+		_ = b.Remove(ctx)
+		if err := <-waited; err != nil {
+			t.Error(err)
+		}
+	})
+	costs(t, srv, "passing", 0, 1, 0, func() { _ = b.Wait(ctx) })
+}
+
+// ZOOKEEPER-1011: the barrier of the official tutorial races. Between looking and
+// waiting the barrier is removed, and placed again; nobody hangs who should not.
+func TestABarrierRemovedWhileItIsLookedAt(t *testing.T) {
+	srv := embedded(t)
+	waiter, other, ctx := open(t, srv), open(t, srv), bounded(t)
+	b := barrierAt(t, other, "/b")
+	if err := b.Place(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.SessionID == waiter.ID() && r.Op == zkserver.OpExists {
+			if looks++; looks == 1 {
+				return zkserver.Fault{CloseAfter: true}
+			}
+			if err := b.Remove(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		return zkserver.Fault{}
+	})
+	if err := barrierAt(t, waiter, "/b").Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if looks < 2 {
+		t.Error("the case was not met")
+	}
+}
+
+// A removal whose reply is lost is sent again only for the same barrier, and a
+// placement only if nobody can have removed it.
+func TestABarrierIsRemovedAndPlacedOnce(t *testing.T) {
+	srv := embedded(t)
+	s, other, ctx := open(t, srv), open(t, srv), bounded(t)
+	mine, theirs := barrierAt(t, s, "/deep/b"), barrierAt(t, other, "/deep/b")
+	if err := theirs.Place(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile := func(op zkserver.Op, act func() error) {
+		dropped, acted := false, false
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			switch {
+			case r.SessionID != s.ID():
+			case r.Op == op && !dropped:
+				dropped = true
+				return zkserver.Fault{DropReply: true}
+			case dropped && !acted:
+				acted = true
+				if err := act(); err != nil {
+					t.Error(err)
+				}
+			}
+			return zkserver.Fault{}
+		})
+	}
+	meanwhile(zkserver.OpDelete, func() error { return theirs.Place(ctx, []byte("next")) })
+	if err := mine.Remove(ctx); err != nil {
+		t.Error(err)
+	}
+	if placed, err := theirs.Placed(ctx); !placed || err != nil {
+		t.Errorf("the next barrier: %v, %v; want it in place", placed, err)
+	}
+	if err := theirs.Remove(ctx); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile(zkserver.OpCreate, func() error { return theirs.Remove(ctx) })
+	if err := mine.Place(ctx, nil); !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Errorf("placed, and removed by another: %v", err)
+	}
+	if placed, err := theirs.Placed(ctx); placed || err != nil {
+		t.Errorf("in place again: %v, %v", placed, err)
+	}
+}
+
+func TestFaultSweepBarrier(t *testing.T) {
+	place := func(st *stage) {
+		if err := barrierAt(st.t, st.other, sweepPath+"/b").Place(st.ctx, nil); err != nil {
+			st.t.Fatal(err)
+		}
+	}
+	unknown := []error{recipes.ErrUnknownOutcome}
+	stays := func(string) bool { return true }
+	runSweeps(t, "barrier", []sweep{
+		{
+			name: "place", may: unknown, left: stays,
+			act: func(ctx context.Context, st *stage) error {
+				return barrierAt(st.t, st.victim, sweepPath+"/b").Place(ctx, nil)
+			},
+			check: func(st *stage, err error) {
+				if placed := exists(st.srv, sweepPath+"/b"); err == nil && !placed {
+					st.t.Error("placed, and not in place")
+				}
+			},
+		},
+		{
+			name: "remove", may: unknown, left: stays, prepare: place,
+			act: func(ctx context.Context, st *stage) error {
+				return barrierAt(st.t, st.victim, sweepPath+"/b").Remove(ctx)
+			},
+			check: func(st *stage, err error) {
+				if placed := exists(st.srv, sweepPath+"/b"); err == nil && placed {
+					st.t.Error("removed, and still in place")
+				}
+			},
+		},
+		{
+			name: "wait", prepare: place, left: stays,
+			act: func(ctx context.Context, st *stage) error {
+				waited := make(chan error, 1)
+				watches := st.srv.Watches()
+				go func() { waited <- barrierAt(st.t, st.victim, sweepPath+"/b").Wait(ctx) }()
+				for st.srv.Watches() == watches && ctx.Err() == nil && st.victim.Err() == nil {
+					time.Sleep(100 * time.Microsecond)
+				}
+				if err := barrierAt(st.t, st.other, sweepPath+"/b").Remove(st.ctx); err != nil {
+					st.t.Error(err)
+				}
+				return <-waited
+			},
+		},
+	})
+}
