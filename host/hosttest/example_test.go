@@ -1,0 +1,34 @@
+package hosttest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/host/hosttest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// backup is an application's own function.
+func backup(ctx context.Context, session recipes.Session) error {
+	lock, err := session.Lock("/backups/db1", recipes.LockConfig{})
+	if err != nil {
+		return err
+	}
+	hold, err := lock.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("backing up")
+	return hold.Release(ctx)
+}
+
+// The test of an application needs no ZooKeeper and no plugin executable.
+func ExampleSession() {
+	TestBackup := func(t *testing.T) {
+		if err := backup(t.Context(), hosttest.Session(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	_ = TestBackup
+}

@@ -1,0 +1,162 @@
+// Package hosttest is for the tests of applications that use package host: one
+// call gives a session through a plugin, over a ZooKeeper server that lives in
+// the test's process, and everything is cleaned up when the test ends.
+//
+//	func TestMyJob(t *testing.T) {
+//		session := hosttest.Session(t)
+//		...
+//	}
+//
+// A [World] can do more: several sessions that meet each other, and what goes
+// wrong in the field: [World.Expire], [World.Disconnect], and a plugin that is
+// a process of its own ([NewProcess]) and can be killed.
+//
+// The server is memory only and no proof of how Apache ZooKeeper behaves; the
+// recipes are tested against both. Unlike package host this one contains the
+// ZooKeeper client: import it in tests only.
+package hosttest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// cleanUp bounds the closing of a session or a plugin at the end of a test.
+const cleanUp = 10 * time.Second
+
+// Session returns a session in a world of its own: New and Open.
+func Session(t testing.TB) recipes.Session {
+	t.Helper()
+	return New(t).Open(t)
+}
+
+// World is a ZooKeeper server and a plugin that reaches it, for one test and
+// its parts. Its methods may be called from several goroutines.
+type World struct {
+	// Plugin is what an application would have launched.
+	Plugin *host.Plugin
+
+	server *zkserver.Server
+}
+
+// New returns a World whose plugin is in this process: the same gRPC as a
+// plugin process, over memory. It takes about a millisecond.
+func New(t testing.TB) *World {
+	t.Helper()
+	w := &World{server: serve(t)}
+	p, err := host.InProcess(zookeeper.Open)
+	w.adopt(t, p, err)
+	return w
+}
+
+// NewProcess returns a World whose plugin is a process, built with go build
+// from the version of this module that the test uses, which takes about a
+// second. cfg may be the zero value; its Path is replaced.
+func NewProcess(t testing.TB, cfg host.Config) *World {
+	t.Helper()
+	w := &World{server: serve(t)}
+	cfg.Path = build(t)
+	p, err := host.Launch(t.Context(), cfg)
+	w.adopt(t, p, err)
+	return w
+}
+
+func serve(t testing.TB) *zkserver.Server {
+	t.Helper()
+	s, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
+	if err != nil {
+		t.Fatalf("hosttest: %v", err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func (w *World) adopt(t testing.TB, p *host.Plugin, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("hosttest: %v", err)
+	}
+	w.Plugin = p
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cleanUp)
+		defer cancel()
+		_ = p.Close(ctx) // the test may have killed it, or its sessions
+	})
+}
+
+// build builds the plugin into a directory that goes with the test.
+func build(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), host.PluginName)
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/zkrecipes/zkrecipes/cmd/zkrecipes-plugin")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("hosttest: build the plugin: %v\n%s", err, out)
+	}
+	return path
+}
+
+// Config is for Plugin.Open. It asks for a session timeout of ten seconds; the
+// server grants any from a millisecond to an hour.
+func (w *World) Config() recipes.Config {
+	return recipes.Config{Servers: []string{w.server.Addr()}, SessionTimeout: 10 * time.Second}
+}
+
+// Open opens a session through the plugin. It is closed at the end of the test
+// at the latest.
+func (w *World) Open(t testing.TB) recipes.Session {
+	t.Helper()
+	s, err := w.Plugin.Open(t.Context(), w.Config())
+	if err != nil {
+		t.Fatalf("hosttest: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cleanUp)
+		defer cancel()
+		_ = s.Close(ctx) // the test may have closed it, or ended it otherwise
+	})
+	return s
+}
+
+// Expire has the server expire a session now, as it does with one that it has
+// not heard from for the session timeout.
+func (w *World) Expire(s recipes.Session) { w.server.ExpireSession(s.ID()) }
+
+// Disconnect breaks all connections to the server, and has it refuse new ones,
+// until Reconnect is called. Sessions are suspended, and lost when their timeout
+// has passed.
+func (w *World) Disconnect() {
+	w.server.RefuseConnections(true)
+	w.server.CloseAllConnections()
+}
+
+// Reconnect ends what Disconnect has begun.
+func (w *World) Reconnect() { w.server.RefuseConnections(false) }
+
+// Nodes returns the paths of all znodes but ZooKeeper's own, sorted: what a test
+// has left behind, or should have.
+func (w *World) Nodes() []string {
+	var paths []string
+	for _, n := range w.server.Tree() {
+		if n.Path != "/" && n.Path != "/zookeeper" && !strings.HasPrefix(n.Path, "/zookeeper/") {
+			paths = append(paths, n.Path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}

@@ -1,0 +1,115 @@
+package hosttest_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/host/hosttest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func hold(t *testing.T, s recipes.Session) recipes.Hold {
+	t.Helper()
+	l, err := s.Lock("/jobs/nightly", recipes.LockConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := l.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func closes(t *testing.T, what string, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s did not close", what)
+	}
+}
+
+func TestSessionInOneCall(t *testing.T) {
+	s := hosttest.Session(t)
+	if h := hold(t, s); h.Token() == 0 {
+		t.Error("no token")
+	}
+}
+
+func TestSessionsOfOneWorldMeet(t *testing.T) {
+	w := hosttest.New(t)
+	h := hold(t, w.Open(t))
+	l, err := w.Open(t).Lock("/jobs/nightly", recipes.LockConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.TryAcquire(t.Context()); !errors.Is(err, recipes.ErrContended) {
+		t.Error(err)
+	}
+	if nodes := w.Nodes(); len(nodes) != 3 || nodes[0] != "/jobs" || !strings.HasSuffix(nodes[2], h.Znode()) {
+		t.Error(nodes)
+	}
+}
+
+func TestExpire(t *testing.T) {
+	w := hosttest.New(t)
+	s, other := w.Open(t), w.Open(t)
+	h := hold(t, s)
+	w.Expire(s)
+	closes(t, "Lost", h.Lost())
+	if !errors.Is(h.Err(), recipes.ErrExpired) {
+		t.Error(h.Err())
+	}
+	if other.State() != recipes.Connected {
+		t.Error("another session was lost, too")
+	}
+}
+
+func TestDisconnectAndReconnect(t *testing.T) {
+	w := hosttest.New(t)
+	s := w.Open(t)
+	h := hold(t, s)
+	events := s.Events(t.Context())
+	expect := func(want recipes.State) {
+		t.Helper()
+		for e := range events {
+			if e.State == want {
+				return
+			}
+		}
+		t.Fatalf("no %v", want)
+	}
+	w.Disconnect()
+	expect(recipes.Suspended)
+	w.Reconnect()
+	expect(recipes.Connected)
+	if err := h.Write(t.Context()); err != nil {
+		t.Errorf("the hold no longer stands: %v", err)
+	}
+}
+
+func TestPluginProcessThatIsKilled(t *testing.T) {
+	w := hosttest.NewProcess(t, host.Config{})
+	h := hold(t, w.Open(t))
+	p, err := os.FindProcess(w.Plugin.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	closes(t, "Lost", h.Lost())
+	if !errors.Is(h.Err(), recipes.ErrPluginLost) {
+		t.Error(h.Err())
+	}
+	closes(t, "Exited", w.Plugin.Exited())
+}
