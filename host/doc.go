@@ -15,8 +15,9 @@
 //     from the host for the session timeout.
 //   - The plugin is killed: sessions and holds are lost in well under a second,
 //     with recipes.ErrPluginLost. ZooKeeper frees the locks at the session
-//     timeout. Nothing restarts the plugin by itself, because everything that
-//     it held is gone.
+//     timeout. Everything that it held is gone, so that nothing restarts it
+//     unless that was asked for: a [Supervisor] launches it again, and tells,
+//     but brings back no session.
 //   - The plugin is frozen: the host's own clock ends the sessions before
 //     ZooKeeper does, with recipes.ErrDeadline. Close still returns.
 //

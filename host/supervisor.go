@@ -1,0 +1,231 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Defaults of [SupervisorConfig].
+const (
+	DefaultMinBackoff = 100 * time.Millisecond
+	DefaultMaxBackoff = 30 * time.Second
+)
+
+// SupervisorConfig says how to keep a plugin running. The zero value is good.
+type SupervisorConfig struct {
+	// Plugin is launched, again after each crash: found, checked for its
+	// checksum and all.
+	Plugin Config
+
+	// MinBackoff is how long to wait before the first restart; the wait doubles
+	// with each further one, up to MaxBackoff, a fifth more or less by chance,
+	// so that the plugins of many hosts do not start at once. It is MinBackoff
+	// again when a plugin has run for MaxBackoff. 0 are the defaults.
+	MinBackoff, MaxBackoff time.Duration
+
+	// Changed, if not nil, is called for each Change, in order, from one
+	// goroutine, which restarts nothing until it has returned. They are logged
+	// too.
+	Changed func(Change)
+}
+
+// Change is what a Supervisor saw or did.
+type Change struct {
+	// Err says why the plugin ended, or why it could not be started. It is nil
+	// when Plugin runs.
+	Err error
+	// Plugin is the one that was started, or nil.
+	Plugin *Plugin
+	// Next is after which time the next start is tried, if Err is not nil.
+	Next time.Duration
+}
+
+// Supervisor launches a plugin again when it has ended without being asked to.
+//
+// It never replaces a session. When the plugin dies its sessions are lost, with
+// recipes.ErrPluginLost, and what they held is gone: only the application can
+// know what that means, and asks for another session with [Supervisor.Open].
+type Supervisor struct {
+	cfg    SupervisorConfig
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	done   chan struct{} // closed when run has returned
+
+	mu      sync.Mutex
+	plugin  *Plugin       // nil while there is none
+	failure error         // why
+	change  chan struct{} // closed, and replaced, when they change
+}
+
+// Supervise launches a plugin and keeps it running until Close. ctx is only
+// about the first start, and an error of that is returned as Launch does:
+// nothing runs then.
+func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
+	if cfg.MinBackoff < 0 || cfg.MaxBackoff < 0 {
+		return nil, errors.New("host: SupervisorConfig: a backoff is negative")
+	}
+	if cfg.MinBackoff == 0 {
+		cfg.MinBackoff = DefaultMinBackoff
+	}
+	if cfg.MaxBackoff == 0 {
+		cfg.MaxBackoff = DefaultMaxBackoff
+	}
+	cfg.MaxBackoff = max(cfg.MaxBackoff, cfg.MinBackoff)
+	p, err := Launch(ctx, cfg.Plugin)
+	if err != nil {
+		return nil, err
+	}
+	s := &Supervisor{cfg: cfg, plugin: p, change: make(chan struct{}), done: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	go s.run(p) // Close waits for it
+	return s, nil
+}
+
+// Plugin returns the plugin that runs now, or nil while there is none. It may
+// end at any time; do not close it.
+func (s *Supervisor) Plugin() *Plugin {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.plugin
+}
+
+// Open opens a session through the plugin that runs, or, while it is being
+// restarted, through the next one. It is a recipes.Opener; if no plugin could
+// be started before ctx ended, its error matches recipes.ErrUnavailable and says
+// why.
+func (s *Supervisor) Open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
+		defer cancel()
+	}
+	for {
+		p, err := s.running(ctx)
+		if err != nil {
+			return nil, err
+		}
+		session, err := p.Open(ctx, cfg)
+		if !errors.Is(err, recipes.ErrPluginLost) {
+			return session, err
+		}
+		// It died while it opened, and with it the session that nobody has
+		// seen. Wait until the supervisor has noticed too.
+		select {
+		case <-p.Exited():
+		case <-ctx.Done():
+			return nil, err
+		}
+		s.gone(p, err)
+	}
+}
+
+// running waits for a plugin.
+func (s *Supervisor) running(ctx context.Context) (*Plugin, error) {
+	for {
+		s.mu.Lock()
+		p, failure, change := s.plugin, s.failure, s.change
+		s.mu.Unlock()
+		switch {
+		case s.ctx.Err() != nil:
+			return nil, fmt.Errorf("host: %w: the supervisor is closed", recipes.ErrUnavailable)
+		case p != nil:
+			return p, nil
+		}
+		select {
+		case <-change:
+		case <-s.ctx.Done():
+		case <-ctx.Done():
+			return nil, fmt.Errorf("host: %w: the plugin does not run (%w): %w", recipes.ErrUnavailable, failure, ctx.Err())
+		}
+	}
+}
+
+// gone notes that p has ended. Whoever sees it first does.
+func (s *Supervisor) gone(p *Plugin, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.plugin == p {
+		s.set(nil, why)
+	}
+}
+
+// set needs mu.
+func (s *Supervisor) set(p *Plugin, failure error) {
+	s.plugin, s.failure = p, failure
+	close(s.change)
+	s.change = make(chan struct{})
+}
+
+// run restarts the plugin until Close.
+func (s *Supervisor) run(p *Plugin) {
+	defer close(s.done)
+	b := &backoff{least: s.cfg.MinBackoff, most: s.cfg.MaxBackoff}
+	for p != nil {
+		since := time.Now()
+		select {
+		case <-p.Exited():
+		case <-s.ctx.Done():
+			return
+		}
+		if time.Since(since) >= s.cfg.MaxBackoff {
+			b.reset()
+		}
+		err := fmt.Errorf("host: %w: %s", recipes.ErrPluginLost, p.other.fate())
+		s.gone(p, err)
+		p = s.restart(b, err)
+	}
+}
+
+// restart returns the next plugin, or nil after Close.
+func (s *Supervisor) restart(b *backoff, err error) *Plugin {
+	for {
+		next := b.next()
+		s.tell(Change{Err: err, Next: next})
+		wait := time.NewTimer(next)
+		select {
+		case <-wait.C:
+		case <-s.ctx.Done():
+			wait.Stop()
+			return nil
+		}
+		var p *Plugin
+		p, err = Launch(s.ctx, s.cfg.Plugin)
+		s.mu.Lock()
+		s.set(p, err)
+		s.mu.Unlock()
+		if err == nil {
+			s.tell(Change{Plugin: p})
+			return p
+		}
+	}
+}
+
+func (s *Supervisor) tell(c Change) {
+	if s.ctx.Err() != nil {
+		return
+	}
+	if log := s.cfg.Plugin.Logger; log != nil && c.Err != nil {
+		log.Warn("plugin does not run; its sessions are lost", "error", c.Err, "restart_in", c.Next)
+	} else if log != nil {
+		log.Warn("plugin was started again", "pid", c.Plugin.PID())
+	}
+	if s.cfg.Changed != nil {
+		s.cfg.Changed(c)
+	}
+}
+
+// Close ends the supervision and the plugin, as Plugin.Close does. It may be
+// called again.
+func (s *Supervisor) Close(ctx context.Context) error {
+	s.cancel()
+	<-s.done // a start that is under way is given up, which is bounded
+	if p := s.Plugin(); p != nil {
+		return p.Close(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// supervise keeps the test binary in a role running.
+func supervise(t *testing.T, cfg host.Config) (*host.Supervisor, <-chan host.Change) {
+	t.Helper()
+	changes := make(chan host.Change, 1000)
+	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
+		Plugin: cfg, MinBackoff: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond,
+		Changed: func(c host.Change) { changes <- c },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s, changes
+}
+
+func next(t *testing.T, changes <-chan host.Change) host.Change {
+	t.Helper()
+	select {
+	case c := <-changes:
+		return c
+	case <-time.After(patience):
+		t.Fatal("nothing changes")
+	}
+	panic("unreachable")
+}
+
+func crash(t *testing.T, pid int) {
+	t.Helper()
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func supervised(t *testing.T, s *host.Supervisor) recipes.Session {
+	t.Helper()
+	session, err := s.Open(ctx(t), recipes.Config{Servers: []string{"fake"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+// TestCrashedPluginIsStartedAgainAndItsSessionsAreNot: they are lost and stay
+// lost, and the next one is another.
+func TestCrashedPluginIsStartedAgainAndItsSessionsAreNot(t *testing.T) {
+	out := &log{}
+	cfg := config(t, "plugin")
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out})
+	s, changes := supervise(t, cfg)
+	for range 3 {
+		session := supervised(t, s)
+		h := acquire(t, session)
+		pid := s.Plugin().PID()
+		crash(t, pid)
+		closes(t, "Lost", h.Lost())
+		if c := next(t, changes); !errors.Is(c.Err, recipes.ErrPluginLost) || c.Next <= 0 || c.Plugin != nil {
+			t.Errorf("%+v", c)
+		}
+		again := supervised(t, s) // waits for the restart
+		if c := next(t, changes); c.Err != nil || c.Plugin == nil || c.Plugin.PID() == pid {
+			t.Errorf("%+v", c)
+		}
+		if err := acquire(t, again).Release(ctx(t)); err != nil {
+			t.Error(err)
+		}
+		if !errors.Is(session.Err(), recipes.ErrPluginLost) {
+			t.Errorf("the session has come back: %v", session.Err())
+		}
+	}
+	for _, want := range []string{"its sessions are lost", "was started again"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the log lacks %q", want)
+		}
+	}
+}
+
+func TestSupervisorCloses(t *testing.T) {
+	s, changes := supervise(t, config(t, "plugin"))
+	p, session := s.Plugin(), supervised(t, s)
+	for range 2 {
+		if err := s.Close(ctx(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	closes(t, "Exited", p.Exited())
+	closes(t, "Lost", session.Lost())
+	if _, err := s.Open(ctx(t), recipes.Config{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrUnavailable) {
+		t.Error(err)
+	}
+	if len(changes) > 0 {
+		t.Errorf("closing counts as a crash: %+v", <-changes)
+	}
+}
+
+// TestPluginThatCannotBeStartedAgain: its executable was replaced by something
+// else. The supervisor goes on trying; who wants a session is told why there is
+// none, and gets one when the plugin is back.
+func TestPluginThatCannotBeStartedAgain(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config(t, "plugin")
+	cfg.Path = filepath.Join(dir, "plugin")
+	if err := os.Symlink(self(t), cfg.Path); err != nil {
+		t.Skip(err)
+	}
+	s, changes := supervise(t, cfg)
+	if err := os.Rename(cfg.Path, cfg.Path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	crash(t, s.Plugin().PID())
+	for range 3 {
+		if c := next(t, changes); c.Err == nil {
+			t.Errorf("%+v", c)
+		}
+	}
+	c, cancel := context.WithTimeout(ctx(t), 50*time.Millisecond)
+	defer cancel()
+	_, err := s.Open(c, recipes.Config{Servers: []string{"fake"}})
+	if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), cfg.Path) {
+		t.Error(err)
+	}
+	if s.Plugin() != nil {
+		t.Error("there is a plugin")
+	}
+	if err := os.Rename(cfg.Path+".away", cfg.Path); err != nil {
+		t.Fatal(err)
+	}
+	acquire(t, supervised(t, s))
+}
+
+func TestSupervisorThatCannotStartAtAll(t *testing.T) {
+	if _, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "dying")}); err == nil || !strings.Contains(err.Error(), "cannot find my") {
+		t.Error(err)
+	}
+	if _, err := host.Supervise(ctx(t), host.SupervisorConfig{MinBackoff: -1}); err == nil {
+		t.Error("a negative backoff")
+	}
+}
+
+// TestSupervisorIsClosedWhileThereIsNoPlugin: during the wait, and during a
+// start that takes for ever.
+func TestSupervisorIsClosedWhileThereIsNoPlugin(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config(t, "plugin")
+	cfg.Path = filepath.Join(dir, "plugin")
+	if err := os.Symlink(self(t), cfg.Path); err != nil {
+		t.Skip(err)
+	}
+	s, changes := supervise(t, cfg)
+	if err := os.Remove(cfg.Path); err != nil {
+		t.Fatal(err)
+	}
+	crash(t, s.Plugin().PID())
+	next(t, changes)
+	if err := s.Close(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
