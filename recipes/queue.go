@@ -31,6 +31,10 @@ type Consumer interface {
 	// is then lost. Nothing else can lose it while the session lives; a lost
 	// connection does not, because the deletion is made with a receipt that
 	// tells whether it was ours. Use Receive where that is too little.
+	//
+	// Through a plugin Take is a Receive and an Ack, so that nothing is lost
+	// between plugin and host; it then costs a write more and counts as a
+	// delivery.
 	Take(ctx context.Context) (Element, error)
 
 	// Receive claims the first element that nobody has claimed. While there is

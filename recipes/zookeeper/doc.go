@@ -28,4 +28,31 @@
 // lost is sent again only if it is known not to have happened, by the czxid of
 // the barrier and the pzxid of its parent, because meanwhile somebody may have
 // removed it, or placed another.
+//
+// # Queues and priority queues
+//
+// Follow ZooKeeper Recipes, "Queues" and "Priority Queues": elements are named
+// queue-<sequence> and queue-YY-<sequence>, as written there, and a listing is
+// used until it is exhausted or, with priorities, until its watch fires. Where
+// the text is silent or loses elements, this differs:
+//
+//   - Elements are persistent; the text's ephemeral ones go with their
+//     producer's session (QueueConfig.Ephemeral).
+//   - What puts, takes, claims and acknowledges is one transaction each, with a
+//     receipt (session.CommitOnce), so that a lost reply neither puts twice nor
+//     leaves open who took an element. The session keeps one receipt below
+//     receipts for each transaction that it has under way at a time.
+//   - A claim is claims/<element>-<attempt>, ephemeral, created in one
+//     transaction that sets the element's data to what it is: the version counts
+//     the deliveries. Its name is used once, so that a deletion that comes late
+//     hits nobody else's, and a claim of the version that was read is known to
+//     stand or to have ended. Dead letters are below dead.
+//   - A bounded queue has the child bound, whose version every bounded put
+//     changes: a put whose count of the elements is outdated is refused.
+//
+// What it costs, once the session's receipt exists: a put, of one element or
+// many, 1 write (bounded: and 2 reads); a Take or a Receive 1 write and 1 read,
+// and 1 read more for each listing (2 where there are claims), which with
+// priorities is each time; Ack and Return 1 write. While waiting, nothing; an
+// element wakes every session that waits, as in the text.
 package zookeeper

@@ -138,3 +138,32 @@ func TestConsumersOfBothKindsShareAQueueWithoutGettingAnythingTwice(t *testing.T
 		t.Errorf("%d left", n)
 	}
 }
+
+// ZOOKEEPER-4372, kazoo#730: numbers wrap, and string comparison would put what
+// came after the wrap first.
+func TestAQueueKeepsItsOrderAcrossTheWrap(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, srv)
+	q := queueOf(t, s, "/q", recipes.QueueConfig{})
+	p := must[recipes.PriorityQueue](t)(s.PriorityQueue("/p", recipes.QueueConfig{}))
+	for _, path := range []string{"/q", "/p"} {
+		must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{})).Acquire(ctx)) // makes the path
+		if err := srv.SetSequence(path, 1<<31-3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 6 {
+		must[recipes.ElementID](t)(q.Put(ctx, fmt.Append(nil, i)))
+		must[recipes.ElementID](t)(p.Put(ctx, 3, fmt.Append(nil, i)))
+	}
+	for i := range 6 {
+		one := must[recipes.Element](t)(q.Take(ctx))
+		two := must[recipes.Delivery](t)(p.Receive(ctx))
+		if string(one.Data) != fmt.Sprint(i) || string(two.Element().Data) != fmt.Sprint(i) {
+			t.Errorf("%d: took %q (%s) and received %q (%s)", i, one.Data, one.ID, two.Element().Data, two.Element().ID)
+		}
+		if err := two.Ack(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
