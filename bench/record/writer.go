@@ -3,9 +3,14 @@ package record
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"golang.org/x/perf/benchfmt"
 )
+
+// InvalidKey is the configuration line of results that are invalid; it says why.
+// Programs that compare results keep different configurations apart.
+const InvalidKey = "invalid"
 
 // Writer writes records in the Go benchmark format: the meaning of the units
 // and the environment once, then a line for each record. What it has written is
@@ -30,8 +35,13 @@ func (w *Writer) Write(r Record) error {
 		}
 		w.started = true
 	}
+	config := w.config
+	if !r.Valid() {
+		config = append(config[:len(config):len(config)],
+			benchfmt.Config{Key: InvalidKey, Value: []byte(strings.Join(r.Invalid, "; ")), File: true})
+	}
 	result := &benchfmt.Result{
-		Config: w.config, Name: benchfmt.Name(r.Name()), Iters: int(r.Operations),
+		Config: config, Name: benchfmt.Name(r.Name()), Iters: int(r.Operations),
 	}
 	for _, m := range r.Metrics() {
 		result.Values = append(result.Values, benchfmt.Value{Value: m.Value, Unit: m.Unit})

@@ -14,8 +14,8 @@ import (
 // Exit codes. They are part of the interface and are listed in the help.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // a server, a session or an output failed
-	exitUsage       = 2   // nothing was run
+	exitFailed      = 1   // a server, a session or an output failed; or compare found a regression, or slo no pass
+	exitUsage       = 2   // flags or input files cannot be used; nothing was run
 	exitBroken      = 3   // a lock broke its promise
 	exitInterrupted = 130 // as shells have it for SIGINT
 )
@@ -26,6 +26,22 @@ type command struct {
 	transports     map[string]launcher // by the name for -via
 }
 
+// verb is what zkbench can be told to do.
+type verb struct {
+	name, about string
+	run         func(c command, ctx context.Context, args []string) error
+}
+
+// verbs are in the order in which the help lists them.
+func verbs() []verb {
+	return []verb{
+		{"run", "run an experiment", command.runVerb},
+		{"sweep", "run one over many numbers of contenders, and record it", command.sweepVerb},
+		{"compare", "tell what became better or worse between two files of results", command.compareVerb},
+		{"serve", "run a server for trying things by hand", command.serveVerb},
+	}
+}
+
 // usageError is an error in what the user asked for. Nothing was run.
 type usageError struct{ error }
 
@@ -33,21 +49,21 @@ func (e usageError) Unwrap() error { return e.error }
 
 // run runs zkbench and returns its exit code.
 func (c command) run(ctx context.Context, args []string) int {
-	verb, args := "run", args
+	name := "run"
 	if len(args) > 0 {
-		verb, args = args[0], args[1:]
+		name, args = args[0], args[1:]
 	}
-	var err error
-	switch verb {
-	case "run":
-		err = c.runVerb(ctx, args)
+	switch name {
 	case "help", "-h", "-help", "--help":
-		fmt.Fprint(c.stdout, help)
+		printHelp(c.stdout)
 		return exitOK
-	default:
-		err = usageError{fmt.Errorf("unknown verb %q%s", verb, meant(verb))}
 	}
-	return c.exit(ctx, err)
+	for _, v := range verbs() {
+		if v.name == name {
+			return c.exit(ctx, name, v.run(c, ctx, args))
+		}
+	}
+	return c.exit(ctx, "run", usageError{fmt.Errorf("unknown verb %q%s", name, meant(name))})
 }
 
 // meant guesses what an unknown verb was meant to be.
@@ -55,11 +71,15 @@ func meant(verb string) string {
 	if strings.HasPrefix(verb, "-") {
 		return "; flags follow the verb: zkbench run " + verb
 	}
-	return ""
+	return "; zkbench help lists them"
 }
 
+// errVerdict is the end of a verb whose answer is no: it was printed, and only
+// the exit code is left to say.
+var errVerdict = errors.New("the verdict is no")
+
 // exit reports an error and returns the exit code for it.
-func (c command) exit(ctx context.Context, err error) int {
+func (c command) exit(ctx context.Context, verb string, err error) int {
 	usage := usageError{}
 	switch {
 	case err == nil:
@@ -67,7 +87,7 @@ func (c command) exit(ctx context.Context, err error) int {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case errors.As(err, &usage):
-		fmt.Fprintf(c.stderr, "zkbench: %v\nzkbench: nothing was run; see zkbench run -h\n", err)
+		fmt.Fprintf(c.stderr, "zkbench: %v\nzkbench: nothing was run; see zkbench %s -h\n", err, verb)
 		return exitUsage
 	case errors.Is(err, load.ErrBroken):
 		fmt.Fprintf(c.stderr, "zkbench: %v\n", err)
@@ -77,6 +97,8 @@ func (c command) exit(ctx context.Context, err error) int {
 		errors.As(err, &when)
 		fmt.Fprintf(c.stderr, "zkbench: interrupted %v\n", when)
 		return exitInterrupted
+	case errors.Is(err, errVerdict):
+		return exitFailed
 	}
 	fmt.Fprintf(c.stderr, "zkbench: %v\n", err)
 	return exitFailed

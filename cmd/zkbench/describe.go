@@ -25,7 +25,7 @@ func describe(ctx context.Context, addrs []string) (record.Server, error) {
 	about := record.Server{Servers: len(addrs)}
 	var failures []error
 	for _, addr := range addrs {
-		answer, err := ask(ctx, addr)
+		answer, err := ask(ctx, addr, "srvr")
 		if err != nil {
 			failures = append(failures, err)
 			continue
@@ -36,8 +36,8 @@ func describe(ctx context.Context, addrs []string) (record.Server, error) {
 	return about, fmt.Errorf("no ZooKeeper server answers; is it running, and is the address right?\n%w", errors.Join(failures...))
 }
 
-// ask sends srvr to a server and returns its answer.
-func ask(ctx context.Context, addr string) (string, error) {
+// ask sends a four-letter word to a server and returns its answer.
+func ask(ctx context.Context, addr, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -46,7 +46,7 @@ func ask(ctx context.Context, addr string) (string, error) {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if _, err := io.WriteString(conn, "srvr"); err != nil {
+	if _, err := io.WriteString(conn, word); err != nil {
 		return "", fmt.Errorf("ask %s: %w", addr, err)
 	}
 	answer, err := io.ReadAll(io.LimitReader(conn, maxAnswer))

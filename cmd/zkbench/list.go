@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,17 +31,63 @@ func (l *list[T]) String() string {
 func (l *list[T]) Set(s string) error {
 	var values []T
 	for _, word := range strings.Split(s, ",") {
-		v, err := l.parse(strings.TrimSpace(word))
+		words, err := expand(strings.TrimSpace(word))
 		if err != nil {
 			return err
 		}
-		if slices.Contains(values, v) {
-			return fmt.Errorf("%v is given twice", v)
+		for _, word := range words {
+			v, err := l.parse(word)
+			if err != nil {
+				return err
+			}
+			if slices.Contains(values, v) {
+				return fmt.Errorf("%v is given twice", v)
+			}
+			values = append(values, v)
 		}
-		values = append(values, v)
 	}
 	l.values = values
 	return nil
+}
+
+// ranged is a range: A..B, or A..B:STEP.
+var ranged = regexp.MustCompile(`^(\d{1,7})\.\.(\d{1,7})(?::(\d{1,7}))?$`)
+
+// expand returns the numbers of a range, and of anything else just that. Without
+// a step they are the steps of a decade, 1, 2, 5, 10, ..., and both ends.
+func expand(word string) ([]string, error) {
+	parts := ranged.FindStringSubmatch(word)
+	if parts == nil {
+		return []string{word}, nil
+	}
+	from, _ := strconv.Atoi(parts[1])
+	to, _ := strconv.Atoi(parts[2])
+	step, _ := strconv.Atoi(parts[3])
+	if from < 1 || to < from || parts[3] != "" && step < 1 {
+		return nil, fmt.Errorf("range %q: from 1 or more, upwards, in steps of 1 or more", word)
+	}
+	if parts[3] != "" && (to-from)/step > 1000 {
+		return nil, fmt.Errorf("range %q has more than a thousand values", word)
+	}
+	var words []string
+	for n := from; n < to; n = following(n, step) {
+		words = append(words, strconv.Itoa(n))
+	}
+	return append(words, strconv.Itoa(to)), nil
+}
+
+// following is the number after n: n + step, or the next of 1, 2, 5, 10, ...
+func following(n, step int) int {
+	if step > 0 {
+		return n + step
+	}
+	for decade := 1; ; decade *= 10 {
+		for _, m := range []int{1, 2, 5} {
+			if m*decade > n {
+				return m * decade
+			}
+		}
+	}
 }
 
 // parsePositive parses a number of at least one.

@@ -1,29 +1,50 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/zkrecipes/zkrecipes/bench"
 )
 
 // progress is a bar on a terminal, and nothing elsewhere.
-type progress struct{ bar *progressbar.ProgressBar }
+type progress struct {
+	bar       *progressbar.ProgressBar
+	remaining *remaining
+}
 
-func newProgress(w io.Writer, trials int) *progress {
+func newProgress(w io.Writer, trials []bench.Trial) *progress {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return &progress{}
 	}
-	return &progress{progressbar.NewOptions(trials,
+	return &progress{progressbar.NewOptions(len(trials),
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetDescription("trials"),
 		progressbar.OptionShowCount(),
 		progressbar.OptionFullWidth(),
 		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetPredictTime(false), // it takes all trials for equal
 		progressbar.OptionSetRenderBlankState(true),
-	)}
+	), newRemaining(trials)}
+}
+
+// begin is called before each trial.
+func (p *progress) begin(t bench.Trial) {
+	if p.bar == nil {
+		return
+	}
+	left := "remaining time not known yet"
+	if d, ok := p.remaining.estimate(); ok {
+		left = "about " + d.Round(time.Second).String() + " left"
+	}
+	p.bar.Describe(fmt.Sprintf("%s, %s %s of %d", left, t.Strategy, t.Workload, t.Contenders))
+	p.remaining.begin(t, time.Now())
 }
 
 // pause takes the bar away, so that something else can be written to the
@@ -37,6 +58,7 @@ func (p *progress) pause() {
 // step is one trial done.
 func (p *progress) step() {
 	if p.bar != nil {
+		p.remaining.end(time.Now())
 		_ = p.bar.Add(1)
 	}
 }

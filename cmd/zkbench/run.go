@@ -4,48 +4,70 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/probe"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // runVerb is zkbench run.
-func (c command) runVerb(ctx context.Context, args []string) (err error) {
+func (c command) runVerb(ctx context.Context, args []string) error {
 	s, err := c.parseSettings(args)
 	if err != nil {
 		return err
 	}
-	out, err := createOutput(s.out)
+	return c.experiment(ctx, s, append([]string{"run"}, args...))
+}
+
+// experiment runs what the settings describe. args are kept in the records.
+func (c command) experiment(ctx context.Context, s settings, args []string) (err error) {
+	sink, err := openSink(s.out, s.record)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
-	defer out.discard()
+	defer sink.discard()
+	stop, err := startProfiles(s.cpuprofile, s.memprofile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	end := &cleanup{}
 	defer end.run(&err)
-	srv, err := startServer(ctx, s, end)
+	e, srv, err := c.prepare(ctx, s, end)
 	if err != nil {
 		return err
 	}
-	session := recipes.Config{Servers: srv.addrs, SessionTimeout: s.sessionTimeout}
-	transports, err := c.launch(ctx, s, session, end)
-	if err != nil {
-		return err
-	}
-	e := s.experiment(transports, session)
 	if err := e.Validate(); err != nil {
 		return usageError{err}
 	}
 	c.say("%d trials on %s, seed %d", len(e.Trials()), place(srv.about), e.Seed)
-	err = c.measure(ctx, e, record.NewWriter(c.results(out), record.Here(srv.about)))
+	sink.describe(c.stdout, environment(ctx, srv, args))
+	err = c.measure(ctx, e, sink)
 	if interrupted := (*interruption)(nil); err == nil || errors.As(err, &interrupted) && interrupted.done > 0 {
-		err = errors.Join(err, out.commit())
+		err = errors.Join(err, sink.commit())
 	}
 	return err
+}
+
+// prepare starts what the settings need.
+func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.Experiment, server, error) {
+	srv, err := startServer(ctx, s.where, end)
+	if err != nil {
+		return bench.Experiment{}, srv, err
+	}
+	session := recipes.Config{Servers: srv.addrs, SessionTimeout: s.sessionTimeout}
+	transports, err := c.launch(ctx, s, session, end)
+	if err != nil {
+		return bench.Experiment{}, srv, err
+	}
+	e := s.experiment(transports, session)
+	e.Figures, e.Wanted = mntr(srv.addrs), wantedFigures
+	return e, srv, nil
 }
 
 // experiment returns what the flags describe.
@@ -54,8 +76,17 @@ func (s settings) experiment(transports []bench.Transport, session recipes.Confi
 		Recipes: s.recipes.values, Workloads: s.workloads.values, Strategies: s.strategies.values,
 		Contenders: s.contenders.values, Transports: transports,
 		Count: s.count, Seed: s.seed, Hold: s.hold, Duration: s.duration, Warmup: s.warmup,
+		Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Limits: s.limits(),
 		Session: session, Root: freshRoot(),
 	}
+}
+
+// limits are those of this process as a load generator.
+func (s settings) limits() probe.Limits {
+	if s.inside() {
+		return probe.WithServer()
+	}
+	return probe.DefaultLimits()
 }
 
 // freshRoot returns a path that no other run has.
@@ -76,15 +107,17 @@ func (i *interruption) Error() string {
 
 // measure runs the trials, writes each result when it is there, and in the end a
 // table of them all, however the run ends.
-func (c command) measure(ctx context.Context, e bench.Experiment, w *record.Writer) (err error) {
+func (c command) measure(ctx context.Context, e bench.Experiment, out *sink) (err error) {
 	trials := e.Trials()
 	var records []record.Record
-	progress := newProgress(c.stderr, len(trials))
+	progress := newProgress(c.stderr, trials)
 	defer func() {
 		progress.end()
 		err = errors.Join(err, record.Table(c.stderr, records))
+		c.sayInvalid(records)
 	}()
 	for _, trial := range trials {
+		progress.begin(trial)
 		r, err := e.Run(ctx, trial)
 		if err != nil && ctx.Err() != nil && !errors.Is(err, load.ErrBroken) {
 			return &interruption{len(records), len(trials)}
@@ -94,7 +127,7 @@ func (c command) measure(ctx context.Context, e bench.Experiment, w *record.Writ
 		}
 		records = append(records, r)
 		progress.pause()
-		if err := w.Write(r); err != nil {
+		if err := out.write(r); err != nil {
 			return err
 		}
 		progress.step()
@@ -102,12 +135,19 @@ func (c command) measure(ctx context.Context, e bench.Experiment, w *record.Writ
 	return nil
 }
 
-// results is where results are written: stdout, and the file if there is one.
-func (c command) results(out *output) io.Writer {
-	if out == nil {
-		return c.stdout
+// sayInvalid tells of trials that say more about zkbench than about the server.
+func (c command) sayInvalid(records []record.Record) {
+	invalid := 0
+	var example string
+	for _, r := range records {
+		if !r.Valid() {
+			invalid++
+			example = fmt.Sprintf("trial %d: %s", r.Trial, strings.Join(r.Invalid, "; "))
+		}
 	}
-	return io.MultiWriter(out, c.stdout)
+	if invalid > 0 {
+		c.say("%d of %d trials are invalid, because zkbench itself was the limit; such as %s", invalid, len(records), example)
+	}
 }
 
 func (c command) say(format string, args ...any) {

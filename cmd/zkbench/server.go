@@ -13,15 +13,16 @@ import (
 type server struct {
 	addrs []string
 	about record.Server
+	local bool // it was started for this run, with its data in the temporary directory
 }
 
 // startServer starts, or finds, what the flags say.
-func startServer(ctx context.Context, s settings, end *cleanup) (server, error) {
+func startServer(ctx context.Context, w where, end *cleanup) (server, error) {
 	switch {
-	case s.ensemble > 0:
-		return startEnsemble(ctx, s.ensemble, end)
-	case len(s.servers.values) > 0:
-		return findServers(ctx, s.servers.values)
+	case w.ensemble > 0:
+		return startEnsemble(ctx, w.ensemble, end)
+	case len(w.servers.values) > 0:
+		return findServers(ctx, w.servers.values)
 	}
 	return startEmbedded(ctx, end)
 }
@@ -29,7 +30,7 @@ func startServer(ctx context.Context, s settings, end *cleanup) (server, error) 
 // findServers describes servers that run already.
 func findServers(ctx context.Context, addrs []string) (server, error) {
 	about, err := describe(ctx, addrs)
-	return server{addrs, about}, err
+	return server{addrs: addrs, about: about}, err
 }
 
 // startEmbedded starts a server in this process.
@@ -46,10 +47,12 @@ func startEmbedded(ctx context.Context, end *cleanup) (server, error) {
 
 // startEnsemble starts n real servers on this machine.
 func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
-	e, err := ensemble.Start(ctx, ensemble.Config{Servers: n})
+	e, err := ensemble.Start(ctx, ensemble.Config{Servers: n, Properties: map[string]string{"maxClientCnxns": "0"}})
 	if err != nil {
 		return server{}, fmt.Errorf("start %d ZooKeeper server(s): %w", n, err)
 	}
 	end.add(e.Stop)
-	return findServers(ctx, e.Addrs())
+	srv, err := findServers(ctx, e.Addrs())
+	srv.local = true
+	return srv, err
 }

@@ -27,49 +27,67 @@ type settings struct {
 	hold, duration, warmup time.Duration
 	sessionTimeout         time.Duration
 
-	servers  list[string]
-	ensemble int
-	embedded bool
+	lines    int
+	rate     float64
+	arrivals load.Arrivals
 
-	plugin string
-	out    string
+	where
+
+	plugin                 string
+	out                    string
+	record                 string
+	cpuprofile, memprofile string
 }
 
-// parseSettings parses and checks the flags of run. An error is a usageError,
-// or flag.ErrHelp when the help has been written to stdout.
-func (c command) parseSettings(args []string) (settings, error) {
-	s := settings{
+// defaults are the settings of run without flags.
+func (c command) defaults() settings {
+	return settings{
 		recipes:    list[load.Recipe]{[]load.Recipe{load.Election}, load.ParseRecipe},
 		workloads:  list[load.Workload]{[]load.Workload{load.Drain}, load.ParseWorkload},
 		strategies: list[recipes.Strategy]{[]recipes.Strategy{recipes.Herd, recipes.Predecessor}, parseStrategy},
 		contenders: list[int]{[]int{1, 10, 100}, parsePositive},
 		via:        list[string]{[]string{direct}, c.parseVia},
-		servers:    list[string]{nil, parseServer},
+		arrivals:   load.Poisson,
+		where:      newWhere(),
 	}
-	flags := s.flags()
-	flags.SetOutput(io.Discard)
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		printRunHelp(c.stdout, flags)
-		return s, err
-	case err != nil:
-		return s, usageError{err}
-	case flags.NArg() > 0:
-		return s, usageError{fmt.Errorf("%q is not a flag; values of a list are separated by commas without blanks", flags.Arg(0))}
-	}
-	if err := s.check(given(flags)); err != nil {
-		return s, usageError{err}
-	}
-	return s, nil
 }
 
-// flags returns the flags of run, which set s.
-func (s *settings) flags() *flag.FlagSet {
-	f := flag.NewFlagSet("zkbench run", flag.ContinueOnError)
+// parseSettings parses and checks the flags of run. An error is a usageError,
+// or flag.ErrHelp when the help has been written to stdout.
+func (c command) parseSettings(args []string) (settings, error) {
+	s := c.defaults()
+	flags := s.flags("run")
+	if err := c.parse(flags, runHelp, args); err != nil {
+		return s, err
+	}
+	if flags.NArg() > 0 {
+		return s, usageError{fmt.Errorf("%q is not a flag; values of a list are separated by commas without blanks", flags.Arg(0))}
+	}
+	return s, s.check(given(flags))
+}
+
+// parse parses the flags of a verb. An error is a usageError, or flag.ErrHelp
+// when the help has been written to stdout.
+func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		printVerbHelp(c.stdout, help, flags)
+		return err
+	case err != nil:
+		return usageError{err}
+	}
+	return nil
+}
+
+// flags returns the flags of an experiment, which set s.
+func (s *settings) flags(verb string) *flag.FlagSet {
+	f := flag.NewFlagSet("zkbench "+verb, flag.ContinueOnError)
 	f.Var(&s.recipes, "recipe", "`list` of what is contended for: election, lock")
-	f.Var(&s.workloads, "workload", "`list` of shapes of the load: drain, cycle")
+	f.Var(&s.workloads, "workload", "`list` of shapes of the load: drain, cycle, failover, open, many")
 	f.Var(&s.strategies, "strategy", "`list` of ways to wait: "+(&list[recipes.Strategy]{values: recipes.Strategies()}).String())
-	f.Var(&s.contenders, "contenders", "`list` of how many stand in line, with a session each")
+	f.Var(&s.contenders, "contenders", "`list` of how many stand in line, with a session each; 1..1000 is 1, 2, 5, 10, 20, ...\nup to 1000, 10..50:10 is 10, 20, 30, 40, 50")
 	f.Var(&s.via, "via", "`list` of ways to reach the recipes: direct (a library call), inprocess (gRPC in\nmemory), plugin (gRPC to the plugin process)")
 
 	f.IntVar(&s.count, "count", 10, "trials of each combination; benchstat wants 6 or more")
@@ -79,12 +97,20 @@ func (s *settings) flags() *flag.FlagSet {
 	f.DurationVar(&s.warmup, "warmup", 500*time.Millisecond, "how long a cycle runs before it is measured")
 	f.DurationVar(&s.sessionTimeout, "session-timeout", 30*time.Second, "session timeout to ask for; a server that is overloaded for longer loses sessions,\nwhich ends the run")
 
-	f.BoolVar(&s.embedded, "embedded", false, "measure a server inside zkbench (the default): needs nothing, keeps all in memory,\nsays nothing about how fast a real server is")
-	f.IntVar(&s.ensemble, "ensemble", 0, "start this `number` (1 or 3) of real ZooKeeper servers on this machine for the run;\nneeds Java and ZooKeeper (ZOOKEEPER_HOME, or Debian's package zookeeper)")
-	f.Var(&s.servers, "servers", "`list` of host:port of servers that are running")
+	f.IntVar(&s.lines, "lines", 4, "`number` of independent lines of -workload many, each with that many contenders")
+	f.Float64Var(&s.rate, "rate", 50, "acquisitions a second of -workload open")
+	f.Func("arrivals", "how they come: constant, poisson (default poisson)", func(v string) (err error) {
+		s.arrivals, err = load.ParseArrivals(v)
+		return err
+	})
+
+	s.where.add(f)
 
 	f.StringVar(&s.plugin, "plugin", "", "plugin executable for -via plugin; by default "+pluginName+" beside zkbench,\nthen on the PATH, then built with go build if this is a checkout of the module")
 	f.StringVar(&s.out, "out", "", "`file` that gets what stdout gets, when the run has ended; it is replaced")
+	f.StringVar(&s.record, "record", "", "`file` that gets all that was measured, as JSON lines, for report, plan and compare;\nwritten and replaced as -out is")
+	f.StringVar(&s.cpuprofile, "cpuprofile", "", "`file` for a CPU profile of the run")
+	f.StringVar(&s.memprofile, "memprofile", "", "`file` for a heap profile at the end of the run")
 	return f
 }
 
@@ -95,34 +121,55 @@ func given(flags *flag.FlagSet) map[string]bool {
 	return names
 }
 
-// check says what is wrong with the flags taken together.
+// check says what is wrong with the flags taken together. An error is a
+// usageError.
 func (s *settings) check(given map[string]bool) error {
-	var where []string
-	for _, name := range []string{"embedded", "ensemble", "servers"} {
-		if given[name] {
-			where = append(where, "-"+name)
-		}
+	if err := s.where.check(given); err != nil {
+		return usageError{err}
 	}
+	has := func(w load.Workload) bool { return slices.Contains(s.workloads.values, w) }
+	if !given["session-timeout"] && has(load.Failover) && len(s.workloads.values) == 1 {
+		s.sessionTimeout = failoverTimeout
+	}
+	var err error
 	switch {
-	case len(where) > 1:
-		return fmt.Errorf("%s exclude each other; give one", strings.Join(where, " and "))
-	case given["embedded"] && !s.embedded:
-		return errors.New("-embedded=false says where not to measure; give -ensemble or -servers")
-	case given["ensemble"] && s.ensemble != 1 && s.ensemble != 3:
-		return fmt.Errorf("-ensemble %d: it is 1 or 3", s.ensemble)
 	case s.count < 1:
-		return fmt.Errorf("-count %d: at least 1", s.count)
+		err = fmt.Errorf("-count %d: at least 1", s.count)
 	case s.hold < 0 || s.warmup < 0:
-		return errors.New("-hold and -warmup must not be negative")
+		err = errors.New("-hold and -warmup must not be negative")
 	case s.duration <= 0:
-		return fmt.Errorf("-duration %v: more than 0", s.duration)
+		err = fmt.Errorf("-duration %v: more than 0", s.duration)
 	case s.sessionTimeout < time.Second:
-		return fmt.Errorf("-session-timeout %v: at least 1s", s.sessionTimeout)
+		err = fmt.Errorf("-session-timeout %v: at least 1s", s.sessionTimeout)
 	case given["plugin"] && !slices.Contains(s.via.values, plugin):
-		return errors.New("-plugin needs -via plugin")
+		err = errors.New("-plugin needs -via plugin")
+	case s.lines < 1:
+		err = fmt.Errorf("-lines %d: at least 1", s.lines)
+	case given["lines"] && !has(load.Many):
+		err = errors.New("-lines needs -workload many")
+	case !(s.rate > 0) || s.rate > maxRate:
+		err = fmt.Errorf("-rate %v: more than 0 and at most %v", s.rate, maxRate)
+	case (given["rate"] || given["arrivals"]) && !has(load.Open):
+		err = errors.New("-rate and -arrivals need -workload open")
+	case has(load.Failover) && slices.Min(s.contenders.values) < 2:
+		err = errors.New("-workload failover needs -contenders of 2 or more: one is killed and one follows")
+	case s.record != "" && s.record == s.out:
+		err = fmt.Errorf("-out and -record are both %s; give two files", s.out)
+	}
+	if err != nil {
+		return usageError{err}
 	}
 	return nil
 }
+
+const (
+	// failoverTimeout is the session timeout of a failover, which contains it: the
+	// shortest that a server with the usual tick grants.
+	failoverTimeout = 4 * time.Second
+	// maxRate is more than any ZooKeeper grants, and less than a mistyped zero
+	// would schedule.
+	maxRate = 1e6
+)
 
 func parseStrategy(s string) (recipes.Strategy, error) {
 	if s == "" {

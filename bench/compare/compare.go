@@ -1,0 +1,197 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"golang.org/x/perf/benchmath"
+)
+
+// Options say what counts.
+type Options struct {
+	// Alpha bounds the probability that the comparison of two equal sides shows
+	// any change at all.
+	Alpha float64
+	// Confidence is the level of the medians' intervals, from 0 to 1.
+	Confidence float64
+	// Effect is the smallest change that counts, as a share of the old median:
+	// 0.05 is 5 %.
+	Effect float64
+	// Units are compared, and no others, in benchfmt's base units (sec/op, not
+	// ns/op). Empty: all.
+	Units []string
+}
+
+// DefaultOptions are an alpha of 5 %, intervals of 95 % and an effect of 5 %.
+func DefaultOptions() Options { return Options{Alpha: 0.05, Confidence: 0.95, Effect: 0.05} }
+
+// Verdict is what a change amounts to.
+type Verdict string
+
+const (
+	// Same: no change was shown, which does not show that there is none.
+	Same Verdict = "~"
+	// Better and Worse are changes that count.
+	Better Verdict = "better"
+	Worse  Verdict = "WORSE"
+	// Changed: it counts, and nobody has said which direction is better.
+	Changed Verdict = "changed"
+	// Slight: it is significant, and too small to count.
+	Slight Verdict = "slight"
+)
+
+// Row is the comparison of one unit of one benchmark.
+type Row struct {
+	Benchmark, Unit string
+	Old, New        benchmath.Summary // medians, with their intervals
+	N, M            int               // trials of the old and of the new side
+	Change          float64           // of the median: 0.1 is 10 % more
+	P               float64           // of the U test
+	Adjusted        float64           // after Holm's correction
+	Verdict         Verdict
+}
+
+// Result is the comparison of two sides.
+type Result struct {
+	Options        Options
+	Old, New       string // names of the sides
+	Rows           []Row
+	OnlyOld        []string // benchmarks that only one side has
+	OnlyNew        []string
+	Warnings       []string
+	better, worsen int
+}
+
+// Worse is how many rows became worse; Better how many better.
+func (r Result) Worse() int  { return r.worsen }
+func (r Result) Better() int { return r.better }
+
+// Compare compares two sides. It is an error if they have nothing in common.
+func Compare(a, b *Side, o Options) (Result, error) {
+	r := Result{Options: o, Old: a.Name, New: b.Name}
+	for _, k := range a.order {
+		if b.values[k] != nil && (len(o.Units) == 0 || slices.Contains(o.Units, k.unit)) {
+			r.Rows = append(r.Rows, compare(k, a.values[k], b.values[k], o))
+		}
+	}
+	if len(r.Rows) == 0 {
+		return r, fmt.Errorf("%s and %s have no benchmark and unit in common; the names must be equal to the letter", a.Name, b.Name)
+	}
+	holm(r.Rows)
+	for i := range r.Rows {
+		better := 0
+		if better = b.units.GetBetter(r.Rows[i].Unit); better == 0 {
+			better = a.units.GetBetter(r.Rows[i].Unit)
+		}
+		r.judge(&r.Rows[i], better)
+	}
+	r.OnlyOld, r.OnlyNew = missing(a, b), missing(b, a)
+	r.warn(a, b)
+	return r, nil
+}
+
+func compare(k key, old, new []float64, o Options) Row {
+	thresholds := benchmath.DefaultThresholds
+	thresholds.CompareAlpha = o.Alpha
+	a, b := benchmath.NewSample(old, &thresholds), benchmath.NewSample(new, &thresholds)
+	row := Row{
+		Benchmark: k.benchmark, Unit: k.unit, N: len(old), M: len(new),
+		Old: benchmath.AssumeNothing.Summary(a, o.Confidence),
+		New: benchmath.AssumeNothing.Summary(b, o.Confidence),
+		P:   benchmath.AssumeNothing.Compare(a, b).P,
+	}
+	row.Change = change(row.Old.Center, row.New.Center)
+	return row
+}
+
+func change(old, new float64) float64 {
+	switch {
+	case old == new:
+		return 0
+	case old == 0:
+		return math.Inf(int(math.Copysign(1, new)))
+	}
+	return (new - old) / math.Abs(old)
+}
+
+// holm corrects the rows' p-values for their number (Holm 1979): the i-th
+// smallest of m is multiplied by m-i+1, and none may be smaller than the one
+// before it.
+func holm(rows []Row) {
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(rows[i].P, rows[j].P) })
+	least := 0.0
+	for rank, i := range order {
+		least = max(least, min(1, rows[i].P*float64(len(rows)-rank)))
+		rows[i].Adjusted = least
+	}
+}
+
+func (r *Result) judge(row *Row, better int) {
+	switch {
+	case row.Adjusted >= r.Options.Alpha || row.Change == 0:
+		row.Verdict = Same
+	case math.Abs(row.Change) < r.Options.Effect:
+		row.Verdict = Slight
+	case better == 0:
+		row.Verdict = Changed
+	case (row.Change > 0) == (better > 0):
+		row.Verdict = Better
+		r.better++
+	default:
+		row.Verdict = Worse
+		r.worsen++
+	}
+}
+
+// missing returns the benchmarks of a that b does not have.
+func missing(a, b *Side) []string {
+	have := map[string]bool{}
+	for _, k := range b.order {
+		have[k.benchmark] = true
+	}
+	var names []string
+	for _, k := range a.order {
+		if !have[k.benchmark] && !slices.Contains(names, k.benchmark) {
+			names = append(names, k.benchmark)
+		}
+	}
+	return names
+}
+
+// warn says what weakens the comparison.
+func (r *Result) warn(a, b *Side) {
+	say := func(format string, args ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...)) }
+	for _, side := range []*Side{a, b} {
+		if side.Invalid > 0 {
+			say("%s: %d results left out, because they are marked as invalid", side.Name, side.Invalid)
+		}
+		for _, err := range side.Broken {
+			say("%v", err)
+		}
+	}
+	short := 0
+	for _, row := range r.Rows {
+		if leastP(row.N, row.M)*float64(len(r.Rows)) >= r.Options.Alpha {
+			short++
+		}
+	}
+	if short > 0 {
+		say("%d of %d comparisons have too few trials to show anything after correction for %d comparisons; "+
+			"record more trials, or compare fewer things with -unit and -filter", short, len(r.Rows), len(r.Rows))
+	}
+}
+
+// leastP is the smallest two-sided p-value that a U test of n and m values can
+// give: two of all the ways to choose n of n+m.
+func leastP(n, m int) float64 {
+	a, _ := math.Lgamma(float64(n + m + 1))
+	b, _ := math.Lgamma(float64(n + 1))
+	c, _ := math.Lgamma(float64(m + 1))
+	return min(1, 2*math.Exp(b+c-a))
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/perf/benchproc"
+	"golang.org/x/perf/benchunit"
+
+	"github.com/zkrecipes/zkrecipes/bench/compare"
+)
+
+const compareHelp = `Usage: zkbench compare [flags] OLD NEW
+
+Tells what became better or worse from OLD to NEW: medians with confidence
+intervals, and the Mann-Whitney U test, for each unit of each benchmark that both
+files have. Each is a file of zkbench run (-record or -out) or of go test -bench.
+
+A change counts if it is significant after Holm's correction for the number of
+comparisons, and at least -effect large. Lower or higher is better as the files'
+Unit lines say; for ns/op, B/op and the like it is known. Results that are marked
+as invalid are left out.
+
+A file is not enough for two answers: to gate a build, run old and new in turns,
+ten times each or more, on one quiet machine.
+
+Examples:
+
+	zkbench run -record old.jsonl && (upgrade) && zkbench run -record new.jsonl
+	zkbench compare old.jsonl new.jsonl
+	zkbench compare -unit ns/op,p99-handoff-ns -filter '/contenders:100' old.jsonl new.jsonl
+
+Exit codes:
+
+	0    nothing became worse
+	1    something became worse
+	2    the flags or the files cannot be used
+
+Flags:
+
+`
+
+// compareVerb is zkbench compare.
+func (c command) compareVerb(_ context.Context, args []string) error {
+	o := compare.DefaultOptions()
+	f := flag.NewFlagSet("zkbench compare", flag.ContinueOnError)
+	f.Float64Var(&o.Alpha, "alpha", o.Alpha, "bound on the probability of any false alarm")
+	f.Float64Var(&o.Confidence, "confidence", o.Confidence, "level of the medians' intervals")
+	f.Float64Var(&o.Effect, "effect", o.Effect, "smallest change that counts, as a share: 0.05 is 5 %")
+	units := f.String("unit", "", "`list` of units to compare, such as ns/op; empty for all")
+	query := f.String("filter", "*", "compare only benchmarks that match this benchstat `query`")
+	if err := c.parse(f, compareHelp, args); err != nil {
+		return err
+	}
+	switch {
+	case f.NArg() != 2:
+		return usageError{fmt.Errorf("compare takes two files, old and new; there are %d", f.NArg())}
+	case !(o.Alpha > 0 && o.Alpha < 1) || !(o.Confidence > 0 && o.Confidence < 1) || !(o.Effect >= 0):
+		return usageError{fmt.Errorf("-alpha and -confidence lie between 0 and 1, and -effect is not negative")}
+	}
+	filter, err := benchproc.NewFilter(*query)
+	if err != nil {
+		return usageError{fmt.Errorf("-filter: %w", err)}
+	}
+	if *units != "" {
+		for unit := range strings.SplitSeq(*units, ",") {
+			_, tidy := benchunit.Tidy(1, strings.TrimSpace(unit))
+			o.Units = append(o.Units, tidy)
+		}
+	}
+	return c.compare(f.Arg(0), f.Arg(1), filter, o)
+}
+
+func (c command) compare(old, new string, filter *benchproc.Filter, o compare.Options) error {
+	a, err := readSide(old, filter)
+	if err != nil {
+		return usageError{err}
+	}
+	b, err := readSide(new, filter)
+	if err != nil {
+		return usageError{err}
+	}
+	result, err := compare.Compare(a, b, o)
+	if err != nil {
+		return usageError{err}
+	}
+	if err := result.Write(c.stdout); err != nil {
+		return err
+	}
+	if result.Worse() > 0 {
+		return errVerdict
+	}
+	return nil
+}
+
+func readSide(file string, filter *benchproc.Filter) (*compare.Side, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return compare.Read(f, file, filter)
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+)
+
+// wantedFigures are the servers' figures that a record should have, by mntr's
+// names without zk_. Which of them there are depends on the version.
+var wantedFigures = []string{
+	"packets_received", "packets_sent", "watch_count", "znode_count", "approximate_data_size",
+	"cnt_fsynctime", "sum_fsynctime", "commit_count", "proposal_count",
+	"sum_jvm_pause_time_ms", "process_cpu_seconds",
+}
+
+// mntr returns a reader of the servers' figures: what they answer to mntr, added
+// up. A server that does not answer, or does not have a figure, adds nothing: a
+// figure that none of them has is named as missing in the records.
+func mntr(addrs []string) func(context.Context) (map[string]float64, error) {
+	return func(ctx context.Context) (map[string]float64, error) {
+		sum := map[string]float64{}
+		for _, addr := range addrs {
+			answer, err := ask(ctx, addr, "mntr")
+			if err != nil {
+				continue
+			}
+			for name, value := range parseMntr(answer) {
+				sum[name] += value
+			}
+		}
+		return sum, ctx.Err()
+	}
+}
+
+// parseMntr returns the numbers in an answer to mntr, without the names' zk_.
+func parseMntr(answer string) map[string]float64 {
+	figures := map[string]float64{}
+	for line := range strings.Lines(answer) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
+		if v, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
+			figures[strings.TrimPrefix(name, "zk_")] = v
+		}
+	}
+	return figures
+}

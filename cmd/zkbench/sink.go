@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"io"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+// sink is where an experiment's records go: stdout and -out in the benchmark
+// format, -record as JSON lines.
+type sink struct {
+	out, record *output
+	text        *record.Writer
+	lines       *record.JSONWriter // nil without -record
+}
+
+// openSink opens the files, so that what cannot be written is known before
+// anything is measured. An error is a usageError.
+func openSink(out, records string) (*sink, error) {
+	o, err := createOutput("-out", out)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	r, err := createOutput("-record", records)
+	if err != nil {
+		o.discard()
+		return nil, usageError{err}
+	}
+	return &sink{out: o, record: r}, nil
+}
+
+// describe says where the records come from. It is called before write.
+func (s *sink) describe(stdout io.Writer, env record.Environment) {
+	if s.out != nil {
+		stdout = io.MultiWriter(s.out, stdout)
+	}
+	s.text = record.NewWriter(stdout, env)
+	if s.record != nil {
+		s.lines = record.NewJSONWriter(s.record, env)
+	}
+}
+
+func (s *sink) write(r record.Record) error {
+	if s.lines != nil {
+		if err := s.lines.Write(r); err != nil {
+			return err
+		}
+	}
+	return s.text.Write(r)
+}
+
+// commit puts the files into their places.
+func (s *sink) commit() error { return errors.Join(s.out.commit(), s.record.commit()) }
+
+// discard leaves nothing behind of files that were not committed.
+func (s *sink) discard() {
+	s.out.discard()
+	s.record.discard()
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+const sweepHelp = `Usage: zkbench sweep -record FILE [flags]
+
+Runs an experiment over many numbers of contenders and keeps all of it in FILE,
+for zkbench plan and zkbench report. It is zkbench run with other defaults: every
+strategy, and 1, 2, 5, 10, 20, 50 and 100 contenders; see zkbench run -h for
+workloads, results and exit codes. On a terminal it shows how long it will still
+take. An interrupt ends it with what was measured so far, which is a whole number
+of rounds give or take one.
+
+Examples:
+
+	# Ten trials of each, on a real ZooKeeper started for it.
+	zkbench sweep -ensemble 1 -contenders 1..1000 -record sweep.jsonl
+
+	# As a closed loop with a hold, for a plan at that hold.
+	zkbench sweep -servers zk1:2181 -workload cycle -hold 10ms -record hold.jsonl
+
+Flags:
+
+`
+
+// sweepVerb is zkbench sweep.
+func (c command) sweepVerb(ctx context.Context, args []string) error {
+	s := c.defaults()
+	s.contenders.values = []int{1, 2, 5, 10, 20, 50, 100}
+	s.strategies.values = recipes.Strategies()
+	flags := s.flags("sweep")
+	if err := c.parse(flags, sweepHelp, args); err != nil {
+		return err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return usageError{fmt.Errorf("%q is not a flag; values of a list are separated by commas without blanks", flags.Arg(0))}
+	case s.record == "":
+		return usageError{fmt.Errorf("a sweep is made to be kept; give -record FILE")}
+	}
+	if err := s.check(given(flags)); err != nil {
+		return err
+	}
+	return c.experiment(ctx, s, append([]string{"sweep"}, args...))
+}
