@@ -11,8 +11,7 @@ import "context"
 // first, as for locks (the text writes guid-n_), so that one rule finds a node
 // again whose creation was not confirmed. The text's acknowledgement, "a
 // separate znode to acknowledge that the leader has executed the leader
-// procedure", is an ephemeral child too, of the leader's own name with ack_ in
-// place of n_.
+// procedure", is an ephemeral node of the leader's own name below PATH/acks.
 type Election interface {
 	// Path is the path the election was made with.
 	Path() string
@@ -35,9 +34,9 @@ type Election interface {
 	// Observe returns a channel that first gives the present leader and then
 	// every change: another leader, its acknowledgement, or a Leader that is
 	// None when nobody campaigns any more. A slow reader may miss states in
-	// between but never the latest. The channel is closed when ctx ends or the
-	// session is lost (Session.Err tells). An error is returned only if the
-	// first look fails.
+	// between but never the latest. The channel is closed when ctx ends, the
+	// session is lost (Session.Err tells), or the servers refuse to be read. An
+	// error is returned only if the first look fails.
 	Observe(ctx context.Context) (<-chan Leader, error)
 
 	// Candidates returns who campaigns, in order; the first one leads. It

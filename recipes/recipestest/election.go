@@ -2,6 +2,7 @@ package recipestest
 
 import (
 	"context"
+	gopath "path"
 	"regexp"
 	"slices"
 	"strings"
@@ -119,8 +120,7 @@ func acknowledgeTests() []test {
 
 // acknowledgement is the path of the znode, as recipes.Election documents it.
 func acknowledgement(l recipes.Leadership) string {
-	at := strings.LastIndex(l.Znode(), "n_")
-	return l.Znode()[:at] + "ack_" + l.Znode()[at+len("n_"):]
+	return gopath.Join(gopath.Dir(l.Znode()), "acks", gopath.Base(l.Znode()))
 }
 
 func acknowledge(f *fixture) {
@@ -131,7 +131,7 @@ func acknowledge(f *fixture) {
 	if data != "done" || stat.EphemeralOwner != s.ID() {
 		f.Errorf("%q of owner %#x; want the session's, %#x", data, stat.EphemeralOwner, s.ID())
 	}
-	if name := strings.TrimPrefix(acknowledgement(l), f.path("a")+"/"); !regexp.MustCompile(`^_c_` + guid + `-ack_[0-9]{10}$`).MatchString(name) {
+	if name := strings.TrimPrefix(acknowledgement(l), f.path("a")+"/acks/"); !regexp.MustCompile(`^_c_` + guid + `-n_[0-9]{10}$`).MatchString(name) {
 		f.Errorf("named %s", name)
 	}
 	e := f.election(f.open(), f.path("a"))
@@ -176,7 +176,7 @@ func acknowledgementGoesByResign(f *fixture) {
 	l := f.lead(f.open(), f.path("a"))
 	f.must(l.Acknowledge(f.ctx, nil))
 	f.must(l.Resign(f.ctx))
-	if names := f.children(f.path("a")); len(names) != 0 {
+	if names := append(f.children(f.path("a")), f.children(f.path("a", "acks"))...); len(names) != 0 {
 		f.Errorf("left behind: %v", names)
 	}
 }
@@ -188,9 +188,9 @@ func acknowledgementGoesByRemoval(f *fixture) {
 		f.must(l.Acknowledge(f.ctx, nil))
 		f.remove(l.Znode())
 	}
-	f.awaitChildren(f.path("a"), 0)
+	f.awaitNode(acknowledgement(watched), false)
 	f.is(unwatched.Write(f.ctx), recipes.ErrRemoved) // it learns of it here
-	f.awaitChildren(f.path("b"), 0)
+	f.awaitNode(acknowledgement(unwatched), false)
 }
 
 func acknowledgementGoesBySession(f *fixture) {
@@ -198,7 +198,7 @@ func acknowledgementGoesBySession(f *fixture) {
 	l := f.lead(s, f.path("a"))
 	f.must(l.Acknowledge(f.ctx, nil))
 	f.must(s.Close(f.ctx))
-	if names := f.children(f.path("a")); len(names) != 0 {
+	if names := append(f.children(f.path("a")), f.children(f.path("a", "acks"))...); len(names) != 0 {
 		f.Errorf("left behind: %v", names)
 	}
 }
@@ -241,6 +241,7 @@ func acknowledgeWhileResigning(f *fixture) {
 			f.is(err, recipes.ErrNotHeld)
 		}
 		f.awaitChildren(f.path("a"), 0)
+		f.awaitChildren(f.path("a", "acks"), 0)
 	}
 }
 
@@ -256,6 +257,7 @@ func acknowledgeReplyLost(f *fixture) {
 	f.is(err, recipes.ErrUnknownOutcome)
 	f.must(l.Resign(f.ctx))
 	f.awaitChildren(f.path("a"), 0)
+	f.awaitNode(acknowledgement(l), false)
 }
 
 func acknowledgedWaits(f *fixture) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	gopath "path"
-	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
@@ -13,7 +12,7 @@ import (
 
 const (
 	candidateMarker = "n_"
-	ackMarker       = "ack_"
+	acksName        = "acks"
 )
 
 type election struct {
@@ -28,7 +27,7 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 	if err != nil {
 		return nil, e.failed(err)
 	}
-	return &leadership{Grant: grant, ack: ackPath(grant.Znode())}, nil
+	return &leadership{Grant: grant, session: e.line.Session, ack: ackPath(grant.Znode())}, nil
 }
 
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
@@ -87,9 +86,10 @@ func (e *election) read(ctx context.Context) (recipes.Leader, error) {
 	return leader, nil
 }
 
-// ackPath is where the candidate of that znode acknowledges: its own name with
-// another marker, so that it is known from the candidate's and used once.
+// ackPath is where the candidate of that znode acknowledges: a node of the same
+// name, so that it is known from the candidate's and used once, in a place of its
+// own, so that who waits for it can watch that place. A watch on each node that
+// may never come would stay at the server for every leader that was observed.
 func ackPath(candidate string) string {
-	at := strings.LastIndex(candidate, candidateMarker)
-	return candidate[:at] + ackMarker + candidate[at+len(candidateMarker):]
+	return gopath.Join(gopath.Dir(candidate), acksName, gopath.Base(candidate))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	gopath "path"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
@@ -12,7 +13,8 @@ import (
 
 type leadership struct {
 	*line.Grant
-	ack string
+	session *session.Session
+	ack     string
 }
 
 func (l *leadership) Resign(ctx context.Context) error { return l.Release(ctx) }
@@ -26,16 +28,20 @@ func (l *leadership) Acknowledge(ctx context.Context, data []byte) error {
 		var create session.Txn
 		create.Create(l.ack, data, true)
 		err := l.Commit(ctx, create)
-		if !errors.Is(err, recipes.ErrNodeExists) {
-			return acknowledging(err)
+		switch {
+		case errors.Is(err, recipes.ErrNodeExists):
+			var set session.Txn
+			set.Set(l.ack, data, recipes.AnyVersion)
+			err = l.Commit(ctx, set)
+			if errors.Is(err, recipes.ErrNoNode) {
+				continue // somebody deletes it by hand meanwhile
+			}
+		case errors.Is(err, recipes.ErrNoNode):
+			if err = l.session.Ensure(ctx, gopath.Dir(l.ack)); err == nil {
+				continue
+			}
 		}
-		var set session.Txn
-		set.Set(l.ack, data, recipes.AnyVersion)
-		err = l.Commit(ctx, set)
-		if !errors.Is(err, recipes.ErrNoNode) {
-			return acknowledging(err)
-		}
-		// Somebody deletes it by hand meanwhile: create it again.
+		return acknowledging(err)
 	}
 }
 

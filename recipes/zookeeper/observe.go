@@ -5,6 +5,7 @@ import (
 	"errors"
 	gopath "path"
 	"reflect"
+	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
@@ -89,9 +90,7 @@ type view struct {
 
 // view reads the leader with watches: on its znode and its acknowledgement, so
 // that candidates who come and go behind it wake nobody; or, where nobody
-// campaigns, on the list of candidates. The watch on an acknowledgement that
-// never comes stays at the server until the session ends: one for each leader
-// that was observed and did not acknowledge.
+// campaigns, on the list of candidates.
 func (e *election) view(ctx context.Context) (view, error) {
 	for {
 		disconnected, err := e.line.Session.Connected(ctx)
@@ -125,19 +124,30 @@ func (e *election) look(ctx context.Context) (view, error) {
 		leader:        recipes.Leader{Contender: contender(path, entries[0], node)},
 		leaderChanged: leaderChanged,
 	}
-	exists, ackChanged, err := s.ExistsW(ctx, ackPath(path))
-	if err != nil {
-		return view{}, err
+	ack, ackChanged, err := s.GetW(ctx, ackPath(path))
+	switch {
+	case err == nil:
+		v.leader.Acknowledged, v.leader.Acknowledgement = true, ack.Data
+	case errors.Is(err, recipes.ErrNoNode):
+		ackChanged, err = e.lookForAcknowledgement(ctx, path)
 	}
 	v.ackChanged = ackChanged
-	if exists {
-		ack, err := s.Get(ctx, ackPath(path))
-		if err != nil {
-			return view{}, err
+	return v, err
+}
+
+// lookForAcknowledgement watches the place of acknowledgements, or for it.
+func (e *election) lookForAcknowledgement(ctx context.Context, candidate string) (*session.Watch, error) {
+	s, acks := e.line.Session, gopath.Dir(ackPath(candidate))
+	names, changed, err := s.ChildrenW(ctx, acks)
+	if errors.Is(err, recipes.ErrNoNode) {
+		var exists bool
+		if exists, changed, err = s.ExistsW(ctx, acks); err == nil && exists {
+			err = errLookAgain
 		}
-		v.leader.Acknowledged, v.leader.Acknowledgement = true, ack.Data
+	} else if err == nil && slices.Contains(names, gopath.Base(candidate)) {
+		err = errLookAgain
 	}
-	return v, nil
+	return changed, err
 }
 
 // lookAtNobody waits for candidates, or for the path itself where it does not

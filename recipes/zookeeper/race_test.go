@@ -160,7 +160,7 @@ func TestNothingIsGrantedInASessionThatIsLost(t *testing.T) {
 	// The expiry falls between the listing that shows the contender first and
 	// the look at its own node.
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.SessionID == s.ID() && r.Op == zkserver.OpExists {
+		if r.SessionID == s.ID() && r.Op == zkserver.OpGetData {
 			return zkserver.Fault{ExpireAfter: true, DropReply: false}
 		}
 		return zkserver.Fault{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -27,6 +28,7 @@ type Grant struct {
 
 	mu        sync.Mutex
 	reason    error    // why it stands no longer
+	yielding  bool     // a transaction of one's own may be deleting the own node
 	appendage []string // znodes that go with the own one
 }
 
@@ -121,7 +123,10 @@ func (g *Grant) end(reason error) bool {
 // Removed notes that somebody else has deleted the own node.
 func (g *Grant) Removed() error {
 	reason := recipes.ErrRemoved
-	if g.wasAsked() {
+	switch {
+	case g.isYielding():
+		reason = recipes.ErrReleased
+	case g.wasAsked():
 		reason = recipes.ErrRevoked
 	}
 	err := fmt.Errorf("%w: %s", reason, g.path)
@@ -129,6 +134,31 @@ func (g *Grant) Removed() error {
 		g.deleteAppendage()
 	}
 	return err
+}
+
+// Yield runs f, which gives the turn to somebody by deleting the own node, and
+// ends the grant if it succeeds.
+func (g *Grant) Yield(f func() error) error {
+	g.setYielding(true)
+	err := f()
+	if err == nil {
+		g.end(recipes.ErrReleased)
+		return nil
+	}
+	g.setYielding(false)
+	return err
+}
+
+func (g *Grant) setYielding(yielding bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.yielding = yielding
+}
+
+func (g *Grant) isYielding() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.yielding
 }
 
 // watchOwn waits for the deletion of the own node by somebody else. Like every
@@ -146,7 +176,8 @@ func (g *Grant) watchOwn(ctx context.Context) {
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				g.session.Log().Error("cannot watch own znode; its removal will not be noticed", "path", g.path, "error", err)
+				// Its removal would not be noticed, so it cannot be relied on.
+				g.end(fmt.Errorf("%w: cannot watch %s: %w", recipes.ErrNotHeld, g.path, err))
 			}
 			return
 		}
@@ -205,7 +236,10 @@ func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
 		return nil
 	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, recipes.ErrNoNode):
 		return fmt.Errorf("guarded write: %w", g.Removed())
-	case errors.As(err, &refused) && refused.Index > 0:
+	case errors.As(err, &refused) && refused.Index == 0:
+		// Not by its own index: the check is none of the caller's operations.
+		return fmt.Errorf("guarded write: check of %s: %w", g.path, refused.Err)
+	case errors.As(err, &refused):
 		return &session.TxnError{Index: refused.Index - 1, Err: refused.Err}
 	case errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome):
 		return fmt.Errorf("guarded write: %w", g.Err())
@@ -217,7 +251,9 @@ func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
 // grant ends while the session goes on.
 func (g *Grant) Append(path string) {
 	g.mu.Lock()
-	g.appendage = append(g.appendage, path)
+	if !slices.Contains(g.appendage, path) {
+		g.appendage = append(g.appendage, path)
+	}
 	ended := g.reason != nil
 	g.mu.Unlock()
 	if ended {
@@ -248,23 +284,13 @@ func (g *Grant) Release(ctx context.Context) error {
 			close(g.released)
 			return
 		}
-		deletion := g.session.Delete(g.path)
-		rest := g.deleteAppendage()
-		go func() {
+		giveBack := func(context.Context) {
 			defer close(g.released)
-			err := <-deletion
-			for _, d := range rest {
-				<-d
-			}
-			switch {
-			case errors.Is(err, recipes.ErrNoNode):
-				g.result = fmt.Errorf("release: %w: %s", recipes.ErrRemoved, g.path)
-			case errors.Is(err, recipes.ErrSessionLost):
-				g.result = fmt.Errorf("release: %w: %w", recipes.ErrNotHeld, err)
-			case err != nil:
-				g.result = fmt.Errorf("release: %w", err)
-			}
-		}()
+			g.result = g.giveBack()
+		}
+		if !g.session.Background(giveBack) {
+			giveBack(nil) // the session is over: this does not wait
+		}
 	})
 	select {
 	case <-g.released:
@@ -272,4 +298,22 @@ func (g *Grant) Release(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("release %s: %w", g.path, ctx.Err())
 	}
+}
+
+// giveBack deletes the own node, and then what goes with it: as long as the own
+// node exists, a transaction that its check lets through could add to that.
+func (g *Grant) giveBack() error {
+	err := <-g.session.Delete(g.path)
+	for _, deletion := range g.deleteAppendage() {
+		<-deletion
+	}
+	switch {
+	case errors.Is(err, recipes.ErrNoNode):
+		return fmt.Errorf("release: %w: %s", recipes.ErrRemoved, g.path)
+	case errors.Is(err, recipes.ErrSessionLost):
+		return fmt.Errorf("release: %w: %w", recipes.ErrNotHeld, err)
+	case err != nil:
+		return fmt.Errorf("release: %w", err)
+	}
+	return nil
 }

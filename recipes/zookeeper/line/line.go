@@ -233,22 +233,24 @@ func (l *Line) byCreation(ctx context.Context, tied []Entry) error {
 
 // grant reads the own node, after the listing that showed nobody ahead: it may
 // have been deleted, or belong to a session that the server is about to remove.
+// It is getData, not exists, because a contender that may not read its own node
+// could neither watch nor guard it; so it is refused here.
 func (l *Line) grant(ctx context.Context, me Entry) (*Grant, error) {
 	path := gopath.Join(l.Path, me.Name)
-	stat, err := l.Session.Stat(ctx, path)
+	node, err := l.Session.Get(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
 		return nil, fmt.Errorf("first in line: %w: %s", recipes.ErrRemoved, path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if stat.EphemeralOwner != l.Session.ID() {
-		return nil, fmt.Errorf("first in line: %w: %s belongs to session %#x", recipes.ErrRemoved, path, stat.EphemeralOwner)
+	if node.Stat.EphemeralOwner != l.Session.ID() {
+		return nil, fmt.Errorf("first in line: %w: %s belongs to session %#x", recipes.ErrRemoved, path, node.Stat.EphemeralOwner)
 	}
 	if err := l.Session.Err(); err != nil {
 		return nil, err
 	}
-	return NewRevocable(l.Session, path, recipes.Token(stat.Czxid), l.Asked), nil
+	return NewRevocable(l.Session, path, recipes.Token(node.Stat.Czxid), l.Asked), nil
 }
 
 // Stands reports whether any of a parent's children is a contender.

@@ -165,29 +165,38 @@ func (s *Session) ensureFull(ctx context.Context, full string) error {
 // server removes when its last child has gone, or as a persistent node where
 // the server does not know containers (before 3.5). Sending it twice is
 // harmless.
+//
+// It is a transaction of one, not CreateContainer: that one (in 1.0.4) reads its
+// reply without making sure that nobody writes it any more.
 func (s *Session) createParent(ctx context.Context, full string) error {
-	_, err := readWith(ctx, s, "create", full, func(c *zk.Conn) (string, error) {
-		path, err := c.CreateContainer(full, nil, zk.FlagContainer, s.acl)
+	_, err := readWith(ctx, s, "create", full, func(c *zk.Conn) (struct{}, error) {
+		_, err := c.Multi(&zk.CreateRequest{Path: full, Acl: s.acl, Flags: zk.FlagContainer})
 		if err == nil || lostConnection(err) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
-			return path, err
+			return struct{}{}, err
 		}
-		return c.Create(full, nil, zk.FlagPersistent, s.acl)
+		_, err = c.Create(full, nil, zk.FlagPersistent, s.acl)
+		return struct{}{}, err
 	})
 	return err
 }
 
-// packetSlack is room in a packet for headers, the path's sequence number and
-// the ACL of ordinary size.
+// packetSlack is room in a packet for headers and the path's sequence number.
 const packetSlack = 512
 
 // fits checks that a request with this path and data can be sent.
 func (s *Session) fits(path string, data []byte) error {
-	size := len(s.full(path)) + len(data) + packetSlack
-	for _, a := range s.acl {
-		size += len(a.Scheme) + len(a.ID) + 12
-	}
+	size := len(s.full(path)) + len(data) + packetSlack + s.aclSize()
 	if size > s.cfg.MaxPacket {
 		return fmt.Errorf("%w: %d bytes of data for %s; Config.MaxPacket is %d", recipes.ErrTooLarge, len(data), path, s.cfg.MaxPacket)
 	}
 	return nil
+}
+
+// aclSize is what the ACL of new znodes takes in a packet.
+func (s *Session) aclSize() int {
+	size := 0
+	for _, a := range s.acl {
+		size += len(a.Scheme) + len(a.ID) + 12
+	}
+	return size
 }

@@ -137,6 +137,10 @@ func (d *dialer) attempt(until context.Context, network, address string) (*conn,
 	d.mu.Lock()
 	d.current = c
 	d.mu.Unlock()
+	if until.Err() != nil { // drop may have been called before it could be seen
+		c.Close()
+		return nil, errGateClosed
+	}
 	return c, nil
 }
 

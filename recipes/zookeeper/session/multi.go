@@ -71,6 +71,9 @@ func (t *Txn) add(path string, data []byte, make func(*Session, string) any) {
 	t.ops = append(t.ops, txnOp{path, data, make})
 }
 
+// opSlack is room for the headers of one operation.
+const opSlack = 64
+
 // TxnError says which operation of a transaction the server refused.
 type TxnError struct {
 	Index int
@@ -94,7 +97,7 @@ func (s *Session) commit(ctx context.Context, t Txn) ([]result, error) {
 	for i, op := range t.ops {
 		full := s.full(op.path)
 		requests[i] = op.make(s, full)
-		size += len(full) + len(op.data) + packetSlack
+		size += len(full) + len(op.data) + s.aclSize() + opSlack
 	}
 	if size > s.cfg.MaxPacket {
 		return nil, fmt.Errorf("%w: a transaction of %d operations and about %d bytes; Config.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.cfg.MaxPacket)

@@ -180,13 +180,13 @@ func readWatched[T any](ctx context.Context, s *Session, what, path string, key 
 		watch *Watch
 	}
 	r, err := readWith(ctx, s, what, path, func(c *zk.Conn) (watched, error) {
-		w, arm := s.watches.join(key)
+		w, arm, connection := s.watches.join(key)
 		if !arm {
 			value, err := plain(c)
 			return watched{value, w}, err
 		}
 		value, err := arming(c)
-		s.watches.settle(key, w, err == nil)
+		s.watches.settle(key, w, err == nil, connection)
 		return watched{value, w}, err
 	})
 	return r.value, r.watch, err

@@ -2,9 +2,7 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,7 +42,8 @@ type Session struct {
 	calls    sync.WaitGroup // requests that go-zookeeper has
 
 	endOnce  sync.Once
-	patience context.Context // ends when nobody waits for an orderly close any more
+	closing  sync.Once       // the first Close decides for how long it is tried
+	patience context.Context // ends when that is over
 	giveUp   context.CancelFunc
 	shutdown chan struct{} // closed when everything behind the session is gone
 	closeErr error         // set before that
@@ -75,7 +74,7 @@ func Open(ctx context.Context, cfg recipes.Config, dial DialFunc) (*Session, err
 		events:   feed.New(recipes.Event{State: recipes.Suspended}),
 		shutdown: make(chan struct{}),
 	}
-	s.wire.authenticated = s.connected
+	s.wire.authReplied = s.authReplied
 	if s.dialer, err = newDialer(cfg, s.wire, dial); err != nil {
 		return nil, fmt.Errorf("open session: %w", err)
 	}
@@ -142,8 +141,6 @@ func (s *Session) callback(e zk.Event) {
 			s.suspended()
 		case zk.StateExpired:
 			s.end(recipes.ErrExpired)
-		case zk.StateAuthFailed:
-			s.end(recipes.ErrAuthFailed)
 		}
 	case zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged, zk.EventNodeChildrenChanged:
 		s.watches.fire(e.Type, e.Path)
@@ -158,17 +155,28 @@ func (s *Session) established() {
 	case 0:
 		s.id = id
 		s.timeout = time.Duration(s.wire.timeout.Load())
-		s.deadline = time.AfterFunc(s.trust(), s.checkDeadline)
+		s.deadline = time.AfterFunc(time.Until(s.wire.lastContact().Add(s.trust())), s.checkDeadline)
 	case id:
 		s.wire.counters.reconnects.Add(1)
 	default:
 		s.mu.Unlock()
+		s.dialer.drop() // before anything is sent in it
 		s.end(fmt.Errorf("%w: the server answered with another session", recipes.ErrExpired))
 		return
 	}
 	s.mu.Unlock()
 	if !s.wire.reauth.Load() {
 		s.connected()
+	}
+}
+
+// authReplied runs when the server has answered the credentials that a
+// connection after the first gives again.
+func (s *Session) authReplied(accepted bool) {
+	if accepted {
+		s.connected()
+	} else {
+		s.end(recipes.ErrAuthFailed)
 	}
 }
 
@@ -183,6 +191,7 @@ func (s *Session) connected() {
 
 // suspended runs when a connection has ended.
 func (s *Session) suspended() {
+	s.watches.disconnected()
 	was, _, _ := s.status.Get()
 	if !was.connected {
 		return
@@ -191,10 +200,16 @@ func (s *Session) suspended() {
 	s.events.Set(recipes.Event{State: recipes.Suspended})
 }
 
-// trust is how long the session trusts that it lives though no
-// server answers: its timeout, less a twentieth for clocks that do not run at
-// the same rate and timers that fire late.
-func (s *Session) trust() time.Duration { return s.timeout - s.timeout/20 }
+// trust is how long the session trusts that it lives though no server answers:
+// its timeout, less a twentieth for clocks that do not run at the same rate and
+// timers that fire late. It is 0 before there is a session.
+//
+// A server on which the session is resumed may grant less than the first did;
+// then that counts.
+func (s *Session) trust() time.Duration {
+	timeout := time.Duration(s.wire.timeout.Load())
+	return timeout - timeout/20
+}
 
 // checkDeadline ends the session if nothing was heard for its timeout. It also
 // serves as the watchdog of a connection that go-zookeeper has wedged.
@@ -209,87 +224,6 @@ func (s *Session) checkDeadline() {
 	if left <= 0 {
 		s.end(fmt.Errorf("%w: nothing heard for %v", recipes.ErrDeadline, silent.Round(time.Millisecond)))
 	}
-}
-
-// end makes the session lost for everybody, once, and has it taken down in the
-// background. It does not block.
-func (s *Session) end(reason error) {
-	s.endOnce.Do(func() {
-		s.mu.Lock()
-		s.over = true
-		if s.deadline != nil {
-			s.deadline.Stop()
-		}
-		s.cancel(reason) // with over, so that whoever is refused finds a reason
-		s.mu.Unlock()
-		if !errors.Is(reason, recipes.ErrClosed) {
-			s.log.Warn("session lost", "session", fmt.Sprintf("%#x", s.wire.sessionID.Load()), "reason", reason)
-			s.dialer.shut()
-		}
-		s.events.Close(recipes.Event{State: recipes.Lost, Reason: reason})
-		go s.takeDown(reason)
-	})
-}
-
-// takeDown waits for all that runs for the session and stops go-zookeeper. A
-// session that the application closes is closed at the server too.
-//
-// Requests under way are waited for before the zk.Conn is closed: it would hand
-// their callers a reply that it may still be writing (CreateContainer in 1.0.4).
-func (s *Session) takeDown(reason error) {
-	defer close(s.shutdown)
-	s.mu.Lock()
-	conn, ended, id := s.conn, s.ended, s.id
-	s.mu.Unlock()
-	s.work.Wait()
-	if conn == nil {
-		s.dialer.shut()
-		return
-	}
-	limit, cancel := context.WithDeadline(s.patience, s.wire.lastContact().Add(s.timeout))
-	defer cancel()
-	wanted := errors.Is(reason, recipes.ErrClosed) && id != 0
-	idle := make(chan struct{})
-	go func() { s.calls.Wait(); close(idle) }()
-	if now, disconnected, _ := s.status.Get(); wanted && now.connected {
-		if await(idle, disconnected, limit.Done()) == idle {
-			conn.Close()
-			await(s.wire.closed, disconnected, limit.Done())
-		}
-	}
-	s.dialer.shut()
-	s.dialer.drop()
-	<-idle
-	conn.Close()
-	for range ended {
-	}
-	switch {
-	case s.wire.isClosed(), id == 0, errors.Is(reason, recipes.ErrExpired):
-	case wanted && s.closeAfterwards(limit) == nil:
-	default:
-		s.closeErr = fmt.Errorf("close session: %w: the server has not confirmed it; it removes the session's nodes after %v at the latest (%w)",
-			recipes.ErrUnknownOutcome, s.timeout, reason)
-	}
-}
-
-// await waits for the first of its channels to be closed and returns it.
-func await(a, b, c <-chan struct{}) <-chan struct{} {
-	select {
-	case <-a:
-		return a
-	case <-b:
-		return b
-	case <-c:
-		return c
-	}
-}
-
-// Close implements recipes.Session.
-func (s *Session) Close(ctx context.Context) error {
-	s.end(recipes.ErrClosed)
-	defer context.AfterFunc(ctx, s.giveUp)()
-	<-s.shutdown
-	return s.closeErr
 }
 
 // ID implements recipes.Session.
@@ -318,8 +252,14 @@ func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.ev
 // Lost implements recipes.Session.
 func (s *Session) Lost() <-chan struct{} { return s.ctx.Done() }
 
-// Err implements recipes.Session.
-func (s *Session) Err() error { return context.Cause(s.ctx) }
+// Err implements recipes.Session. It looks at the clock itself: after a pause of
+// the process, whoever asks may be ahead of the timer.
+func (s *Session) Err() error {
+	if trust := s.trust(); trust > 0 && s.ctx.Err() == nil && time.Since(s.wire.lastContact()) >= trust {
+		s.checkDeadline()
+	}
+	return context.Cause(s.ctx)
+}
 
 // Counters returns what the session has sent and received so far.
 func (s *Session) Counters() recipes.Counters { return s.wire.counters.snapshot() }
@@ -375,30 +315,6 @@ func (s *Session) Background(f func(ctx context.Context)) bool {
 // OnLost runs f in a goroutine of its own when the session is lost, unless stop
 // is called before.
 func (s *Session) OnLost(f func()) (stop func() bool) { return context.AfterFunc(s.ctx, f) }
-
-// full returns the path at the server.
-func (s *Session) full(path string) string {
-	if path == "/" && s.cfg.Chroot != "" {
-		return s.cfg.Chroot
-	}
-	return s.cfg.Chroot + path
-}
-
-// local is the reverse of full.
-func (s *Session) local(path string) string {
-	return strings.TrimPrefix(path, s.cfg.Chroot)
-}
-
-func toACL(acl []recipes.ACL) []zk.ACL {
-	if len(acl) == 0 {
-		return zk.WorldACL(zk.PermAll)
-	}
-	out := make([]zk.ACL, len(acl))
-	for i, a := range acl {
-		out[i] = zk.ACL{Perms: int32(a.Permissions), Scheme: a.Scheme, ID: a.ID}
-	}
-	return out
-}
 
 // zkLogger gives go-zookeeper's messages to the session's logger.
 type zkLogger struct{ log hclog.Logger }

@@ -250,8 +250,12 @@ func TestCloseDoesNotWaitForAServerLongerThanItsContext(t *testing.T) {
 	defer srv.Freeze(false)
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
+	began := time.Now()
 	if err := s.Close(ctx); !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Fatalf("got %v", err)
+	}
+	if took := time.Since(began); took > 700*time.Millisecond {
+		t.Errorf("close took %v of the 100 ms it was given", took)
 	}
 	if err := s.Err(); !errors.Is(err, recipes.ErrClosed) {
 		t.Fatalf("the session says %v", err)
@@ -321,6 +325,47 @@ func cutAndWait(t *testing.T, srv *zkserver.Server, s *session.Session) {
 	<-gone
 	if _, err := s.Connected(ctx); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A later Close with less patience does not cut the first one short.
+func TestTheFirstCloseDecidesHowLongItIsTried(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	events := s.Events(t.Context())
+	next(t, events)
+	srv.RefuseConnections(true)
+	srv.CloseAllConnections()
+	if e := next(t, events); e.State != recipes.Suspended {
+		t.Fatalf("event %v", e)
+	}
+	first := make(chan error, 1)
+	go func() { first <- s.Close(bounded(t)) }()
+	<-s.Lost()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	for s.Close(ctx) == nil {
+		t.Fatal("closed without a server")
+	}
+	srv.RefuseConnections(false)
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server that refuses the credentials answers, and keeps the session alive by
+// each handshake; the session must end all the same.
+func TestRefusedCredentialsEndTheSession(t *testing.T) {
+	srv := embedded(t)
+	cfg := to(srv)
+	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
+	refusing := newRefuser(t, srv.Addr())
+	cfg.Servers = []string{refusing.addr}
+	s := open(t, cfg)
+	refusing.refuse.Store(true)
+	srv.CloseConnection(s.ID())
+	if err := awaitLost(t, s); !errors.Is(err, recipes.ErrAuthFailed) {
+		t.Fatalf("lost with %v", err)
 	}
 }
 

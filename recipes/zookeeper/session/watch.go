@@ -10,12 +10,13 @@ import (
 // has changed. It is shared by all waiters of the session that watch the same.
 type Watch struct {
 	fired chan struct{}
-	armed bool // the server has it
+	armed bool // the server of the present connection has it
 	tries int  // requests under way that would arm it
 }
 
 // Fired is closed when the watch has fired. It says nothing about what it found:
-// look again. It does not fire when the connection or the session is lost.
+// look again. It does not fire when the connection is lost, nor after that: who
+// waits for it waits for that too, and looks again.
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
 
 // watchKey is what is watched: the node itself or its children. A getData and an
@@ -29,15 +30,20 @@ type watchKey struct {
 // watches are the watches that a session waits for. go-zookeeper keeps a channel
 // for each call that watches, and cannot take one back, so waits that were
 // abandoned would pile up; here the next waiter finds the watch that is armed.
+//
+// With the connection its watches are taken to be gone, and whoever waits has
+// been woken and arms them again: go-zookeeper does so too, but where it cannot
+// (a long list of them does not fit in its buffer) it tells nobody.
 type watches struct {
-	mu    sync.Mutex
-	byKey map[watchKey]*Watch
+	mu          sync.Mutex
+	byKey       map[watchKey]*Watch
+	connections int // that were lost
 }
 
 // join returns the watch for key and whether the caller has to arm it, which it
 // then must report to settle. The watch is entered before the request is sent,
 // because its event may come before the caller sees the reply.
-func (ws *watches) join(key watchKey) (w *Watch, arm bool) {
+func (ws *watches) join(key watchKey) (w *Watch, arm bool, connection int) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w = ws.byKey[key]
@@ -49,20 +55,33 @@ func (ws *watches) join(key watchKey) (w *Watch, arm bool) {
 		ws.byKey[key] = w
 	}
 	if w.armed {
-		return w, false
+		return w, false, ws.connections
 	}
 	w.tries++
-	return w, true
+	return w, true, ws.connections
 }
 
-// settle ends an attempt to arm w.
-func (ws *watches) settle(key watchKey, w *Watch, armed bool) {
+// settle ends an attempt to arm w that began in that connection.
+func (ws *watches) settle(key watchKey, w *Watch, armed bool, connection int) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w.tries--
-	w.armed = w.armed || armed
+	w.armed = w.armed || armed && connection == ws.connections
 	if !w.armed && w.tries == 0 && ws.byKey[key] == w {
 		delete(ws.byKey, key)
+	}
+}
+
+// disconnected forgets what the connection that was lost had armed.
+func (ws *watches) disconnected() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.connections++
+	for key, w := range ws.byKey {
+		w.armed = false
+		if w.tries == 0 {
+			delete(ws.byKey, key)
+		}
 	}
 }
 

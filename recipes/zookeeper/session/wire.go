@@ -24,12 +24,11 @@ type wire struct {
 	closeOnce sync.Once
 
 	// reauth is set when connections after the first give credentials before
-	// anything else. Such a connection counts only when authenticated has been
-	// called: one that fails there again and again must not keep the session
-	// alive.
-	reauth        atomic.Bool
-	authenticated func()
-	counters      counters
+	// anything else. Such a connection counts only when they were accepted: one
+	// that fails there again and again must not keep the session alive.
+	reauth      atomic.Bool
+	authReplied func(accepted bool)
+	counters    counters
 }
 
 func newWire(maxPacket int) *wire {
@@ -98,6 +97,7 @@ type conn struct {
 
 	mu          sync.Mutex
 	established bool   // the handshake's reply has been read
+	trusted     bool   // the credentials were accepted, where they are given again
 	pending     []sent // requests without an answer, in order
 
 	in     *bufio.Reader
@@ -247,10 +247,13 @@ func (c *conn) handshake(length int) error {
 		c.wire.password.Store(&password)
 	}
 	c.wire.sessionID.Store(id)
-	c.wire.timeout.Store(int64(timeout))
+	if id != 0 {
+		c.wire.timeout.Store(int64(timeout))
+	}
 	c.mu.Lock()
 	c.established = true
-	if len(c.pending) > 0 && id != 0 && !c.wire.reauth.Load() {
+	c.trusted = !c.wire.reauth.Load()
+	if len(c.pending) > 0 && id != 0 && c.trusted {
 		c.wire.heard(c.pending[0].at)
 	}
 	c.pending = nil
@@ -268,22 +271,27 @@ func (c *conn) reply() {
 		c.wire.counters.watchEvents.Add(1)
 		return
 	}
-	authenticated := false
+	auth, accepted := false, false
 	c.mu.Lock()
 	for i, request := range c.pending {
 		if request.xid == xid {
-			c.wire.heard(request.at)
+			if request.op == opAuth && c.wire.reauth.Load() {
+				auth, accepted = true, binary.BigEndian.Uint32(body[12:]) == 0
+				c.trusted = accepted
+			}
+			if c.trusted {
+				c.wire.heard(request.at)
+			}
 			if request.op == opClose {
 				c.wire.setClosed()
 			}
-			authenticated = request.op == opAuth && binary.BigEndian.Uint32(body[12:]) == 0
 			c.pending = append(c.pending[:i], c.pending[i+1:]...)
 			break
 		}
 	}
 	c.mu.Unlock()
-	if authenticated && c.wire.reauth.Load() {
-		c.wire.authenticated()
+	if auth {
+		c.wire.authReplied(accepted)
 	}
 	if zxid > 0 {
 		c.wire.lastZxid.Store(zxid)

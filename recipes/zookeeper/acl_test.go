@@ -1,0 +1,85 @@
+package zookeeper_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// A contender that may not read its own znode can neither watch nor guard it.
+func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
+	srv := embedded(t)
+	ctx := bounded(t)
+	l := must[recipes.Lock](t)(open(t, srv).Lock("/blind", recipes.LockConfig{}))
+	hold := must[recipes.Hold](t)(l.Acquire(ctx)) // makes the parent, open to all
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	blind := must[recipes.Session](t)(zookeeper.Open(ctx, recipes.Config{
+		Servers: []string{srv.Addr()},
+		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
+	}))
+	defer blind.Close(ctx)
+	_, err := must[recipes.Lock](t)(blind.Lock("/blind", recipes.LockConfig{})).Acquire(ctx)
+	if !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Fatalf("got %v", err)
+	}
+	// And it does not stand in the way.
+	hold = must[recipes.Hold](t)(l.Acquire(ctx))
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A write whose guard is refused for another reason than that the znode is gone
+// blames none of the caller's operations.
+func TestAGuardThatIsRefusedIsNotTheCallersOperation(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/guard", recipes.LockConfig{})).Acquire(ctx))
+	raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.SetACL(hold.Znode(), zk.WorldACL(zk.PermWrite), -1); err != nil {
+		t.Fatal(err)
+	}
+	var refused *recipes.WriteError
+	for _, ops := range [][]recipes.Op{nil, {recipes.Create("/x", nil)}} {
+		if err := hold.Write(ctx, ops...); !errors.Is(err, recipes.ErrAccessDenied) || errors.As(err, &refused) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// An observer's watches do not grow with the leaders that it has seen.
+func TestAnObserversWatchesDoNotPileUp(t *testing.T) {
+	srv := embedded(t)
+	observer, s, ctx := open(t, srv), open(t, srv), bounded(t)
+	e := must[recipes.Election](t)(s.Election("/e", recipes.ElectionConfig{}))
+	observed := must[<-chan recipes.Leader](t)(must[recipes.Election](t)(observer.Election("/e", recipes.ElectionConfig{})).Observe(ctx))
+	for range 30 {
+		leadership := must[recipes.Leadership](t)(e.Campaign(ctx, nil))
+		for l := range observed {
+			if l.Token == leadership.Token() {
+				break
+			}
+		}
+		if err := leadership.Resign(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for l := range observed {
+			if l.None() {
+				break
+			}
+		}
+	}
+	if n := srv.Watches(); n > 3 {
+		t.Errorf("%d watches after 30 leaders", n)
+	}
+}

@@ -1,0 +1,98 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// end makes the session lost for everybody, once, and has it taken down in the
+// background. It does not block.
+func (s *Session) end(reason error) {
+	s.endOnce.Do(func() {
+		s.mu.Lock()
+		s.over = true
+		if s.deadline != nil {
+			s.deadline.Stop()
+		}
+		s.cancel(reason) // with over, so that whoever is refused finds a reason
+		s.mu.Unlock()
+		if !errors.Is(reason, recipes.ErrClosed) {
+			s.log.Warn("session lost", "session", fmt.Sprintf("%#x", s.wire.sessionID.Load()), "reason", reason)
+			s.dialer.shut()
+		}
+		s.events.Close(recipes.Event{State: recipes.Lost, Reason: reason})
+		go s.takeDown(reason)
+	})
+}
+
+// takeDown waits for all that runs for the session and stops go-zookeeper. A
+// session that the application closes is closed at the server too.
+func (s *Session) takeDown(reason error) {
+	defer close(s.shutdown)
+	s.mu.Lock()
+	conn, ended, id := s.conn, s.ended, s.id
+	s.mu.Unlock()
+	s.work.Wait()
+	if conn == nil {
+		s.dialer.shut()
+		return
+	}
+	limit, cancel := context.WithDeadline(s.patience, s.wire.lastContact().Add(s.timeout))
+	defer cancel()
+	wanted := errors.Is(reason, recipes.ErrClosed) && id != 0
+	// zk.Conn.Close sends closeSession and waits for a second for an answer
+	// that may never come; what is waited for here is the answer on the wire.
+	if now, disconnected, _ := s.status.Get(); wanted && now.connected {
+		s.calls.Go(conn.Close)
+		select {
+		case <-s.wire.closed:
+		case <-disconnected:
+		case <-limit.Done():
+		}
+	}
+	s.dialer.shut()
+	s.dialer.drop()
+	s.calls.Go(conn.Close)
+	for range ended {
+	}
+	s.awaitCalls(s.patience)
+	switch {
+	case s.wire.isClosed(), id == 0, errors.Is(reason, recipes.ErrExpired):
+	case wanted && s.closeAfterwards(limit) == nil:
+	default:
+		s.closeErr = fmt.Errorf("close session: %w: the server has not confirmed it; it removes the session's nodes after %v at the latest (%w)",
+			recipes.ErrUnknownOutcome, s.timeout, reason)
+	}
+}
+
+// awaitCalls waits for what go-zookeeper still has to return from: nothing, or a
+// Close that waits out its second. Nobody has to wait for that with it.
+func (s *Session) awaitCalls(ctx context.Context) {
+	returned := make(chan struct{})
+	go func() { s.calls.Wait(); close(returned) }()
+	select {
+	case <-returned:
+	case <-ctx.Done():
+	}
+}
+
+// Close implements recipes.Session.
+func (s *Session) Close(ctx context.Context) error {
+	s.end(recipes.ErrClosed)
+	first := false
+	s.closing.Do(func() { first = true })
+	if first {
+		defer context.AfterFunc(ctx, s.giveUp)()
+		<-s.shutdown
+		return s.closeErr
+	}
+	select {
+	case <-s.shutdown:
+		return s.closeErr
+	case <-ctx.Done():
+		return fmt.Errorf("close session: another call is closing it: %w: %w", recipes.ErrUnknownOutcome, ctx.Err())
+	}
+}

@@ -1,0 +1,32 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// full returns the path at the server.
+func (s *Session) full(path string) string {
+	if path == "/" && s.cfg.Chroot != "" {
+		return s.cfg.Chroot
+	}
+	return s.cfg.Chroot + path
+}
+
+// local is the reverse of full.
+func (s *Session) local(path string) string {
+	return strings.TrimPrefix(path, s.cfg.Chroot)
+}
+
+func toACL(acl []recipes.ACL) []zk.ACL {
+	if len(acl) == 0 {
+		return zk.WorldACL(zk.PermAll)
+	}
+	out := make([]zk.ACL, len(acl))
+	for i, a := range acl {
+		out[i] = zk.ACL{Perms: int32(a.Permissions), Scheme: a.Scheme, ID: a.ID}
+	}
+	return out
+}

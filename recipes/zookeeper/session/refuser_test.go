@@ -1,0 +1,91 @@
+package session_test
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// refuser passes bytes between clients and a server, and can turn the server's
+// word on credentials into a refusal, which no server gives for the digest
+// scheme.
+type refuser struct {
+	addr   string
+	refuse atomic.Bool
+}
+
+const (
+	opAuth        = 100
+	errAuthFailed = -115
+)
+
+func newRefuser(t *testing.T, server string) *refuser {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &refuser{addr: l.Addr().String()}
+	var all sync.WaitGroup
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { r.pass(client, server) })
+		}
+	})
+	return r
+}
+
+func (r *refuser) pass(client net.Conn, address string) {
+	server, err := net.Dial("tcp", address)
+	if err != nil {
+		client.Close()
+		return
+	}
+	var auth atomic.Int32 // xid of the last credentials
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			frame, err := readFrame(client)
+			if err != nil {
+				break
+			}
+			if n > 0 && len(frame) >= 12 && int32(binary.BigEndian.Uint32(frame[8:])) == opAuth {
+				auth.Store(int32(binary.BigEndian.Uint32(frame[4:])))
+			}
+			server.Write(frame)
+		}
+		server.Close()
+	}()
+	for n := 0; ; n++ {
+		frame, err := readFrame(server)
+		if err != nil {
+			break
+		}
+		if n > 0 && r.refuse.Load() && int32(binary.BigEndian.Uint32(frame[4:])) == auth.Load() {
+			code := int32(errAuthFailed)
+			binary.BigEndian.PutUint32(frame[16:], uint32(code))
+		}
+		client.Write(frame)
+	}
+	client.Close()
+	<-done
+}
+
+func readFrame(r io.Reader) ([]byte, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, err
+	}
+	frame := append(length[:], make([]byte, binary.BigEndian.Uint32(length[:]))...)
+	_, err := io.ReadFull(r, frame[4:])
+	return frame, err
+}
