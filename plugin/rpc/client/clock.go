@@ -57,8 +57,10 @@ func (c *clock) echo(number uint64, age time.Duration) {
 		}
 	}
 	first := c.deadline.IsZero()
-	// A contact in the future would only stretch the deadline.
-	if d := sent.Add(c.timeout - max(age, 0)); first || d.After(c.deadline) {
+	// A contact in the future would only stretch the deadline. A twentieth is
+	// left for clocks that run at different rates and timers that fire late, as
+	// the session in the plugin does.
+	if d := sent.Add(c.timeout - c.timeout/20 - max(age, 0)); first || d.After(c.deadline) {
 		c.deadline = d
 	}
 	if first {

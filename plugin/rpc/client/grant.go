@@ -148,23 +148,25 @@ func (g *grant) release(ctx context.Context) error {
 func (g *grant) startRelease() (<-chan struct{}, error) {
 	g.s.look()
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.released != nil {
+	switch {
+	case g.released != nil:
+		defer g.mu.Unlock()
 		return g.released, nil
-	}
-	if g.err != nil {
+	case g.err != nil:
+		defer g.mu.Unlock()
 		return nil, g.err
 	}
 	g.released = make(chan struct{})
 	g.err = recipes.ErrReleased
 	close(g.lost)
+	g.mu.Unlock() // the session's end takes it, and the work may wait for that
 	work := func() {
 		defer close(g.released)
 		g.s.forget(g.id)
 		g.releaseErr = g.tellRelease()
 	}
 	if !g.s.spawn(work) {
-		work() // the session is closed: it returns at once
+		work() // the session is ending: it returns when it has
 	}
 	return g.released, nil
 }

@@ -23,6 +23,10 @@ import (
 // above what ZooKeeper takes in one packet by default.
 const MaxMessage = 64 << 20
 
+// farewellTimeout bounds how long a session that the plugin ends stays open for
+// its host to hear of that first.
+const farewellTimeout = 200 * time.Millisecond
+
 // closeTimeout bounds the closing of a session whose stream has ended. What it
 // does not reach, ZooKeeper's own timeout ends.
 const closeTimeout = 2 * time.Second
@@ -87,6 +91,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterQueueServiceServer(r, queueService{Server: s})
 	pb.RegisterSharedLockServiceServer(r, sharedLockService{Server: s})
 	pb.RegisterSemaphoreServiceServer(r, semaphoreService{Server: s})
+	pb.RegisterPriorityLockServiceServer(r, priorityLockService{Server: s})
 	pb.RegisterPluginServiceServer(r, pluginService{Server: s})
 }
 

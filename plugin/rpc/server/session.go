@@ -161,7 +161,9 @@ func (ss *session) tell(st stream, told recipes.State) error {
 		case <-ss.Lost():
 			return ss.farewell(st, ss.Err())
 		case <-ss.ctx.Done():
-			return ss.farewell(st, context.Cause(ss.ctx))
+			err := ss.farewell(st, context.Cause(ss.ctx))
+			ss.awaitHost(st)
+			return err
 		case e, ok := <-events:
 			if !ok || e.State == recipes.Lost {
 				events = nil // Lost and ctx tell
@@ -185,6 +187,17 @@ func (ss *session) farewell(st stream, reason error) error {
 		return err
 	}
 	return ss.sendState(st, recipes.Event{State: recipes.Lost, Reason: reason})
+}
+
+// awaitHost gives the host time to hear the farewell of a session that has not
+// ended in ZooKeeper yet: it hangs up when it has.
+func (ss *session) awaitHost(st stream) {
+	patience := time.NewTimer(farewellTimeout)
+	defer patience.Stop()
+	select {
+	case <-st.Context().Done():
+	case <-patience.C:
+	}
 }
 
 func (ss *session) sendState(st stream, e recipes.Event) error {
