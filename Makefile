@@ -13,7 +13,7 @@ SUITE := ./recipes/recipestest
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
-	@echo 'make test-short     the tests that need no real ZooKeeper and no process'
+	@echo 'make test-short     the same without a real ZooKeeper and the plugin of the contract'
 	@echo 'make test-contract  the contract over every transport and server, counted by recipe'
 	@echo 'make test-faults    the fault sweep, with its number of cases'
 	@echo 'make build          the binaries, into bin/'

@@ -52,9 +52,9 @@ type Config struct {
 	TLS *TLS
 
 	// MaxPacket bounds, in bytes, what the client sends or accepts in one
-	// packet, and is the size of each session's read buffer. It should be the
-	// servers' jute.maxbuffer. A listing needs about 60 bytes for each
-	// contender in line. 0 is DefaultMaxPacket.
+	// packet, and is the size of each session's read and send buffers. It
+	// should be the servers' jute.maxbuffer. A listing needs about 60 bytes for
+	// each contender in line. 0 is DefaultMaxPacket.
 	MaxPacket int
 
 	// Logger receives what the session has to say; nil discards it. It does

@@ -8,7 +8,8 @@ import (
 // Sentinels, one for each decision that a caller can make.
 var (
 	// ErrInvalid: an argument is wrong (a path, a strategy, an empty server
-	// list). Nothing was sent. Correct the call.
+	// list, an ACL that the server does not take). Nothing was changed. Correct
+	// the call.
 	ErrInvalid = errors.New("invalid argument")
 
 	// ErrUnavailable: no server could be reached in the time that the context
@@ -17,8 +18,10 @@ var (
 	ErrUnavailable = errors.New("zookeeper is unavailable")
 
 	// ErrUnknownOutcome: the connection was lost after a write was sent and
-	// before its answer came. It may or may not have happened. Read what it
-	// would have changed before you send it again.
+	// before its answer came. It may or may not have happened, and where a
+	// server had not yet processed it, it may happen still, until this session
+	// has reconnected or is over. Read what it would have changed, after a
+	// reconnect, before you send it again.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
 	// ErrSessionLost: the session has ended, and with it every hold,
@@ -67,8 +70,9 @@ var (
 	// Check Config.Digest and the ACLs of the path.
 	ErrAccessDenied = errors.New("access denied")
 
-	// ErrTooLarge: the data is larger than the server takes in one packet
-	// (jute.maxbuffer). Nothing was sent.
+	// ErrTooLarge: the data is larger than Config.MaxPacket, and nothing was
+	// sent; or a listing is, and cannot be received: the line is longer than
+	// MaxPacket has room for.
 	ErrTooLarge = errors.New("too large for one packet")
 
 	// ErrLimit: the plugin refuses more of something than it allows (sessions,

@@ -51,9 +51,10 @@ type LockConfig struct {
 	// who look at the znodes: who am I, and why do I want this.
 	Data []byte
 
-	// Joined, if not nil, is called once for each Acquire or TryAcquire that
-	// has joined the line, before it returns, with its place there; where it
-	// has to wait, when it has begun to (its watch is set). Acquire waits for
-	// it to return: hand long work to another goroutine.
+	// Joined, if not nil, is called at most once for each Acquire or TryAcquire,
+	// before it returns, when its place in the line is known; where it has to
+	// wait, when it has begun to (its watch is set). It is always called before
+	// a grant. Acquire waits for it to return: hand long work to another
+	// goroutine.
 	Joined func(Place)
 }

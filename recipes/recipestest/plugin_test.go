@@ -63,6 +63,9 @@ var built struct {
 
 func pluginPath(t testing.TB) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED through the plugin process: -short")
+	}
 	built.once.Do(func() {
 		if built.dir, built.err = os.MkdirTemp("", "recipestest-"); built.err != nil {
 			return

@@ -67,6 +67,9 @@ func Start(tb testing.TB, cfg ensemble.Config) *ensemble.Ensemble {
 // by something else, such as a command.
 func Require(tb testing.TB) {
 	tb.Helper()
+	if testing.Short() && os.Getenv(requireEnv) == "" {
+		tb.Skip("SKIPPED on real ZooKeeper: -short")
+	}
 	_, err := ensemble.Find()
 	switch {
 	case err == nil:
