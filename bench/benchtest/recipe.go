@@ -65,6 +65,9 @@ func (g *grant) Release(context.Context) error {
 		close(g.lost)
 		if !g.contender.session.server.leave(g.contender) {
 			g.err = recipes.ErrNotHeld
+			if err := g.contender.session.Err(); err != nil {
+				g.err = err // the session's end gave it back before
+			}
 		}
 	})
 	return g.err
