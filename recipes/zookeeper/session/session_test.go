@@ -397,3 +397,58 @@ func TestAFailedReauthenticationIsTriedAgainOrEndsTheSession(t *testing.T) {
 		}
 	}
 }
+
+// Helix#642: go-zookeeper keeps up to 16 requests that it could not send, also
+// across an expiry.
+func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	ctx := bounded(t)
+	gone, err := s.Connected(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The create reaches the server's door and is not let in, so that it is
+	// sent again, or kept, while the session expires.
+	held := make(chan struct{})
+	arrived := make(chan struct{})
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op != zkserver.OpCreate {
+			return zkserver.Fault{}
+		}
+		select {
+		case <-arrived:
+		default:
+			close(arrived)
+		}
+		return zkserver.Fault{Hold: held}
+	})
+	const n = 20
+	failed := make(chan error, n)
+	for range n {
+		go func() {
+			_, err := s.CreateProtected(ctx, "/", "lock-", nil)
+			failed <- err
+		}()
+	}
+	<-arrived
+	srv.ExpireSession(s.ID())
+	close(held)
+	<-gone
+	for range n {
+		if err := <-failed; !errors.Is(err, recipes.ErrSessionLost) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range srv.Tree() {
+		if node.Stat.EphemeralOwner != 0 {
+			t.Errorf("%s of session %#x", node.Path, node.Stat.EphemeralOwner)
+		}
+	}
+	if ids := srv.Sessions(); len(ids) != 0 {
+		t.Errorf("sessions at the server: %#x", ids)
+	}
+}

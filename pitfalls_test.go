@@ -1,0 +1,48 @@
+package zkrecipes_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestThePitfallsHaveTheirTests(t *testing.T) {
+	table, err := os.ReadFile("testdata/pitfalls.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
+			continue
+		}
+		parts := strings.Split(strings.TrimSpace(line), " | ")
+		if len(parts) < 2 {
+			t.Errorf("no test for %s", line)
+		}
+		for _, part := range parts[1:] {
+			folder, function, ok := strings.Cut(part, " ")
+			if !ok || !declares(t, folder, function) {
+				t.Errorf("%s: %s has no function %s", parts[0], folder, function)
+			}
+		}
+	}
+}
+
+func declares(t *testing.T, folder, function string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\nfunc "+function+"(") {
+			return true
+		}
+	}
+	return false
+}
