@@ -1,0 +1,33 @@
+// Package plan answers questions of capacity from a recorded sweep: what a line of
+// N contenders costs, and how long one may be.
+//
+//  1. [Fit] the records of one strategy. It needs at least [MinLevels] numbers of
+//     contenders, because a curve through fewer fits anything.
+//  2. Ask the [Model]: [Model.At] for a number of contenders, [Model.Most] for a
+//     limit, [Model.Peak] for where more contenders stop helping.
+//  3. Ask [Limits.Check] which of ZooKeeper's settings stands in the way.
+//
+// # The models
+//
+// Throughput follows the Universal Scalability Law (Gunther),
+//
+//	X(N) = λN / (1 + σ(N-1) + κN(N-1))
+//
+// with λ, σ and κ not negative. Turned over, N/X(N) is linear in 1, N-1 and
+// N(N-1), so the best non-negative coefficients are found exactly, by least
+// squares of relative errors; a search for them (gonum's optimize) was considered
+// and would only add starting points and tolerances.
+//
+// Costs of an operation follow from what the strategy does: of a line of N, a
+// predecessor lists N names once for each handoff, a + bN; the herd has up to N
+// contenders list N names each, a + bN + cN². Coefficients are not negative
+// here either: nothing gets cheaper because more wait.
+//
+// # How far to believe it
+//
+// Intervals come from a bootstrap that draws whole trials, never single handoffs,
+// which depend on each other; and each draw is off by one of the errors that the
+// model made on levels that were left out of its fit, so that an interval is of
+// what a measurement at N would give and not only of the curve. Beyond a stated
+// factor of the largest level the model refuses to answer.
+package plan

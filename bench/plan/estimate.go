@@ -1,0 +1,142 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+// ErrTooFar is returned for numbers of contenders beyond the factor.
+var ErrTooFar = errors.New("too far beyond what was measured")
+
+// ErrNoFigure is returned for a unit that the records do not have.
+var ErrNoFigure = errors.New("the records do not have this figure")
+
+// Estimate is a predicted value with the interval, of 95 %, in which a
+// measurement is expected.
+type Estimate struct {
+	Unit          string
+	Value, Lo, Hi float64
+	// Typical and Worst are the hold-out errors: by which share the model was
+	// off on levels that were left out of its fit, in the median and at most.
+	Typical, Worst float64
+}
+
+// Units are the units that the model knows, in the order of the records.
+func (m *Model) Units() (units []string) {
+	for _, unit := range append([]string{record.UnitHandoffs}, costs...) {
+		if m.curves[unit] != nil {
+			units = append(units, unit)
+		}
+	}
+	return units
+}
+
+// Reach is the largest number of contenders that the model answers for.
+func (m *Model) Reach() int { return int(m.Factor * float64(m.Levels[len(m.Levels)-1])) }
+
+// At estimates a unit for n contenders, 2 or more.
+func (m *Model) At(unit string, n int) (Estimate, error) {
+	c := m.curves[unit]
+	switch {
+	case c == nil:
+		return Estimate{}, fmt.Errorf("plan: %s: %w", unit, ErrNoFigure)
+	case n < 2:
+		return Estimate{}, fmt.Errorf("plan: %d contenders; a line has 2 or more", n)
+	case n > m.Reach():
+		return Estimate{}, fmt.Errorf("plan: %d contenders: %w: the largest measured is %d, and %v times that is the limit; measure more, or raise the factor",
+			n, ErrTooFar, m.Levels[len(m.Levels)-1], m.Factor)
+	}
+	return c.at(float64(n)), nil
+}
+
+func (c *curve) at(n float64) Estimate {
+	e := Estimate{Unit: c.unit, Value: c.law.at(c.fitted, n)}
+	var all []float64
+	for _, coefficients := range c.draws {
+		for _, miss := range c.holdouts {
+			all = append(all, c.law.at(coefficients, n)*miss)
+		}
+	}
+	slices.Sort(all)
+	e.Lo, e.Hi = quantile(all, (1-confidence)/2), quantile(all, (1+confidence)/2)
+	// The interval is around the misses; the curve itself is always in it.
+	e.Lo, e.Hi = min(e.Lo, e.Value), max(e.Hi, e.Value)
+	errs := make([]float64, len(c.holdouts))
+	for i, miss := range c.holdouts {
+		errs[i] = math.Abs(miss - 1)
+	}
+	e.Typical, e.Worst = median(errs), slices.Max(errs)
+	return e
+}
+
+func quantile(sorted []float64, q float64) float64 {
+	return sorted[int(math.Round(q*float64(len(sorted)-1)))]
+}
+
+// Most is the answer to how many contenders keep a cost under a limit.
+type Most struct {
+	// Likely is the largest number for which the estimate does, and Safe that
+	// for which the upper end of its interval does. 0: not even 2 do.
+	Likely, Safe int
+	// Capped: the model's reach and not the limit ended the search.
+	Capped bool
+}
+
+// Most returns how many contenders keep a unit, of which less is better, at or
+// under a limit.
+func (m *Model) Most(unit string, limit float64) (Most, error) {
+	if _, err := m.At(unit, 2); err != nil {
+		return Most{}, err
+	}
+	c, reach := m.curves[unit], m.Reach()
+	likely := largest(reach, func(n int) bool { return c.law.at(c.fitted, float64(n)) <= limit })
+	safe := largest(reach, func(n int) bool { return c.at(float64(n)).Hi <= limit })
+	return Most{likely, safe, likely == reach}, nil
+}
+
+// largest is the largest n from 2 to reach that holds, or 0. Costs do not fall,
+// so that bisection finds it.
+func largest(reach int, holds func(int) bool) int {
+	lo, hi := 1, reach+1 // lo holds, hi does not
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; holds(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if lo < 2 {
+		return 0
+	}
+	return lo
+}
+
+// Scalability are the coefficients of the Universal Scalability Law.
+type Scalability struct {
+	Lambda float64 // what one contender would do alone, a second
+	Sigma  float64 // contention
+	Kappa  float64 // what contenders cost each other
+}
+
+// Scalability returns the fitted law, or false if there is none.
+func (m *Model) Scalability() (Scalability, bool) {
+	c := m.curves[record.UnitHandoffs]
+	if c == nil || c.fitted[0] == 0 {
+		return Scalability{}, false
+	}
+	a := c.fitted[0]
+	return Scalability{1 / a, c.fitted[1] / a, c.fitted[2] / a}, true
+}
+
+// Peak is the number of contenders with the highest throughput; +Inf if it never
+// falls.
+func (s Scalability) Peak() float64 {
+	if s.Kappa == 0 {
+		return math.Inf(1)
+	}
+	return math.Sqrt(max(0, 1-s.Sigma) / s.Kappa)
+}

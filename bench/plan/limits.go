@@ -1,0 +1,51 @@
+package plan
+
+import "fmt"
+
+// Limits are settings of ZooKeeper that bound a line's length.
+type Limits struct {
+	MaxBuffer      int // jute.maxbuffer, in bytes
+	MaxClientCnxns int // connections from one address; 0 is no limit
+	NameLength     int // bytes of a contender's name
+}
+
+// DefaultLimits are ZooKeeper's, with the names of this project's locks:
+// _c_<guid>-lock-<sequence>.
+func DefaultLimits() Limits {
+	return Limits{MaxBuffer: 0xfffff, MaxClientCnxns: 60, NameLength: len("_c_") + 36 + len("-lock-") + 10}
+}
+
+const (
+	perName     = 4    // the length before each name in a listing
+	perResponse = 96   // header and Stat
+	perWatch    = 200  // a guess at a watch in the server: path, two sets' entries
+	perZnode    = 300  // a guess at a znode in the server's memory
+	perSnapshot = 90   // Stat, ACL and lengths of a znode in a snapshot
+	watchMemory = 64e6 // from where on watches and znodes are worth a word, in bytes
+)
+
+// Listing is how many bytes a listing of n contenders has.
+func (l Limits) Listing(n int) int { return perResponse + n*(perName+l.NameLength) }
+
+// Check says what stands in the way of n contenders, or will soon: each a
+// sentence with the figure, the setting and what to do.
+func (l Limits) Check(n int) (warnings []string) {
+	say := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	most := (l.MaxBuffer - perResponse) / (perName + l.NameLength)
+	switch listing := l.Listing(n); {
+	case listing > l.MaxBuffer:
+		say("a listing of %d contenders has %d bytes, more than jute.maxbuffer (%d): at most %d fit; raise it on servers and clients", n, listing, l.MaxBuffer, most)
+	case listing > l.MaxBuffer/2:
+		say("a listing of %d contenders has %d bytes, more than half of jute.maxbuffer (%d): at most %d fit", n, listing, l.MaxBuffer, most)
+	}
+	if l.MaxClientCnxns > 0 && n > l.MaxClientCnxns {
+		say("%d sessions from one address are more than maxClientCnxns (%d); raise it, or spread them", n, l.MaxClientCnxns)
+	}
+	if memory := n * (perWatch + perZnode + 2*l.NameLength); float64(memory) > watchMemory {
+		say("watches and znodes of %d contenders take some %d MB of each server's heap", n, memory/1e6)
+	}
+	if snapshot := n * (perSnapshot + l.NameLength); float64(snapshot) > watchMemory {
+		say("the line adds some %d MB to each snapshot", snapshot/1e6)
+	}
+	return warnings
+}

@@ -1,0 +1,175 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+const (
+	// MinLevels is how many numbers of contenders a fit needs.
+	MinLevels = 6
+	// DefaultFactor is how far beyond the largest measured level a model
+	// answers, in multiples of it.
+	DefaultFactor = 2.0
+
+	draws      = 500
+	confidence = 0.95
+)
+
+// Units that a model knows, if the records have them, beside record.UnitHandoffs.
+var costs = []string{
+	record.UnitHandoffP50, record.UnitHandoffP99, record.UnitReads, record.UnitEvents,
+	record.UnitBytes, record.UnitPackets, record.UnitFsyncs, record.UnitServerCPU,
+}
+
+// Model is what was learned from a sweep of one strategy.
+type Model struct {
+	Name     string // of the combination, without the contenders
+	Strategy recipes.Strategy
+	Levels   []int // that it was fitted to, ascending
+	Trials   int
+	Factor   float64 // see DefaultFactor; may be changed
+
+	curves map[string]*curve
+}
+
+// curve is the model of one unit.
+type curve struct {
+	unit     string
+	law      law
+	fitted   []float64
+	draws    [][]float64 // coefficients of bootstrap draws
+	holdouts []float64   // measured over predicted, of each level when it is left out
+}
+
+// law is the shape of a curve. Of an inverted one the terms are of N over the
+// value.
+type law struct {
+	terms    []term
+	inverted bool
+}
+
+// usl is the Universal Scalability Law.
+var usl = law{[]term{one, waits, pairs}, true}
+
+// costOf is the law of what an operation costs under a strategy.
+func costOf(s recipes.Strategy) law {
+	if s == recipes.Herd {
+		return law{[]term{one, linear, quadratic}, false}
+	}
+	return law{[]term{one, linear}, false}
+}
+
+func (l law) fit(points []point) []float64 {
+	if !l.inverted {
+		return fit(l.terms, points)
+	}
+	turned := make([]point, len(points))
+	for i, p := range points {
+		turned[i] = point{p.n, p.n / p.y}
+	}
+	return fit(l.terms, turned)
+}
+
+func (l law) at(coefficients []float64, n float64) float64 {
+	v := value(l.terms, coefficients, n)
+	if l.inverted {
+		return n / v
+	}
+	return v
+}
+
+// Fit fits a model to the valid records with two or more contenders, which must
+// be of one combination but for their contenders. seed decides the draws of the
+// bootstrap.
+func Fit(records []record.Record, seed uint64) (*Model, error) {
+	m := &Model{Factor: DefaultFactor, curves: map[string]*curve{}}
+	byLevel := map[int][]record.Record{}
+	for _, r := range records {
+		if !r.Valid() || r.Contenders < 2 {
+			continue
+		}
+		if name := nameWithout(r); m.Name == "" {
+			m.Name, m.Strategy = name, r.Strategy
+		} else if name != m.Name {
+			return nil, fmt.Errorf("plan: records of %s and of %s cannot be fitted together", m.Name, name)
+		}
+		byLevel[r.Contenders] = append(byLevel[r.Contenders], r)
+		m.Trials++
+	}
+	for n := range byLevel {
+		m.Levels = append(m.Levels, n)
+	}
+	slices.Sort(m.Levels)
+	if len(m.Levels) < MinLevels {
+		return nil, fmt.Errorf("plan: %d numbers of contenders from 2 up, %v; a fit needs %d: record a sweep with -contenders 2..100 or more", len(m.Levels), m.Levels, MinLevels)
+	}
+	for _, unit := range append([]string{record.UnitHandoffs}, costs...) {
+		law := costOf(m.Strategy)
+		if unit == record.UnitHandoffs {
+			law = usl
+		}
+		if c := newCurve(unit, law, m.Levels, byLevel, seed); c != nil {
+			m.curves[unit] = c
+		}
+	}
+	return m, nil
+}
+
+// nameWithout is the name of a record without its contenders.
+func nameWithout(r record.Record) string {
+	r.Contenders, r.Procs = 0, 1
+	return r.Name()
+}
+
+// newCurve fits a unit, or returns nil if a level has no positive values of it.
+func newCurve(unit string, law law, levels []int, byLevel map[int][]record.Record, seed uint64) *curve {
+	values := make([][]float64, len(levels))
+	for i, n := range levels {
+		for _, r := range byLevel[n] {
+			if v, ok := r.Metric(unit); ok && v > 0 {
+				values[i] = append(values[i], v)
+			}
+		}
+		if len(values[i]) == 0 {
+			return nil
+		}
+	}
+	points := make([]point, len(levels))
+	for i, n := range levels {
+		points[i] = point{float64(n), median(values[i])}
+	}
+	c := &curve{unit: unit, law: law, fitted: law.fit(points)}
+	for i, p := range points {
+		rest := slices.Delete(slices.Clone(points), i, i+1)
+		c.holdouts = append(c.holdouts, p.y/law.at(law.fit(rest), p.n))
+	}
+	random := rand.New(rand.NewPCG(seed, 2))
+	for range draws {
+		drawn := slices.Clone(points)
+		for i := range drawn {
+			drawn[i].y = median(resample(random, values[i]))
+		}
+		c.draws = append(c.draws, law.fit(drawn))
+	}
+	return c
+}
+
+// resample draws as many trials as there are, with replacement.
+func resample(random *rand.Rand, values []float64) []float64 {
+	drawn := make([]float64, len(values))
+	for i := range drawn {
+		drawn[i] = values[random.IntN(len(values))]
+	}
+	return drawn
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
