@@ -27,7 +27,8 @@ type Session interface {
 	// Events returns a channel that first gives the present state, then every
 	// change. A slow reader may miss a short suspension (changes between two
 	// receives are merged into the latest) but never the loss, which is the
-	// last event. The channel is closed after the loss, or when ctx ends.
+	// last event. The channel is closed after the loss, or when ctx ends: read
+	// it until then, or end ctx.
 	Events(ctx context.Context) <-chan Event
 
 	// Lost is closed when the session has ended, for whatever reason.
@@ -38,8 +39,8 @@ type Session interface {
 	Err() error
 
 	// Lock returns the lock at path. It sends nothing: the error can only be
-	// ErrInvalid (a bad path or strategy). Locks of one path are equal; a Lock
-	// needs no closing.
+	// ErrInvalid (a bad path or strategy). Locks of one path are
+	// interchangeable; a Lock needs no closing.
 	Lock(path string, cfg LockConfig) (Lock, error)
 
 	// Election returns the election at path, on the same terms as Lock.
@@ -50,6 +51,10 @@ type Session interface {
 
 	// Semaphore returns the semaphore at path, on the same terms.
 	Semaphore(path string, cfg SemaphoreConfig) (Semaphore, error)
+
+	// PriorityLock returns the read-write lock with priorities at path, on the
+	// same terms.
+	PriorityLock(path string, cfg PriorityLockConfig) (PriorityLock, error)
 
 	// Queue returns the queue at path, on the same terms as Lock: the error can
 	// only be ErrInvalid (a bad path or configuration).

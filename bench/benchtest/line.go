@@ -13,3 +13,7 @@ func (s *session) SharedLock(string, recipes.SharedLockConfig) (recipes.SharedLo
 func (s *session) Semaphore(string, recipes.SemaphoreConfig) (recipes.Semaphore, error) {
 	return nil, fmt.Errorf("%w: benchtest has no semaphore", recipes.ErrInvalid)
 }
+
+func (s *session) PriorityLock(string, recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
+	return nil, fmt.Errorf("%w: benchtest has no priority lock", recipes.ErrInvalid)
+}

@@ -44,6 +44,7 @@ func groups() []group {
 		{"shared lock", append(forKinds(sharedKinds(), lineTests()), sharedLockTests()...)},
 		{"semaphore", append(forKinds(semaphoreKinds(), lineTests()), semaphoreTests()...)},
 		{"revocable", revokeTests()},
+		{"priority lock", priorityTests()},
 		{"group", groupTests()},
 		{"barrier", barrierTests()},
 	}

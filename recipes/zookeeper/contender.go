@@ -22,13 +22,18 @@ func contenders(ctx context.Context, l *line.Line) ([]recipes.Contender, error) 
 	if err != nil {
 		return nil, err
 	}
+	return readContenders(ctx, l.Session, l.Path, entries)
+}
+
+// readContenders reads the contenders of these names, in their order.
+func readContenders(ctx context.Context, s *session.Session, dir string, entries []line.Entry) ([]recipes.Contender, error) {
 	found := make([]recipes.Contender, len(entries))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelReads)
 	for i, e := range entries {
 		g.Go(func() error {
-			path := gopath.Join(l.Path, e.Name)
-			node, err := l.Session.Get(ctx, path)
+			path := gopath.Join(dir, e.Name)
+			node, err := s.Get(ctx, path)
 			if errors.Is(err, recipes.ErrNoNode) {
 				return nil
 			}

@@ -29,8 +29,9 @@ type Client struct {
 	grants    pb.GrantServiceClient
 	queues    pb.QueueServiceClient
 
-	sharedLocks pb.SharedLockServiceClient
-	semaphores  pb.SemaphoreServiceClient
+	sharedLocks   pb.SharedLockServiceClient
+	semaphores    pb.SemaphoreServiceClient
+	priorityLocks pb.PriorityLockServiceClient
 
 	conn grpc.ClientConnInterface // of the services of the other recipes
 
@@ -52,8 +53,9 @@ func New(conn grpc.ClientConnInterface) *Client {
 		grants:    pb.NewGrantServiceClient(conn),
 		queues:    pb.NewQueueServiceClient(conn),
 
-		sharedLocks: pb.NewSharedLockServiceClient(conn),
-		semaphores:  pb.NewSemaphoreServiceClient(conn),
+		sharedLocks:   pb.NewSharedLockServiceClient(conn),
+		semaphores:    pb.NewSemaphoreServiceClient(conn),
+		priorityLocks: pb.NewPriorityLockServiceClient(conn),
 
 		conn: conn,
 		ctx:  ctx, cancel: cancel,

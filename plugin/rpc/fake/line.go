@@ -16,3 +16,8 @@ func (s *Session) SharedLock(string, recipes.SharedLockConfig) (recipes.SharedLo
 func (s *Session) Semaphore(string, recipes.SemaphoreConfig) (recipes.Semaphore, error) {
 	return nil, fmt.Errorf("%w: no semaphore in the fake", recipes.ErrInvalid)
 }
+
+// PriorityLock is not in the fake either.
+func (s *Session) PriorityLock(string, recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
+	return nil, fmt.Errorf("%w: no priority lock in the fake", recipes.ErrInvalid)
+}

@@ -123,10 +123,7 @@ func (g *Grant) end(reason error) bool {
 // Removed notes that somebody else has deleted the own node.
 func (g *Grant) Removed() error {
 	reason := recipes.ErrRemoved
-	switch {
-	case g.isYielding():
-		reason = recipes.ErrReleased
-	case g.wasAsked():
+	if g.wasAsked() {
 		reason = recipes.ErrRevoked
 	}
 	err := fmt.Errorf("%w: %s", reason, g.path)
@@ -171,6 +168,9 @@ func (g *Grant) watchOwn(ctx context.Context) {
 		}
 		node, watch, err := g.session.GetW(ctx, g.path)
 		if errors.Is(err, recipes.ErrNoNode) {
+			if g.isYielding() {
+				g.end(recipes.ErrReleased) // by the holder's own hand
+			}
 			g.Removed()
 			return
 		}

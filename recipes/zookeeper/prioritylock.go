@@ -1,0 +1,162 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+)
+
+type priorityLock struct {
+	session  *session.Session
+	path     string
+	strategy recipes.Strategy
+	cfg      recipes.PriorityLockConfig
+}
+
+func (s zkSession) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
+	l, err := s.line("priority lock", path, nil, cfg.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("priority lock %s: %w", path, err)
+	}
+	return &priorityLock{session: s.Session, path: path, strategy: l.Strategy, cfg: cfg}, nil
+}
+
+func (l *priorityLock) Path() string { return l.path }
+
+func (l *priorityLock) AcquireRead(ctx context.Context) (recipes.PriorityHold, error) {
+	return l.enter(ctx, recipes.Reading, false)
+}
+
+func (l *priorityLock) AcquireWrite(ctx context.Context) (recipes.PriorityHold, error) {
+	return l.enter(ctx, recipes.Writing, false)
+}
+
+func (l *priorityLock) TryRead(ctx context.Context) (recipes.PriorityHold, error) {
+	return l.enter(ctx, recipes.Reading, true)
+}
+
+func (l *priorityLock) TryWrite(ctx context.Context) (recipes.PriorityHold, error) {
+	return l.enter(ctx, recipes.Writing, true)
+}
+
+func (l *priorityLock) failed(err error) error {
+	return fmt.Errorf("priority lock %s: %w", l.path, err)
+}
+
+func (l *priorityLock) at(name string) string { return gopath.Join(l.path, name) }
+
+// enter joins, waits and claims. On an error nothing of the contender remains,
+// or it goes in the background, as line.Enter has it.
+func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (recipes.PriorityHold, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, l.failed(err)
+	}
+	e := envelope{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
+	path, err := l.session.CreateProtected(ctx, l.path, waitingMarker(mode, l.cfg.Priority), e.encode())
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	me, _ := parseSpot(gopath.Base(path))
+	c := &claimant{lock: l, me: me, data: e.encode(), joined: l.cfg.Joined}
+	grant, err := c.wait(ctx, try)
+	if err == nil {
+		return &priorityHold{Grant: grant, lock: l, mode: mode}, nil
+	}
+	left := c.leave()
+	if errors.Is(err, recipes.ErrContended) {
+		select {
+		case <-left:
+		case <-ctx.Done():
+			return nil, l.failed(fmt.Errorf("%w; leaving the line: %w", err, ctx.Err()))
+		}
+	}
+	return nil, l.failed(err)
+}
+
+// register is the path's znode: its version counts claims and hand-offs, its
+// data names the heir.
+type register struct {
+	version int32
+	heir    string
+}
+
+const heirWord = "heir="
+
+// look reads the register and then the line. The order matters: a claim that is
+// based on both is refused if another was made after the register was read, so
+// who holds when it is made is among those that were listed after it.
+func (l *priorityLock) look(ctx context.Context) (register, []spot, error) {
+	node, err := l.session.Get(ctx, l.path)
+	if err != nil {
+		return register{}, nil, err
+	}
+	r := register{version: node.Stat.Version}
+	if len(node.Data) > 0 {
+		if len(node.Data) < len(heirWord) || string(node.Data[:len(heirWord)]) != heirWord {
+			return register{}, nil, fmt.Errorf("%w: the path holds %q, which is no heir", recipes.ErrMismatch, shorten(string(node.Data)))
+		}
+		r.heir = string(node.Data[len(heirWord):])
+	}
+	names, err := l.session.Children(ctx, l.path)
+	if err != nil {
+		return register{}, nil, err
+	}
+	all := spots(names)
+	if !waits(all, r.heir) {
+		r.heir = ""
+	}
+	rank(all, r.heir)
+	return r, all, nil
+}
+
+// waits reports whether a contender of that name waits.
+func waits(all []spot, name string) bool {
+	for _, s := range all {
+		if s.name == name && !s.holds {
+			return true
+		}
+	}
+	return false
+}
+
+func (r register) data() []byte {
+	if r.heir == "" {
+		return nil
+	}
+	return []byte(heirWord + r.heir)
+}
+
+func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.PriorityContender, error) {
+	r, all, err := l.look(ctx)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	entries := make([]line.Entry, len(all))
+	for i, s := range all {
+		entries[i] = line.Entry{Name: s.name, Sequence: s.sequence}
+	}
+	found, err := readContenders(ctx, l.session, l.path, entries)
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	out := make([]recipes.PriorityContender, len(found))
+	for i, c := range found {
+		s, _ := parseSpot(gopath.Base(c.Znode))
+		out[i] = recipes.PriorityContender{
+			SharedContender: sharedContender(c), Priority: s.priority, Holds: s.holds, Heir: s.name == r.heir,
+		}
+		out[i].Mode = s.mode
+	}
+	return out, nil
+}
