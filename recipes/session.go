@@ -70,6 +70,10 @@ type Session interface {
 	// Barrier returns the barrier at path, on the same terms.
 	Barrier(path string, cfg BarrierConfig) (Barrier, error)
 
+	// DoubleBarrier returns the double barrier at path, on the same terms; a bad
+	// size is ErrInvalid too.
+	DoubleBarrier(path string, cfg DoubleBarrierConfig) (DoubleBarrier, error)
+
 	// Counters returns what this session has sent and received so far.
 	Counters(ctx context.Context) (Counters, error)
 

@@ -11,3 +11,7 @@ func (s *session) Group(string, recipes.GroupConfig) (recipes.Group, error) {
 func (s *session) Barrier(string, recipes.BarrierConfig) (recipes.Barrier, error) {
 	return nil, errNotHere("barrier")
 }
+
+func (s *session) DoubleBarrier(string, recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
+	return nil, errNotHere("double-barrier")
+}

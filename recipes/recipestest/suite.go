@@ -46,6 +46,7 @@ func groups() []group {
 		{"revocable", revokeTests()},
 		{"priority lock", priorityTests()},
 		{"group", groupTests()},
+		{"double barrier", doubleBarrierTests()},
 		{"barrier", barrierTests()},
 	}
 }

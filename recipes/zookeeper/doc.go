@@ -29,6 +29,24 @@
 // the barrier and the pzxid of its parent, because meanwhile somebody may have
 // removed it, or placed another.
 //
+// # Double barriers
+//
+// Follows ZooKeeper Recipes, "Double Barriers", and diverges in one thing: ready
+// names, in its data, the members that it lets in. The text's ready is only
+// there, and so lets in whoever comes later, which makes the barrier of the text
+// good for one use and one number of members. From it follow all the rest:
+//
+//   - The member that sees enough others writes ready in one transaction with a
+//     check of each member that it names, so that nobody enters with fewer.
+//   - A ready that names nobody who is there is replaced; one that does is left,
+//     and surplus members wait until the lowest of those has gone.
+//   - Leaving is the text's procedure among the members of one ready. Nothing
+//     that happens to ready then is looked at.
+//   - The last to leave deletes ready with its own node.
+//
+// Members are sequential, so that lowest and highest are the oldest and the
+// youngest, and each generation is formed of those who have waited longest.
+//
 // # Queues and priority queues
 //
 // Follow ZooKeeper Recipes, "Queues" and "Priority Queues": elements are named

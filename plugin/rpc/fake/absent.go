@@ -19,3 +19,7 @@ func (s *Session) Group(string, recipes.GroupConfig) (recipes.Group, error) {
 func (s *Session) Barrier(string, recipes.BarrierConfig) (recipes.Barrier, error) {
 	return nil, absent("barrier")
 }
+
+func (s *Session) DoubleBarrier(string, recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
+	return nil, absent("double-barrier")
+}

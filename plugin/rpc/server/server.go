@@ -87,6 +87,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterElectionServiceServer(r, electionService{Server: s})
 	pb.RegisterGroupServiceServer(r, groupService{Server: s})
 	pb.RegisterBarrierServiceServer(r, barrierService{Server: s})
+	pb.RegisterDoubleBarrierServiceServer(r, doubleBarrierService{Server: s})
 	pb.RegisterGrantServiceServer(r, grantService{Server: s})
 	pb.RegisterQueueServiceServer(r, queueService{Server: s})
 	pb.RegisterSharedLockServiceServer(r, sharedLockService{Server: s})
