@@ -6,6 +6,11 @@ import "context"
 // has been campaigning longest. It is a name and a way of waiting, holds no
 // state, and may be used by any number of goroutines.
 //
+// A leader cannot name its successor, for the reason that Lock gives: the
+// candidate that finds itself first takes itself for elected without asking
+// anybody. Where leaders have to be named, campaign with a PriorityLock and use
+// PriorityHold.HandOff.
+//
 // Source: ZooKeeper Recipes, "Leader Election". Candidates are ephemeral
 // sequential children of the path named _c_<guid>-n_<sequence>; the guid is put
 // first, as for locks (the text writes guid-n_), so that one rule finds a node

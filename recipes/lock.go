@@ -8,6 +8,19 @@ import "context"
 // number of goroutines, and each Acquire is a contender of its own. It is not
 // re-entrant: a goroutine that acquires twice waits for itself.
 //
+// There is no re-entrant form. Go has no identity of a goroutine that a lock
+// could count by, and a count kept by the session, as other libraries keep it by
+// thread, would let in every goroutine of the process that uses it. An explicit
+// owner's token would be honest, and exists: it is the Hold. Code that may run
+// with the lock held or without takes a Hold as an argument (or in its context)
+// and acquires one only if it is given none; whoever has acquired releases. A
+// counter around that would hide who that is, and what is left to do when the
+// hold is lost at depth two.
+//
+// A hold cannot be handed to a contender of choice: whoever is first in line
+// when it looks takes itself for granted, so naming another could not hold it
+// back. PriorityLock, which is granted by a transaction, has PriorityHold.HandOff.
+//
 // Source: ZooKeeper Recipes, "Locks", with "Recoverable Errors and the GUID".
 // Contenders are ephemeral sequential children of the path named
 // _c_<guid>-lock-<sequence>, as Curator's InterProcessMutex and

@@ -5,6 +5,35 @@
 // line; what is here is the shape of each recipe: the names of its znodes and
 // what it reads.
 //
+// # Shared lock and its revocation
+//
+// Follow ZooKeeper Recipes, "Shared Locks" and "Revocable Shared Locks". Where
+// they diverge: nodes are named _c_<guid>-read-, with the guid first, as locks
+// are. A writer can become a reader, by a mark in its node's data, which the text
+// has not: a read- node of its own would stand behind writers that wait (see
+// passes in sharedlock.go for why no writer can get in between). The text has
+// each contender watch its own node from the creation on; here a holder does
+// from the first call of Revoked or Lost on, and one that waits hears of a
+// request when it is granted, because there is nothing that it could give up but
+// its place. The text's "unlock" is written in front of what the node holds, not
+// over it; a bare "unlock", as the text writes it, is heeded too. "Some length of
+// time" is what the contender has allowed, and stored, when it was created.
+//
+// # Semaphore
+//
+// Has no text. It is the line of "Locks" with the first n granted, and n watches
+// for each who waits, which package line argues for. The number of permits is
+// agreed on in the data of the path.
+//
+// # Priority lock
+//
+// Has no text either: "revocable read-write priority locks" are what the guide
+// only imagines. claim.go has the step that grants, and the arguments for it.
+// Claims of readers that are let in together are made one after the other, each
+// refused if another came first, so n readers cost up to n(n+1)/2 transactions:
+// what a claim promises to writers, that nobody has come in since it looked,
+// readers need not promise each other, but one counter cannot tell them apart.
+//
 // # Group membership
 //
 // Follows ZooKeeper Recipes, "Out of the Box Applications": members are

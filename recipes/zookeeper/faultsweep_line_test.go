@@ -248,7 +248,7 @@ func TestFaultSweepOfTheLine(t *testing.T) {
 		for _, a := range lineActs {
 			t.Run(a.name, func(t *testing.T) {
 				t.Parallel()
-				requests := actCase(t, a.lineAct, a.holds, 0, nil, nil)
+				requests := actCase(t, a.lineAct, a.holds, (*lineStage).free, 0, nil, nil)
 				if requests < 4 {
 					t.Fatalf("the clean run made only %d requests", requests)
 				}
@@ -256,7 +256,7 @@ func TestFaultSweepOfTheLine(t *testing.T) {
 					for _, f := range faults {
 						t.Run(fmt.Sprintf("%s %d", f.name, at), func(t *testing.T) {
 							cases.Add(1)
-							actCase(t, a.lineAct, a.holds, at, f.at, f.may)
+							actCase(t, a.lineAct, a.holds, (*lineStage).free, at, f.at, f.may)
 						})
 					}
 				}
@@ -267,7 +267,7 @@ func TestFaultSweepOfTheLine(t *testing.T) {
 }
 
 // actCase runs one case and returns the number of requests that the victim made.
-func actCase(t *testing.T, a lineAct, holds lineHolds, at int64,
+func actCase(t *testing.T, a lineAct, holds lineHolds, free func(*lineStage, context.Context), at int64,
 	fault func(*zkserver.Server, int64, context.CancelFunc) zkserver.Fault, may []error) int64 {
 	srv := embedded(t)
 	s := &lineStage{t: t, victim: open(t, srv), other: open(t, srv), expires: slices.Contains(may, recipes.ErrSessionLost)}
@@ -315,7 +315,7 @@ func actCase(t *testing.T, a lineAct, holds lineHolds, at int64,
 	if !allowed {
 		t.Errorf("the victim's act ended with %v", err)
 	}
-	s.free(ctx)
+	free(s, ctx)
 	s.victim.Close(ctx)
 	for _, n := range srv.Tree() {
 		if strings.HasPrefix(n.Path, sweepPath+"/") && n.Path != sweepPath+"/data" {

@@ -1,4 +1,5 @@
-// Package line is what a lock and an election have in common: contenders that
+// Package line is what locks, shared locks, semaphores and elections have in
+// common: contenders that
 // stand in line below a path, in the order of the sequence numbers that
 // ZooKeeper gave their znodes, each waiting for those ahead that block it.
 //
@@ -20,6 +21,16 @@
 // lost; then it starts again from the listing. It never concludes anything from
 // the event itself, so an event that is late, doubled, or was missed during a
 // reconnect does no harm.
+//
+// With permits, fewer than n blockers stand ahead of whoever is granted, by the
+// same argument: a listing that showed fewer can only be followed by fewer.
+//
+// # Why no wake-up is missed
+//
+// A waiter watches as many of its blockers as there are permits, one for a lock.
+// It may be granted when fewer than that are left, so one of those watched must
+// have gone before. One that goes between the listing and the look that arms its
+// watch is found missing by that look.
 //
 // # Divergence from the source text
 //
