@@ -38,6 +38,7 @@ func verbs() []verb {
 		{"run", "run an experiment", command.runVerb},
 		{"sweep", "run one over many numbers of contenders, and record it", command.sweepVerb},
 		{"compare", "tell what became better or worse between two files of results", command.compareVerb},
+		{"plan", "answer questions of capacity from a recorded sweep", command.planVerb},
 		{"serve", "run a server for trying things by hand", command.serveVerb},
 	}
 }

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/plan"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+const planHelp = `Usage: zkbench plan [flags] FILE...
+
+Answers questions of capacity from the records of a sweep, for each combination in
+them that has at least 6 numbers of contenders from 2 up:
+
+	-at N,...   what to expect of N contenders: handoff times, throughput, watch
+	            events and bytes, each with an interval of 95% and with what the
+	            model was off by on levels that were left out of its fit
+	-p99 TIME   how many contenders keep the 99th percentile of the handoff under it
+
+Throughput follows the Universal Scalability Law, costs follow from what the
+strategy does: O(N) bytes a handoff for predecessor, O(N squared) for herd. Invalid
+trials are left out. It refuses to answer for more than -factor times the largest
+measured number, and warns of ZooKeeper's settings that stand in the way.
+
+With -hold H, the turn of a contender takes H plus a handoff, so that the last of
+N in line waits N-1 times that. It is assumed that a hold does not change the
+handoff, which a sweep with -hold can check.
+
+With -line-rate R, it tells how many independent lines of R handoffs a second the
+servers carry, if the records have trials of -workload many: 70% of the highest
+throughput in them.
+
+Examples:
+
+	zkbench sweep -ensemble 1 -contenders 2..200 -record sweep.jsonl
+	zkbench plan -at 50,150,300 -p99 20ms -hold 100ms sweep.jsonl
+
+Exit codes:
+
+	0    every question was answered
+	1    a question was refused, or had no answer
+	2    the flags or the files cannot be used
+
+Flags:
+
+`
+
+// planSettings is what the flags of plan say.
+type planSettings struct {
+	at       list[int]
+	p99      time.Duration
+	hold     time.Duration
+	factor   float64
+	lineRate float64
+	seed     uint64
+	limits   plan.Limits
+}
+
+// planVerb is zkbench plan.
+func (c command) planVerb(_ context.Context, args []string) error {
+	s := planSettings{at: list[int]{nil, parsePositive}, limits: plan.DefaultLimits()}
+	f := flag.NewFlagSet("zkbench plan", flag.ContinueOnError)
+	f.Var(&s.at, "at", "`list` of numbers of contenders to predict; ranges as in zkbench run")
+	f.DurationVar(&s.p99, "p99", 0, "limit of the handoff's 99th percentile")
+	f.DurationVar(&s.hold, "hold", 0, "for how long holders will hold")
+	f.Float64Var(&s.factor, "factor", plan.DefaultFactor, "how far beyond the largest measured number to answer, in multiples of it")
+	f.Float64Var(&s.lineRate, "line-rate", 0, "handoffs a second that each independent line needs")
+	f.Uint64Var(&s.seed, "seed", 1, "of the bootstrap")
+	f.IntVar(&s.limits.MaxBuffer, "jute-maxbuffer", s.limits.MaxBuffer, "the servers' jute.maxbuffer, in bytes")
+	f.IntVar(&s.limits.MaxClientCnxns, "max-client-cnxns", s.limits.MaxClientCnxns, "the servers' maxClientCnxns; 0 is no limit")
+	if err := c.parse(f, planHelp, args); err != nil {
+		return err
+	}
+	switch {
+	case f.NArg() == 0:
+		return usageError{errors.New("plan needs a file of records; zkbench sweep -record makes one")}
+	case s.p99 < 0 || s.hold < 0 || s.lineRate < 0 || !(s.factor >= 1) || s.limits.MaxBuffer < 1 || s.limits.MaxClientCnxns < 0:
+		return usageError{errors.New("-p99, -hold, -line-rate and the limits must not be negative, and -factor not under 1")}
+	}
+	runs, err := readRuns(f.Args())
+	if err != nil {
+		return usageError{err}
+	}
+	return c.plan(s, runs)
+}
+
+func (c command) plan(s planSettings, runs []record.Run) error {
+	var out strings.Builder
+	models, skipped := models(runs, s.seed)
+	if len(models) == 0 {
+		return usageError{errors.Join(skipped...)}
+	}
+	refused := false
+	for _, m := range models {
+		m.Factor = s.factor
+		refused = !s.describe(&out, m) || refused
+	}
+	refused = !s.lines(&out, runs) || refused
+	for _, err := range skipped {
+		fmt.Fprintf(&out, "left out: %v\n", err)
+	}
+	if _, err := io.WriteString(c.stdout, out.String()); err != nil {
+		return err
+	}
+	if refused {
+		return errVerdict
+	}
+	return nil
+}
+
+// models fits a model to each combination that can be fitted. What cannot is told
+// by the errors.
+func models(runs []record.Run, seed uint64) (models []*plan.Model, skipped []error) {
+	groups := map[string][]record.Record{}
+	var order []string
+	for _, run := range runs {
+		for _, r := range run.Records {
+			if r.Workload != load.Drain && r.Workload != load.Cycle {
+				continue
+			}
+			key := fmt.Sprintf("%s %s %s %s %v %s", r.Recipe, r.Workload, r.Strategy, r.Transport, r.Hold, place(run.Environment.Server))
+			if groups[key] == nil {
+				order = append(order, key)
+			}
+			groups[key] = append(groups[key], r)
+		}
+	}
+	for _, key := range order {
+		m, err := plan.Fit(groups[key], seed)
+		if err != nil {
+			skipped = append(skipped, fmt.Errorf("%s: %w", key, err))
+			continue
+		}
+		m.Name = key
+		models = append(models, m)
+	}
+	if len(order) == 0 {
+		skipped = append(skipped, errors.New("no trials of -workload drain or cycle in the records"))
+	}
+	return models, skipped
+}
+
+// describe writes what a model answers. It reports whether it answered all.
+func (s planSettings) describe(w io.Writer, m *plan.Model) bool {
+	fmt.Fprintf(w, "%s\n  fitted to %d trials at %d levels, %d to %d contenders; answers up to %d\n",
+		m.Name, m.Trials, len(m.Levels), m.Levels[0], m.Levels[len(m.Levels)-1], m.Reach())
+	if law, ok := m.Scalability(); ok {
+		fmt.Fprintf(w, "  throughput: lambda %.4g/s, contention sigma %.3g, crosstalk kappa %.3g", law.Lambda, law.Sigma, law.Kappa)
+		if peak := law.Peak(); peak > 1 && !math.IsInf(peak, 0) {
+			fmt.Fprintf(w, "; highest at %.0f contenders", peak)
+		}
+		fmt.Fprintln(w)
+	}
+	answered := true
+	for _, n := range s.at.values {
+		answered = s.predict(w, m, n) && answered
+	}
+	if s.p99 > 0 {
+		answered = s.most(w, m) && answered
+	}
+	fmt.Fprintln(w)
+	return answered
+}
+
+// predict writes what to expect of n contenders.
+func (s planSettings) predict(w io.Writer, m *plan.Model, n int) bool {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "  at %d contenders\texpected\t95%% interval\thold-out error (median, worst)\n", n)
+	for _, unit := range m.Units() {
+		e, err := m.At(unit, n)
+		if err != nil {
+			fmt.Fprintf(w, "  refused: %v\n", err)
+			return false
+		}
+		fmt.Fprintf(tw, "    %s\t%s\t%s to %s\t%.1f%%, %.1f%%\n", unit,
+			quantity(unit, e.Value), quantity(unit, e.Lo), quantity(unit, e.Hi), 100*e.Typical, 100*e.Worst)
+	}
+	if e, err := m.At(record.UnitHandoffP50, n); err == nil && s.hold > 0 {
+		last := func(handoff float64) time.Duration {
+			return time.Duration(float64(n-1) * (float64(s.hold) + handoff)).Round(time.Millisecond)
+		}
+		fmt.Fprintf(tw, "    wait of the last in line\t%v\t%v to %v\n", last(e.Value), last(e.Lo), last(e.Hi))
+	}
+	tw.Flush()
+	for _, warning := range s.limits.Check(n) {
+		fmt.Fprintf(w, "    warning: %s\n", warning)
+	}
+	return true
+}
+
+// most writes how many contenders keep the limit.
+func (s planSettings) most(w io.Writer, m *plan.Model) bool {
+	most, err := m.Most(record.UnitHandoffP99, float64(s.p99))
+	switch {
+	case err != nil:
+		fmt.Fprintf(w, "  p99 handoff: %v\n", err)
+		return false
+	case most.Likely == 0:
+		fmt.Fprintf(w, "  p99 handoff under %v: not even with 2 contenders\n", s.p99)
+		return false
+	case most.Capped:
+		fmt.Fprintf(w, "  p99 handoff under %v: as far as the model answers, %d contenders", s.p99, most.Likely)
+	default:
+		fmt.Fprintf(w, "  p99 handoff under %v: up to %d contenders", s.p99, most.Likely)
+	}
+	fmt.Fprintf(w, "; with 95%% certainty up to %d\n", most.Safe)
+	for _, warning := range s.limits.Check(most.Likely) {
+		fmt.Fprintf(w, "    warning: %s\n", warning)
+	}
+	return true
+}
+
+// carried is the share of the highest throughput to plan with.
+const carried = 0.7
+
+// lines writes how many independent lines the servers carry.
+func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
+	if s.lineRate == 0 {
+		return true
+	}
+	highest, at := 0.0, 0
+	for _, run := range runs {
+		for _, r := range run.Records {
+			if v, ok := r.Metric(record.UnitHandoffs); ok && r.Valid() && r.Workload == load.Many && v > highest {
+				highest, at = v, r.Lines
+			}
+		}
+	}
+	if highest == 0 {
+		fmt.Fprintln(w, "independent lines: refused: no valid trials of -workload many in the records")
+		return false
+	}
+	fmt.Fprintf(w, "independent lines of %v handoffs/s: %d (%.0f%% of the %.4g handoffs/s that %d lines made)\n",
+		s.lineRate, int(carried*highest/s.lineRate), 100*carried, highest, at)
+	return true
+}
+
+// quantity writes a value in its unit for people.
+func quantity(unit string, v float64) string {
+	if strings.HasSuffix(unit, "-ns") || strings.HasPrefix(unit, "server-cpu-ns") {
+		d := time.Duration(v)
+		return d.Round(max(1, d/1000)).String()
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
