@@ -9,13 +9,14 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults build cross bench lint vet proto proto-check fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-launches build cross bench lint vet proto proto-check fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
 	@echo 'make test-short     the same without a real ZooKeeper and the plugin of the contract'
 	@echo 'make test-contract  the contract over every transport and server, counted by recipe'
 	@echo 'make test-faults    the fault sweep, with its number of cases'
+	@echo 'make test-launches  200 launches of the plugin leave no process, file or goroutine'
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make cross          the binaries for every platform, thrown away'
 	@echo 'make bench          herd against predecessor on a real ZooKeeper, compared by benchstat'
@@ -38,6 +39,9 @@ test-contract: zookeeper
 
 test-faults:
 	@ZKRECIPES_REQUIRE_ZOOKEEPER= .ci/test -v -run 'FaultSweep' ./recipes/zookeeper | grep -E 'fault sweep|^(ok|FAIL)'
+
+test-launches:
+	ZKRECIPES_TEST_LAUNCHES=200 $(GO) test -count=1 -v -run TestLaunchesLeaveNothing ./host
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...

@@ -2,7 +2,10 @@ package host_test
 
 import (
 	"context"
+	"flag"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -19,7 +22,21 @@ func TestMain(m *testing.M) {
 		role()
 		os.Exit(0)
 	}
+	flag.Parse()
+	sideBySide()
 	goleak.VerifyTestMain(m)
+}
+
+// sideBySide runs more tests at a time than there are processors, unless the
+// command line says how many: most of them wait, for a session to expire or for
+// a process.
+func sideBySide() {
+	const parallel = "test.parallel"
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == parallel })
+	if !given {
+		_ = flag.Set(parallel, strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+	}
 }
 
 // patience bounds every wait of a test; nothing waits for it if all is well.

@@ -1,33 +1,102 @@
 package host_test
 
 import (
+	"fmt"
 	"os"
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
 )
 
-// TestLaunchesLeaveNoFiles counts this process's file descriptors.
-func TestLaunchesLeaveNoFiles(t *testing.T) {
-	files := func() int {
-		entries, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
+// launchesEnv says how many launches TestLaunchesLeaveNothing makes.
+const launchesEnv = "ZKRECIPES_TEST_LAUNCHES"
+
+// TestLaunchesLeaveNothing launches, uses and ends plugins, each third one by
+// killing it and each fourth by a start that fails. No file descriptor, child
+// process, goroutine or file may be left. "make test-launches" does it 200
+// times.
+func TestLaunchesLeaveNothing(t *testing.T) {
+	launches := 6
+	if n := os.Getenv(launchesEnv); n != "" {
+		var err error
+		if launches, err = strconv.Atoi(n); err != nil {
 			t.Fatal(err)
 		}
-		return len(entries)
 	}
-	once := func() {
-		p := launch(t, config(t, "plugin"))
-		open(t, p, time.Minute)
-		if err := p.Close(ctx(t)); err != nil {
-			t.Error(err)
+	tmp := shortTempDir(t)
+	t.Setenv("TMPDIR", tmp)
+	launchOnce(t, 1) // whatever is opened only once in a process
+	before := belongings(t)
+	for i := range launches {
+		launchOnce(t, i)
+		empty(t, tmp)
+	}
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		after := belongings(t)
+		if after == before {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after %d launches there is %+v; before there was %+v", launches, after, before)
 		}
 	}
-	once() // whatever is opened only once in a process
-	before := files()
-	for range 5 {
-		once()
+	t.Logf("%d launches left nothing", launches)
+}
+
+func launchOnce(t *testing.T, i int) {
+	t.Helper()
+	if i%4 == 3 {
+		if _, err := host.Launch(ctx(t), config(t, "dying")); err == nil {
+			t.Fatal("launched")
+		}
+		return
 	}
-	if after := files(); after > before {
-		t.Errorf("%d file descriptors; there were %d", after, before)
+	p := launch(t, config(t, "plugin"))
+	acquire(t, open(t, p, time.Minute))
+	if i%3 == 2 {
+		crash(t, p.PID())
+		closes(t, "Exited", p.Exited())
+		return
 	}
+	if err := p.Close(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// things are what a process can leave behind.
+type things struct {
+	files, children, goroutines int
+}
+
+func belongings(t *testing.T) things {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return things{files: len(files), children: children(t), goroutines: runtime.NumGoroutine()}
+}
+
+// children counts the processes whose parent is this one, zombies included.
+func children(t *testing.T) (n int) {
+	t.Helper()
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%s/stat", p.Name()))
+		if err != nil {
+			continue // no process, or no longer
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) {
+			n++
+		}
+	}
+	return n
 }

@@ -25,6 +25,8 @@ const (
 var roles = map[string]func(){
 	"plugin":      servePlugin,
 	"host":        runHost,
+	"real plugin": realPlugin,
+	"real host":   runRealHost,
 	"environment": func() { report("environment", strings.Join(os.Environ(), "\x00")) },
 	"hostile":     func() { hostile(); servePlugin() },
 	"noisy":       func() { fmt.Println("hello from init"); servePlugin() },

@@ -1,0 +1,126 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+const (
+	// serverEnv is the address of the ZooKeeper server of a case, and pointEnv
+	// what the host does there.
+	serverEnv = "TEST_SERVER"
+	pointEnv  = "TEST_POINT"
+)
+
+// realPlugin is a plugin over ZooKeeper.
+func realPlugin() {
+	report("plugin", fmt.Sprint(os.Getpid()))
+	plugin.Serve(zookeeper.Open)
+}
+
+// doings are what a host is doing when somebody dies. Those that end report it.
+var doings = map[string]func(context.Context, recipes.Session, func(string)) error{
+	"lock": func(ctx context.Context, s recipes.Session, say func(string)) error {
+		h, err := lockOf(ctx, s)
+		if err == nil {
+			h.Lost()
+			say("there")
+		}
+		return err
+	},
+	"write": func(ctx context.Context, s recipes.Session, say func(string)) error {
+		h, err := lockOf(ctx, s)
+		if err == nil {
+			err = h.Write(ctx, recipes.Set("/p", []byte("x"), recipes.AnyVersion))
+		}
+		return err
+	},
+	"release": func(ctx context.Context, s recipes.Session, say func(string)) error {
+		h, err := lockOf(ctx, s)
+		if err == nil {
+			err = h.Release(ctx)
+		}
+		return err
+	},
+	"lead": func(ctx context.Context, s recipes.Session, say func(string)) error {
+		l, err := leadershipOf(ctx, s)
+		if err == nil {
+			l.Lost()
+			say("there")
+		}
+		return err
+	},
+	"acknowledge": func(ctx context.Context, s recipes.Session, say func(string)) error {
+		l, err := leadershipOf(ctx, s)
+		if err == nil {
+			err = l.Acknowledge(ctx, []byte("here"))
+		}
+		return err
+	},
+	"observe": func(ctx context.Context, s recipes.Session, say func(string)) error {
+		if _, err := leadershipOf(ctx, s); err != nil {
+			return err
+		}
+		e, err := s.Election("/p", recipes.ElectionConfig{})
+		if err != nil {
+			return err
+		}
+		leaders, err := e.Observe(ctx)
+		if err != nil {
+			return err
+		}
+		<-leaders
+		say("there")
+		return nil
+	},
+}
+
+func lockOf(ctx context.Context, s recipes.Session) (recipes.Hold, error) {
+	l, err := s.Lock("/p", recipes.LockConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return l.Acquire(ctx)
+}
+
+func leadershipOf(ctx context.Context, s recipes.Session) (recipes.Leadership, error) {
+	e, err := s.Election("/p", recipes.ElectionConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return e.Campaign(ctx, []byte("me"))
+}
+
+// runRealHost does one thing through a plugin over ZooKeeper, tells when its
+// session is lost, and stays.
+func runRealHost() {
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	self, err := os.Executable()
+	must(err)
+	timeout, err := time.ParseDuration(os.Getenv("TEST_TIMEOUT"))
+	must(err)
+	ctx := context.Background()
+	p, err := host.Launch(ctx, host.Config{Path: self, Env: []string{roleEnv + "=real plugin", reportEnv}})
+	must(err)
+	s, err := p.Open(ctx, recipes.Config{Servers: []string{os.Getenv(serverEnv)}, SessionTimeout: timeout})
+	must(err)
+	conn := report("host")
+	say := func(what string) { _, _ = conn.Write([]byte(what + "\n")) }
+	go func() { // to the process's end
+		_ = doings[os.Getenv(pointEnv)](ctx, s, say) // fails when somebody dies
+	}()
+	<-s.Lost()
+	say(fmt.Sprintf("lost %d", time.Now().UnixNano()))
+	select {}
+}

@@ -1,0 +1,290 @@
+//go:build unix
+
+package host_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// A death is who gets which signal, and what it means.
+type death struct {
+	victim string
+	signal syscall.Signal
+	// atOnce: what the host held is free at once, because a plugin that is
+	// well has closed the session. Otherwise it is free when ZooKeeper expires
+	// the session, at its timeout.
+	atOnce bool
+	// told: the host lives and its session is lost, at once as well, or before
+	// ZooKeeper gives away what it held.
+	told bool
+}
+
+var deaths = []death{
+	{"host", syscall.SIGKILL, true, false},
+	{"host", syscall.SIGTERM, true, false},
+	{"host", syscall.SIGSTOP, false, false},
+	{"plugin", syscall.SIGKILL, false, true},
+	{"plugin", syscall.SIGTERM, true, true},
+	{"plugin", syscall.SIGSTOP, false, true},
+	{"both", syscall.SIGKILL, false, false},
+	{"both", syscall.SIGTERM, true, false},
+	{"both", syscall.SIGSTOP, false, false},
+}
+
+// A point is what the host is doing at that moment.
+type point struct {
+	name, doing string
+	// stuck: the request with this operation has been carried out, and its
+	// answer does not come: the RPC is on its way.
+	stuck zkserver.Op
+	path  string // and has this prefix
+	// behind: somebody else is first in line.
+	behind bool
+	// brief: it runs with -short as well.
+	brief bool
+}
+
+var points = []point{
+	{name: "Acquire sent", doing: "lock", stuck: zkserver.OpCreate, path: "/p/_c_"},
+	{name: "Acquire waits in line", doing: "lock", behind: true},
+	{name: "lock held", doing: "lock", brief: true},
+	{name: "Write sent", doing: "write", stuck: zkserver.OpMulti, path: "/p/_c_"},
+	{name: "Release sent", doing: "release", stuck: zkserver.OpDelete, path: "/p/_c_"},
+	{name: "Campaign sent", doing: "lead", stuck: zkserver.OpCreate, path: "/p/_c_"},
+	{name: "Campaign waits in line", doing: "lead", behind: true, brief: true},
+	{name: "leading", doing: "lead"},
+	{name: "Acknowledge sent", doing: "acknowledge", stuck: zkserver.OpMulti, path: "/p/_c_"},
+	{name: "Observe", doing: "observe"},
+}
+
+const (
+	// soon is at once, on a machine that has much to do.
+	soon = 4 * time.Second
+	// longTimeout is that of a session whose end must not be waited for, and
+	// shortTimeout that of one which has to be.
+	longTimeout  = 30 * time.Second
+	shortTimeout = 1500 * time.Millisecond
+)
+
+// TestLifecycle kills, ends and freezes the host, the plugin and both at each
+// point of a lock and an election. In each case nothing of the host is left in
+// ZooKeeper after the time that the table of deaths says, and the next in line
+// is granted; a host that lives knows; and a plugin does not outlive its host.
+func TestLifecycle(t *testing.T) {
+	for _, d := range deaths {
+		for _, p := range points {
+			t.Run(fmt.Sprintf("%s %s/%s", d.victim, signalName(d.signal), p.name), func(t *testing.T) {
+				if testing.Short() && !p.brief {
+					t.Skip("not a brief one")
+				}
+				t.Parallel()
+				newLifecycle(t, d, p).run()
+			})
+		}
+	}
+}
+
+func signalName(s syscall.Signal) string {
+	return map[syscall.Signal]string{syscall.SIGKILL: "KILL", syscall.SIGTERM: "TERM", syscall.SIGSTOP: "STOP"}[s]
+}
+
+// lifecycle is one case.
+type lifecycle struct {
+	*testing.T
+	death
+	point
+	timeout time.Duration
+	server  *zkserver.Server
+	reached chan struct{} // closed when the stuck request is
+
+	cmd          *exec.Cmd
+	host, plugin *reporter
+	pluginPID    int
+}
+
+func newLifecycle(t *testing.T, d death, p point) *lifecycle {
+	l := &lifecycle{T: t, death: d, point: p, timeout: shortTimeout, reached: make(chan struct{})}
+	if d.atOnce {
+		l.timeout = longTimeout
+	}
+	s, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	l.server = s
+	return l
+}
+
+func (l *lifecycle) run() {
+	first := l.first()
+	h, err := first.Acquire(ctx(l))
+	if err != nil {
+		l.Fatal(err)
+	}
+	if l.behind {
+		defer func() { _ = h.Release(ctx(l)) }()
+	} else if err := h.Release(ctx(l)); err != nil { // the path is there now
+		l.Fatal(err)
+	}
+	own := len(l.ephemerals())
+	l.stick()
+	l.startHost()
+	l.arrive(own)
+
+	struck := time.Now()
+	l.strike(l.signal)
+	freed := l.free(own, struck)
+	if l.told {
+		l.knows(struck, freed)
+	}
+	if !l.behind {
+		h, err := first.Acquire(ctx(l))
+		if err != nil {
+			l.Fatal(err)
+		}
+		_ = h.Release(ctx(l))
+	}
+	l.end()
+}
+
+// knows checks when the host has lost its session.
+func (l *lifecycle) knows(struck, freed time.Time) {
+	nanoseconds, ok := strings.CutPrefix(l.host.line(l.T), "lost ")
+	n, err := strconv.ParseInt(nanoseconds, 10, 64)
+	if !ok || err != nil {
+		l.Fatalf("the host says %q", nanoseconds)
+	}
+	lost := time.Unix(0, n)
+	if d := lost.Sub(struck); l.signal != syscall.SIGSTOP && d > soon {
+		l.Errorf("the host knows after %v", d)
+	}
+	// A Release that was sent gives away what the host has given back.
+	if !l.atOnce && l.stuck != zkserver.OpDelete && lost.After(freed) {
+		l.Errorf("the host knows %v after ZooKeeper has given it away", lost.Sub(freed))
+	}
+}
+
+// first is somebody else, in this process, who stands in the same line.
+func (l *lifecycle) first() contender {
+	s, err := zookeeper.Open(ctx(l), recipes.Config{Servers: []string{l.server.Addr()}, SessionTimeout: time.Hour})
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { _ = s.Close(l.Context()) })
+	switch l.doing {
+	case "lock", "write", "release":
+		return locking{s}
+	}
+	return campaign{s}
+}
+
+// stick has the answer of one request not come.
+func (l *lifecycle) stick() {
+	if l.stuck == 0 {
+		return
+	}
+	never := make(chan struct{})
+	l.Cleanup(func() { close(never) })
+	var once sync.Once
+	l.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+		if r.Op == l.stuck && strings.HasPrefix(r.Path, l.path) {
+			once.Do(func() { close(l.reached); f.HoldReply = never })
+		}
+		return f
+	})
+}
+
+func (l *lifecycle) startHost() {
+	r := listen(l.T)
+	l.cmd = exec.Command(self(l))
+	l.cmd.Env = append(os.Environ(), roleEnv+"=real host", r.env(), "TMPDIR="+shortTempDir(l.T),
+		serverEnv+"="+l.server.Addr(), pointEnv+"="+l.doing, "TEST_TIMEOUT="+l.timeout.String())
+	if err := l.cmd.Start(); err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { _ = l.cmd.Process.Kill(); _ = l.cmd.Wait() })
+	l.plugin = r.accept(l.T, "plugin")
+	pid, err := strconv.Atoi(l.plugin.first)
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.pluginPID = pid
+	l.host = r.accept(l.T, "host")
+}
+
+// arrive waits until the host is at the point.
+func (l *lifecycle) arrive(own int) {
+	switch {
+	case l.stuck != 0:
+		closes(l, "the point", l.reached)
+	case !l.behind:
+		if line := l.host.line(l.T); line != "there" {
+			l.Fatalf("the host says %q", line)
+		}
+	}
+	if l.stuck == zkserver.OpDelete {
+		return
+	}
+	for end := time.Now().Add(patience); len(l.ephemerals()) == own; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			l.Fatal("the host does not stand in line")
+		}
+	}
+}
+
+func (l *lifecycle) strike(s syscall.Signal) {
+	if l.victim != "plugin" {
+		signal(l.T, l.cmd.Process.Pid, s)
+	}
+	if l.victim != "host" {
+		_ = syscall.Kill(l.pluginPID, s) // it may have gone with its host
+	}
+}
+
+// free waits until nothing of the host is left in ZooKeeper.
+func (l *lifecycle) free(own int, struck time.Time) (freed time.Time) {
+	limit := l.timeout + soon
+	if l.atOnce {
+		limit = soon
+	}
+	for len(l.ephemerals()) > own {
+		if time.Since(struck) > limit {
+			l.Fatalf("after %v there still is %v", limit, l.ephemerals())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	freed = time.Now()
+	l.Logf("free after %v of %v", freed.Sub(struck).Round(time.Millisecond), l.timeout)
+	return freed
+}
+
+func (l *lifecycle) ephemerals() (paths []string) {
+	for _, n := range l.server.Tree() {
+		if n.Stat.EphemeralOwner != 0 && strings.HasPrefix(n.Path, "/p/") {
+			paths = append(paths, n.Path)
+		}
+	}
+	return paths
+}
+
+// end kills the host, if it was not, after which its plugin must be gone.
+func (l *lifecycle) end() {
+	if l.signal == syscall.SIGSTOP {
+		l.strike(syscall.SIGCONT)
+	}
+	_ = l.cmd.Process.Kill()
+	l.plugin.died(l.T)
+}
