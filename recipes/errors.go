@@ -53,6 +53,20 @@ var (
 	// ErrEmpty: the queue has no element that nobody has claimed.
 	ErrEmpty = errors.New("queue is empty")
 
+	// ErrNoTransaction: nothing has begun at the path of the transaction, or all
+	// sites were done and it was deleted.
+	ErrNoTransaction = errors.New("no transaction")
+
+	// ErrUnknownSite: the site is not of the transaction's group.
+	ErrUnknownSite = errors.New("site is not of the transaction")
+
+	// ErrVoted: the site has voted otherwise.
+	ErrVoted = errors.New("site has voted otherwise")
+
+	// ErrUndecided: the transaction has no decision yet, or not all sites have
+	// acted on it.
+	ErrUndecided = errors.New("transaction is not finished")
+
 	// ErrNoNode: a guarded write sets or deletes a node that does not exist,
 	// or creates one whose parent does not.
 	ErrNoNode = errors.New("node does not exist")

@@ -74,6 +74,9 @@ type Session interface {
 	// size is ErrInvalid too.
 	DoubleBarrier(path string, cfg DoubleBarrierConfig) (DoubleBarrier, error)
 
+	// Transaction returns the two-phase commit at path, on the same terms.
+	Transaction(path string, cfg TransactionConfig) (Transaction, error)
+
 	// Counters returns what this session has sent and received so far.
 	Counters(ctx context.Context) (Counters, error)
 

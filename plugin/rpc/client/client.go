@@ -23,11 +23,12 @@ import (
 
 // Client opens sessions over one connection.
 type Client struct {
-	sessions  pb.SessionServiceClient
-	locks     pb.LockServiceClient
-	elections pb.ElectionServiceClient
-	grants    pb.GrantServiceClient
-	queues    pb.QueueServiceClient
+	sessions     pb.SessionServiceClient
+	locks        pb.LockServiceClient
+	elections    pb.ElectionServiceClient
+	grants       pb.GrantServiceClient
+	transactions pb.TransactionServiceClient
+	queues       pb.QueueServiceClient
 
 	sharedLocks   pb.SharedLockServiceClient
 	semaphores    pb.SemaphoreServiceClient
@@ -47,11 +48,12 @@ type Client struct {
 func New(conn grpc.ClientConnInterface) *Client {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Client{
-		sessions:  pb.NewSessionServiceClient(conn),
-		locks:     pb.NewLockServiceClient(conn),
-		elections: pb.NewElectionServiceClient(conn),
-		grants:    pb.NewGrantServiceClient(conn),
-		queues:    pb.NewQueueServiceClient(conn),
+		sessions:     pb.NewSessionServiceClient(conn),
+		locks:        pb.NewLockServiceClient(conn),
+		elections:    pb.NewElectionServiceClient(conn),
+		grants:       pb.NewGrantServiceClient(conn),
+		transactions: pb.NewTransactionServiceClient(conn),
+		queues:       pb.NewQueueServiceClient(conn),
 
 		sharedLocks:   pb.NewSharedLockServiceClient(conn),
 		semaphores:    pb.NewSemaphoreServiceClient(conn),

@@ -90,6 +90,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterDoubleBarrierServiceServer(r, doubleBarrierService{Server: s})
 	pb.RegisterGrantServiceServer(r, grantService{Server: s})
 	pb.RegisterQueueServiceServer(r, queueService{Server: s})
+	pb.RegisterTransactionServiceServer(r, transactionService{Server: s})
 	pb.RegisterSharedLockServiceServer(r, sharedLockService{Server: s})
 	pb.RegisterSemaphoreServiceServer(r, semaphoreService{Server: s})
 	pb.RegisterPriorityLockServiceServer(r, priorityLockService{Server: s})

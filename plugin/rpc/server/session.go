@@ -28,11 +28,12 @@ type session struct {
 	recipes.Session
 	contact func() time.Time
 
-	ctx    context.Context // ends when the session is on its way out
-	cancel context.CancelCauseFunc
-	out    outbox
-	claims *claims
-	tasks  sync.WaitGroup // what runs for the session beside its calls
+	ctx         context.Context // ends when the session is on its way out
+	cancel      context.CancelCauseFunc
+	out         outbox
+	claims      *claims
+	memberships memberships    // of sites in transactions
+	tasks       sync.WaitGroup // what runs for the session beside its calls
 }
 
 // errFrozen ends a session whose host sends no beats.

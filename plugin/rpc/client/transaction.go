@@ -1,0 +1,164 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type transaction struct {
+	s       *session
+	path    string
+	variant recipes.Variant
+}
+
+// site is the host's half of a participant.
+type site struct {
+	*transaction
+	name       string
+	payload    []byte
+	membership string
+}
+
+func (s *session) Transaction(path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, err
+	}
+	if path == "/" {
+		return nil, fmt.Errorf("%w: the root is no transaction", recipes.ErrInvalid)
+	}
+	variant, err := recipes.ParseVariant(string(cfg.Variant))
+	if err != nil {
+		return nil, err
+	}
+	return &transaction{s: s, path: path, variant: variant}, nil
+}
+
+func (t *transaction) Path() string   { return t.path }
+func (t *transaction) String() string { return "transaction " + t.path }
+
+// write makes a call that writes: when gRPC fails it, nobody knows whether it
+// was carried out.
+func (t *transaction) write(ctx context.Context, rpc func(context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", t, err)
+	}
+	if err := t.s.Err(); err != nil {
+		return fmt.Errorf("%s: %w", t, err)
+	}
+	err := t.s.try(ctx, rpc)
+	if err == nil {
+		return nil
+	}
+	e, said := wire.Error(err)
+	switch {
+	case said:
+		return t.s.explain(ctx, t.String(), err)
+	case status.Code(err) == codes.ResourceExhausted:
+		return fmt.Errorf("%s: %w: %v", t, recipes.ErrTooLarge, e) // refused unread
+	}
+	return fmt.Errorf("%s: %w: %w", t, recipes.ErrUnknownOutcome, t.s.verdict(ctx, e, said))
+}
+
+func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string) error {
+	if err := recipes.ValidateSites(sites); err != nil {
+		return fmt.Errorf("%s: %w", t, err)
+	}
+	return t.write(ctx, func(ctx context.Context) error {
+		_, err := t.s.transactions.BeginTransaction(ctx, &pb.BeginTransactionRequest{
+			Session: t.s.handle, Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites,
+		})
+		return err
+	})
+}
+
+func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) {
+	var d recipes.Decision
+	err := t.s.call(ctx, t.String(), func(ctx context.Context) error {
+		r, err := t.s.transactions.CoordinateTransaction(ctx, &pb.CoordinateTransactionRequest{Session: t.s.handle, Path: t.path})
+		d = wire.Decision(r.GetDecision())
+		return err
+	})
+	return d, err
+}
+
+func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
+	var d recipes.Decision
+	err := t.write(ctx, func(ctx context.Context) error {
+		r, err := t.s.transactions.AbortTransaction(ctx, &pb.AbortTransactionRequest{Session: t.s.handle, Path: t.path, Reason: reason})
+		d = wire.Decision(r.GetDecision())
+		return err
+	})
+	return d, err
+}
+
+func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, error) {
+	joined := &site{transaction: t, name: name}
+	err := t.s.call(ctx, t.String(), func(ctx context.Context) error {
+		r, err := t.s.transactions.JoinTransaction(ctx, &pb.JoinTransactionRequest{Session: t.s.handle, Path: t.path, Site: name})
+		joined.payload, joined.membership = r.GetPayload(), r.GetMembership()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return joined, nil
+}
+
+func (t *transaction) Status(ctx context.Context) (recipes.TransactionStatus, error) {
+	var status recipes.TransactionStatus
+	err := t.s.call(ctx, t.String(), func(ctx context.Context) error {
+		r, err := t.s.transactions.GetTransaction(ctx, &pb.GetTransactionRequest{Session: t.s.handle, Path: t.path})
+		status = wire.TransactionStatus(r)
+		return err
+	})
+	if err != nil {
+		return recipes.TransactionStatus{}, err
+	}
+	return status, nil
+}
+
+func (t *transaction) Forget(ctx context.Context) error {
+	return t.write(ctx, func(ctx context.Context) error {
+		_, err := t.s.transactions.ForgetTransaction(ctx, &pb.ForgetTransactionRequest{Session: t.s.handle, Path: t.path})
+		return err
+	})
+}
+
+func (s *site) Name() string    { return s.name }
+func (s *site) Payload() []byte { return s.payload }
+
+func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
+	if err := vote.Validate(); err != nil {
+		return fmt.Errorf("%s: %w", s.transaction, err)
+	}
+	return s.write(ctx, func(ctx context.Context) error {
+		_, err := s.s.transactions.VoteTransaction(ctx, &pb.VoteTransactionRequest{
+			Session: s.s.handle, Membership: s.membership, Vote: string(vote),
+		})
+		return err
+	})
+}
+
+func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
+	var d recipes.Decision
+	err := s.s.call(ctx, s.String(), func(ctx context.Context) error {
+		r, err := s.s.transactions.AwaitDecision(ctx, &pb.AwaitDecisionRequest{Session: s.s.handle, Membership: s.membership})
+		d = wire.Decision(r.GetDecision())
+		return err
+	})
+	return d, err
+}
+
+func (s *site) Done(ctx context.Context) error {
+	return s.write(ctx, func(ctx context.Context) error {
+		_, err := s.s.transactions.FinishSite(ctx, &pb.FinishSiteRequest{Session: s.s.handle, Membership: s.membership})
+		return err
+	})
+}

@@ -1,0 +1,51 @@
+package wire
+
+import (
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// ToDecision makes a message; nil for nil.
+func ToDecision(d *recipes.Decision) *pb.Decision {
+	if d == nil {
+		return nil
+	}
+	return &pb.Decision{Commit: d.Commit, Reason: d.Reason}
+}
+
+// Decision reads a message.
+func Decision(d *pb.Decision) recipes.Decision {
+	return recipes.Decision{Commit: d.GetCommit(), Reason: d.GetReason()}
+}
+
+// ToTransactionStatus makes a message.
+func ToTransactionStatus(s recipes.TransactionStatus) *pb.GetTransactionResponse {
+	out := &pb.GetTransactionResponse{
+		Variant: string(s.Variant), Payload: s.Payload,
+		Decision: ToDecision(s.Decision), Coordinated: s.Coordinated,
+	}
+	for _, site := range s.Sites {
+		out.Sites = append(out.Sites, &pb.SiteStatus{
+			Name: site.Name, Vote: string(site.Vote), Joined: site.Joined, Dead: site.Dead, Done: site.Done,
+		})
+	}
+	return out
+}
+
+// TransactionStatus reads a message.
+func TransactionStatus(s *pb.GetTransactionResponse) recipes.TransactionStatus {
+	out := recipes.TransactionStatus{
+		Variant: recipes.Variant(s.GetVariant()), Payload: s.GetPayload(), Coordinated: s.GetCoordinated(),
+	}
+	for _, site := range s.GetSites() {
+		out.Sites = append(out.Sites, recipes.SiteStatus{
+			Name: site.GetName(), Vote: recipes.Vote(site.GetVote()),
+			Joined: site.GetJoined(), Dead: site.GetDead(), Done: site.GetDone(),
+		})
+	}
+	if s.GetDecision() != nil {
+		d := Decision(s.GetDecision())
+		out.Decision = &d
+	}
+	return out
+}

@@ -1,0 +1,265 @@
+package zookeeper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	gopath "path"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+)
+
+// Names of what a transaction keeps below its path.
+const (
+	protocolName    = "protocol"
+	idPrefix        = "id-"
+	decisionName    = "decision"
+	coordinatorName = "coordinator"
+	sitePrefix      = "s_"      // the vote of a site
+	joinedPrefix    = "joined_" // with OwnNodes: that its node was there
+	donePrefix      = "done_"
+)
+
+// twoPhase is a two-phase commit at a path.
+type twoPhase struct {
+	session *session.Session
+	path    string
+	variant recipes.Variant // of Begin
+}
+
+// protocol is what the child of that name holds.
+type protocol struct {
+	ID      string          `json:"id"`
+	Variant recipes.Variant `json:"variant"`
+	Sites   []string        `json:"sites"`
+}
+
+func (s zkSession) Transaction(path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
+	err := recipes.ValidatePath(path)
+	if err == nil && path == "/" {
+		err = fmt.Errorf("%w: the root is no transaction", recipes.ErrInvalid)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("transaction %s: %w", path, err)
+	}
+	variant, err := recipes.ParseVariant(string(cfg.Variant))
+	if err != nil {
+		return nil, fmt.Errorf("transaction %s: %w", path, err)
+	}
+	return &twoPhase{session: s.Session, path: path, variant: variant}, nil
+}
+
+func (t *twoPhase) Path() string { return t.path }
+
+func (t *twoPhase) child(name string) string { return gopath.Join(t.path, name) }
+
+// failed names the transaction in an error; a node that is missing is the
+// transaction's, because nobody deletes one of its nodes alone.
+func (t *twoPhase) failed(err error) error {
+	if errors.Is(err, recipes.ErrNoNode) {
+		err = fmt.Errorf("%w (%w)", recipes.ErrNoTransaction, err)
+	}
+	return fmt.Errorf("transaction %s: %w", t.path, err)
+}
+
+func (t *twoPhase) Begin(ctx context.Context, payload []byte, sites ...string) error {
+	if err := recipes.ValidateSites(sites); err != nil {
+		return t.failed(err)
+	}
+	p := protocol{ID: uuid.NewString(), Variant: t.variant, Sites: sites}
+	record, err := json.Marshal(p)
+	if err != nil {
+		return t.failed(fmt.Errorf("%w: %v", recipes.ErrInvalid, err))
+	}
+	var begin session.Txn
+	begin.Create(t.path, payload, false)
+	begin.Create(t.child(protocolName), record, false)
+	begin.Create(t.child(idPrefix+p.ID), nil, false)
+	if t.variant != recipes.OwnNodes {
+		for _, s := range sites {
+			begin.Create(t.child(sitePrefix+s), nil, false) // "leaves the content undefined"
+		}
+	}
+	if t.variant != recipes.AllWatch {
+		begin.Create(t.child(coordinatorName), nil, true)
+	}
+	return t.begin(ctx, t.path+"-begun-"+p.ID, begin)
+}
+
+// begin commits the beginning, once. A marker beside the transaction tells a
+// repetition that it has happened, even if the transaction was carried out and
+// deleted meanwhile; it is deleted when that is known.
+func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) error {
+	var marked session.Txn
+	marked.Create(marker, nil, true)
+	marked.Append(begin)
+	sent := false
+	for {
+		err := t.session.Commit(ctx, marked)
+		unknown := errors.Is(err, recipes.ErrUnknownOutcome)
+		switch at := refusal(err); {
+		case err == nil, at == 0 && errors.Is(err, recipes.ErrNodeExists):
+			t.session.Delete(marker)
+			return nil
+		case unknown && t.alive(ctx):
+			sent = true
+		case at == 0 && errors.Is(err, recipes.ErrNoNode):
+			if err := t.session.Ensure(ctx, gopath.Dir(t.path)); err != nil {
+				return t.failed(err)
+			}
+		case unknown || sent && at < 0:
+			t.session.Delete(marker)
+			return t.failed(fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, err))
+		default:
+			return t.failed(err)
+		}
+	}
+}
+
+// alive reports whether an attempt may be repeated.
+func (t *twoPhase) alive(ctx context.Context) bool {
+	return ctx.Err() == nil && t.session.Err() == nil
+}
+
+// guard starts a transaction that is about this beginning and no later one of the
+// path: the node has a name that is used once. What follows it is counted from
+// 0 by refused.
+func (t *twoPhase) guard(p protocol) (guarded session.Txn) {
+	guarded.Check(t.child(idPrefix+p.ID), recipes.AnyVersion)
+	return guarded
+}
+
+// commit commits a guarded transaction until its outcome is known, for what may
+// be sent twice. It returns which operation after the guard was refused, or -1.
+func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int, err error) {
+	for {
+		err := t.session.Commit(ctx, guarded)
+		switch at := refusal(err); {
+		case errors.Is(err, recipes.ErrUnknownOutcome) && t.alive(ctx):
+		case at == 0:
+			return -1, fmt.Errorf("%w: %w", recipes.ErrNoTransaction, err)
+		case at > 0:
+			return at - 1, err
+		default:
+			return -1, err
+		}
+	}
+}
+
+// read reads the payload and the protocol.
+func (t *twoPhase) read(ctx context.Context) (payload []byte, p protocol, err error) {
+	node, err := t.session.Get(ctx, t.path)
+	if err != nil {
+		return nil, protocol{}, err
+	}
+	p, err = t.protocol(ctx)
+	return node.Data, p, err
+}
+
+func (t *twoPhase) protocol(ctx context.Context) (p protocol, err error) {
+	record, err := t.session.Get(ctx, t.child(protocolName))
+	if err != nil {
+		return protocol{}, err
+	}
+	if err := json.Unmarshal(record.Data, &p); err != nil {
+		return protocol{}, fmt.Errorf("%w: %s: %v", recipes.ErrInvalid, t.child(protocolName), err)
+	}
+	return p, nil
+}
+
+func (t *twoPhase) Status(ctx context.Context) (recipes.TransactionStatus, error) {
+	payload, p, err := t.read(ctx)
+	if err != nil {
+		return recipes.TransactionStatus{}, t.failed(err)
+	}
+	names, err := t.session.Children(ctx, t.path)
+	if err != nil {
+		return recipes.TransactionStatus{}, t.failed(err)
+	}
+	status := recipes.TransactionStatus{
+		Variant: p.Variant, Payload: payload, Coordinated: slices.Contains(names, coordinatorName),
+	}
+	for _, s := range p.Sites {
+		site := recipes.SiteStatus{
+			Name:   s,
+			Joined: slices.Contains(names, joinedPrefix+s),
+			Done:   slices.Contains(names, donePrefix+s),
+		}
+		node, err := t.session.Get(ctx, t.child(sitePrefix+s))
+		switch {
+		case err == nil:
+			site.Vote = recipes.Vote(node.Data)
+		case errors.Is(err, recipes.ErrNoNode):
+			site.Dead = site.Joined
+		default:
+			return recipes.TransactionStatus{}, t.failed(err)
+		}
+		status.Sites = append(status.Sites, site)
+	}
+	d, decided, err := t.decision(ctx)
+	if err != nil {
+		return recipes.TransactionStatus{}, t.failed(err)
+	}
+	if decided {
+		status.Decision = &d
+	}
+	return status, nil
+}
+
+// decision reads the decision, if there is one.
+func (t *twoPhase) decision(ctx context.Context) (d recipes.Decision, decided bool, err error) {
+	node, err := t.session.Get(ctx, t.child(decisionName))
+	if errors.Is(err, recipes.ErrNoNode) {
+		return recipes.Decision{}, false, nil
+	}
+	if err != nil {
+		return recipes.Decision{}, false, err
+	}
+	word, reason, _ := strings.Cut(string(node.Data), " ")
+	switch recipes.Vote(word) {
+	case recipes.VoteCommit:
+		return recipes.Decision{Commit: true}, true, nil
+	case recipes.VoteAbort:
+		return recipes.Decision{Reason: reason}, true, nil
+	}
+	return recipes.Decision{}, false, fmt.Errorf("%w: %s holds %q", recipes.ErrInvalid, t.child(decisionName), node.Data)
+}
+
+func (t *twoPhase) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
+	p, err := t.protocol(ctx)
+	if err != nil {
+		return recipes.Decision{}, t.failed(err)
+	}
+	d, err := t.decide(ctx, recipes.Decision{Reason: reason}, t.guard(p), 0)
+	if err != nil {
+		return recipes.Decision{}, t.failed(err)
+	}
+	return d, nil
+}
+
+// decide creates the decision together with n checks, or returns the one that
+// there is. A check that fails is errLookAgain: what the decision stands on has
+// gone. Sending it again is harmless, because there can be only one and whoever
+// comes second takes the first.
+func (t *twoPhase) decide(ctx context.Context, d recipes.Decision, guarded session.Txn, n int) (recipes.Decision, error) {
+	word := string(recipes.VoteCommit)
+	if !d.Commit {
+		word = strings.TrimSpace(string(recipes.VoteAbort) + " " + d.Reason)
+	}
+	guarded.Create(t.child(decisionName), []byte(word), false)
+	at, err := t.commit(ctx, guarded)
+	switch {
+	case err == nil:
+		return d, nil
+	case at == n && errors.Is(err, recipes.ErrNodeExists):
+		return t.decided(ctx)
+	case at >= 0 && at < n && (errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrBadVersion)):
+		return recipes.Decision{}, errLookAgain
+	}
+	return recipes.Decision{}, err
+}

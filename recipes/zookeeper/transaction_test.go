@@ -1,0 +1,215 @@
+package zookeeper_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func transactionOf(t *testing.T, s recipes.Session, v recipes.Variant) recipes.Transaction {
+	t.Helper()
+	return must[recipes.Transaction](t)(s.Transaction("/app/Tx", recipes.TransactionConfig{Variant: v}))
+}
+
+// The layout that operators see, as the text names it.
+func TestTheZnodesOfATransaction(t *testing.T) {
+	for _, tt := range []struct {
+		variant recipes.Variant
+		want    []string
+	}{
+		{recipes.AllWatch, []string{"Tx=move 5", "Tx/done_1=", "Tx/decision=commit", "Tx/id-<guid>=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
+		{recipes.CoordinatorOnly, []string{"Tx=move 5", "Tx/coordinator=", "Tx/decision=commit", "Tx/done_1=", "Tx/id-<guid>=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
+		{recipes.OwnNodes, []string{"Tx=move 5", "Tx/coordinator=", "Tx/decision=commit", "Tx/done_1=", "Tx/id-<guid>=", "Tx/joined_1=", "Tx/joined_2=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
+	} {
+		t.Run(string(tt.variant), func(t *testing.T) {
+			srv, ctx := embedded(t), bounded(t)
+			s := open(t, srv)
+			tx := transactionOf(t, s, tt.variant)
+			if err := tx.Begin(ctx, []byte("move 5"), "1", "2"); err != nil {
+				t.Fatal(err)
+			}
+			one, two := must[recipes.Site](t)(tx.Join(ctx, "1")), must[recipes.Site](t)(tx.Join(ctx, "2"))
+			for _, site := range []recipes.Site{one, two} {
+				if err := site.Vote(ctx, recipes.VoteCommit); err != nil {
+					t.Fatal(err)
+				}
+			}
+			must[recipes.Decision](t)(tx.Coordinate(ctx))
+			if err := one.Done(ctx); err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(tt.want)
+			awaitLayout(ctx, t, srv, tt.want)
+			// The last one's word deletes all of it.
+			if err := two.Done(ctx); err != nil {
+				t.Fatal(err)
+			}
+			awaitLayout(ctx, t, srv, nil)
+		})
+	}
+}
+
+var guids = regexp.MustCompile(`id-[0-9a-f-]{36}`)
+
+// awaitLayout waits until the nodes below /app are those: the marker of a Begin
+// is deleted in the background.
+func awaitLayout(ctx context.Context, t *testing.T, srv *zkserver.Server, want []string) {
+	t.Helper()
+	for {
+		var got []string
+		for _, n := range srv.Tree() {
+			rest, ok := strings.CutPrefix(n.Path, "/app/")
+			if !ok {
+				continue
+			}
+			data := string(n.Data)
+			if rest == "Tx/protocol" {
+				data = "<json>"
+			}
+			got = append(got, guids.ReplaceAllString(rest, "id-<guid>")+"="+data)
+		}
+		slices.Sort(got)
+		if slices.Equal(got, want) {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("znodes %q; want %q", got, want)
+		}
+	}
+}
+
+// measure runs a whole transaction of n sites, each with a session of its own,
+// and returns what it costs from Begin until every site knows the decision. The
+// schedule is the dearest: everybody waits before the first vote, one votes at a
+// time, and where several can make the decision all of them try.
+func measure(t *testing.T, v recipes.Variant, n int) cost {
+	srv, ctx := embedded(t), bounded(t)
+	coordinator := transactionOf(t, open(t, srv), v)
+	var sessions []recipes.Session
+	var names []string
+	for i := range n {
+		sessions, names = append(sessions, open(t, srv)), append(names, fmt.Sprint(i))
+	}
+	deciders := 1
+	if v == recipes.AllWatch {
+		deciders = n
+	}
+	// Decisions, which are the last transactions, are held until all have come.
+	var mu sync.Mutex
+	arrived, release := 0, make(chan struct{})
+	decisive := false
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if !decisive || r.Op != zkserver.OpMulti {
+			return zkserver.Fault{}
+		}
+		arrived++
+		if arrived == 1+deciders { // the first is the last vote
+			close(release)
+		}
+		if arrived == 1 {
+			return zkserver.Fault{}
+		}
+		return zkserver.Fault{Hold: release}
+	})
+
+	// The path's parent is there, as it mostly is.
+	must[recipes.Hold](t)(must[recipes.Lock](t)(sessions[0].Lock("/app", recipes.LockConfig{})).Acquire(ctx))
+	return costOf(srv, func() {
+		if err := coordinator.Begin(ctx, []byte("payload"), names...); err != nil {
+			t.Fatal(err)
+		}
+		for slices.ContainsFunc(srv.Tree(), func(n zkserver.Node) bool { return strings.Contains(n.Path, "-begun-") }) {
+		}
+		var sites []recipes.Site
+		for i, s := range sessions {
+			sites = append(sites, must[recipes.Site](t)(transactionOf(t, s, "").Join(ctx, names[i])))
+		}
+		var wg sync.WaitGroup
+		decides := func(wait func(context.Context) (recipes.Decision, error)) {
+			wg.Go(func() {
+				if d, err := wait(ctx); err != nil || !d.Commit {
+					t.Errorf("decided %+v, %v", d, err)
+				}
+			})
+		}
+		watches := 0
+		for _, s := range sites {
+			decides(s.Wait)
+			if v == recipes.AllWatch {
+				watches += 1 + n
+			} else {
+				watches += 2
+			}
+		}
+		if v != recipes.AllWatch {
+			decides(coordinator.Coordinate)
+			watches += 1 + n
+		}
+		each := deciders // watches that a vote takes
+		for i, s := range sites {
+			awaitWatches(ctx, t, srv, watches)
+			if i == n-1 {
+				mu.Lock()
+				decisive = true
+				mu.Unlock()
+			}
+			if err := s.Vote(ctx, recipes.VoteCommit); err != nil {
+				t.Fatal(err)
+			}
+			watches -= each
+		}
+		wg.Wait()
+	})
+}
+
+func awaitWatches(ctx context.Context, t *testing.T, srv *zkserver.Server, n int) {
+	t.Helper()
+	for srv.Watches() != n {
+		if ctx.Err() != nil {
+			t.Fatalf("%d watches; want %d", srv.Watches(), n)
+		}
+	}
+}
+
+// The table of the package comment is what was measured, and shows the n squared.
+func TestTheMessagesOfATransaction(t *testing.T) {
+	var table strings.Builder
+	for _, v := range recipes.Variants() {
+		for _, n := range []int{2, 4, 8, 16} {
+			got := measure(t, v, n)
+			want := formula(v, int64(n))
+			if got != want {
+				t.Errorf("%s, %d sites: %v; want %v", v, n, got, want)
+			}
+			fmt.Fprintf(&table, "//\t%-17s %5d %8d %8d %8d\n", v, n, got.writes, got.reads, got.events)
+		}
+	}
+	doc, err := os.ReadFile("doc_transaction.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(doc), table.String()) {
+		t.Errorf("doc_transaction.go does not hold the table\n%s", table.String())
+	}
+}
+
+// formula is what the package comment says about the growth.
+func formula(v recipes.Variant, n int64) cost {
+	switch v {
+	case recipes.AllWatch:
+		return cost{writes: 2 + n + n, reads: 2*n + n*(1+n) + n*n + (n - 1), events: n*n + n}
+	case recipes.OwnNodes:
+		return cost{writes: 2 + n + n + 1, reads: 2*n + 2*n + 1 + 1 + 1 + n + n + n, events: n + n + 1}
+	}
+	return cost{writes: 2 + n + 1, reads: 2*n + 2*n + 1 + 1 + n + n + n, events: n + n + 1}
+}
