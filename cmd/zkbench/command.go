@@ -39,6 +39,7 @@ func verbs() []verb {
 		{"sweep", "run one over many numbers of contenders, and record it", command.sweepVerb},
 		{"compare", "tell what became better or worse between two files of results", command.compareVerb},
 		{"plan", "answer questions of capacity from a recorded sweep", command.planVerb},
+		{"report", "render records as an HTML page, pictures and tables", command.reportVerb},
 		{"serve", "run a server for trying things by hand", command.serveVerb},
 	}
 }

@@ -1,0 +1,195 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+// Figure is a picture of some lines over a logarithmic scale. All values are
+// positive.
+type Figure struct {
+	Name   string // for files and links: lower case, with hyphens
+	Title  string
+	X, Y   string // what the axes show
+	Unit   string // of Y; see quantity
+	Series []Series
+	// Percentiles: X is 1/(1-percentile), and its ticks are percentiles.
+	Percentiles bool
+}
+
+// Series is one line of a figure.
+type Series struct {
+	Name   string
+	Points []Point
+}
+
+// Point is a value with the interval that it may be in.
+type Point struct{ X, Y, Lo, Hi float64 }
+
+// units are what a set's figures show, if its records have it.
+var units = []struct{ unit, name, title string }{
+	{record.UnitHandoffs, "throughput", "Handoffs per second"},
+	{record.UnitAcquired, "acquisitions", "Acquisitions per second"},
+	{record.UnitHandoffP50, "handoff-p50", "Handoff time, median"},
+	{record.UnitHandoffP99, "handoff-p99", "Handoff time, 99th percentile"},
+	{record.UnitWaitP99, "wait-p99", "Wait, 99th percentile"},
+	{record.UnitServiceP99, "service-p99", "Service time, 99th percentile"},
+	{record.UnitEvents, "watch-events", "Watch events per operation"},
+	{record.UnitBytes, "bytes", "Response bytes per operation"},
+	{record.UnitPackets, "server-packets", "Packets to the servers per operation"},
+	{record.UnitFsyncs, "server-fsyncs", "Fsyncs of the servers per operation"},
+	{record.UnitTurnsCV, "fairness", "Unfairness: variation of turns between contenders"},
+}
+
+// Figures returns the figures of a set: each unit over the contenders, and the
+// distribution of the times in its longest line.
+func Figures(s Set) (figures []Figure) {
+	for _, u := range units {
+		f := Figure{Name: u.name, Title: u.title, X: "contenders", Y: u.title, Unit: u.unit}
+		for _, lines := range s.Series {
+			f.add(lines.Name, points(lines, u.unit))
+		}
+		// A figure of a single point among many levels shows nothing: waits of
+		// a drain, which only a contender alone has.
+		if len(f.Series) > 0 && (f.longest() > 1 || len(contenders(s)) == 1) {
+			figures = append(figures, f)
+		}
+	}
+	if f, ok := distribution(s); ok {
+		figures = append(figures, f)
+	}
+	return figures
+}
+
+func (f *Figure) add(name string, points []Point) {
+	if len(points) > 0 {
+		f.Series = append(f.Series, Series{name, points})
+	}
+}
+
+// longest is the number of points of the longest line.
+func (f *Figure) longest() (n int) {
+	for _, s := range f.Series {
+		n = max(n, len(s.Points))
+	}
+	return n
+}
+
+func points(l Lines, unit string) (points []Point) {
+	for _, level := range l.Levels {
+		if s, ok := level.Summary(unit); ok && s.Center > 0 {
+			points = append(points, Point{float64(level.Contenders), s.Center, max(s.Lo, s.Center/10), s.Hi})
+		}
+	}
+	return points
+}
+
+// distribution is the figure of the times by percentile in the longest line that
+// each strategy has.
+func distribution(s Set) (Figure, bool) {
+	f := Figure{
+		Name: "distribution", Title: "Distribution of times in the longest line", Percentiles: true,
+		X: "percentile", Y: "time at or below", Unit: record.UnitHandoffP50,
+	}
+	for _, lines := range s.Series {
+		level := lines.Levels[len(lines.Levels)-1]
+		h := level.Histogram()
+		if h == nil {
+			continue
+		}
+		var points []Point
+		for _, p := range []float64{0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99} {
+			// Beyond the last recorded time a percentile says nothing.
+			if (100-p)/100*float64(h.TotalCount()) < 1 {
+				break
+			}
+			if v := float64(h.ValueAtPercentile(p)); v > 0 {
+				points = append(points, Point{1 / (1 - p/100), v, v, v})
+			}
+		}
+		f.add(fmt.Sprintf("%s, %d contenders", lines.Name, level.Contenders), points)
+	}
+	return f, len(f.Series) > 0
+}
+
+// Alternative says in words what the figure shows, for those who do not see it.
+func (f Figure) Alternative() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s against %s, both on logarithmic scales.", f.Title, f.X)
+	for _, s := range f.Series {
+		first, last := s.Points[0], s.Points[len(s.Points)-1]
+		fmt.Fprintf(&b, " %s: from %s at %s", s.Name, Quantity(f.Unit, first.Y), f.tick(first.X))
+		if len(s.Points) > 1 {
+			fmt.Fprintf(&b, " to %s at %s", Quantity(f.Unit, last.Y), f.tick(last.X))
+		}
+		b.WriteString(".")
+	}
+	return b.String()
+}
+
+// tick writes a value of the X axis.
+func (f Figure) tick(x float64) string {
+	if !f.Percentiles {
+		return fmt.Sprintf("%g", x)
+	}
+	return fmt.Sprintf("%.4g%%", 100*(1-1/x))
+}
+
+// bounds are the least and greatest values of the figure, whole steps of 1, 2, 5.
+func (f Figure) bounds() (x0, x1, y0, y1 float64) {
+	x0, y0 = math.Inf(1), math.Inf(1)
+	for _, s := range f.Series {
+		for _, p := range s.Points {
+			x0, x1 = min(x0, p.X), max(x1, p.X)
+			y0, y1 = min(y0, p.Lo, p.Y), max(y1, p.Hi, p.Y)
+		}
+	}
+	if x0 == x1 {
+		x1 = 2 * x0
+	}
+	return x0, x1, down(y0), up(y1)
+}
+
+// down and up are the next steps of 1, 2, 5 from v on.
+func down(v float64) float64 {
+	decade := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{5, 2} {
+		if m*decade <= v*0.999999 {
+			return m * decade
+		}
+	}
+	if v <= decade*1.000001 {
+		return decade / 2
+	}
+	return decade
+}
+
+func up(v float64) float64 {
+	decade := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{2, 5} {
+		if m*decade >= v*1.000001 {
+			return m * decade
+		}
+	}
+	return 10 * decade
+}
+
+// ticks are the steps of 1, 2, 5 from lo to hi, or only the decades where those
+// are many.
+func ticks(lo, hi float64) (ticks []float64) {
+	steps := []float64{1, 2, 5}
+	if math.Log10(hi/lo) > 3 {
+		steps = steps[:1]
+	}
+	for exponent := math.Floor(math.Log10(lo)); exponent <= math.Log10(hi)+1; exponent++ {
+		for _, m := range steps {
+			if v := m * math.Pow(10, exponent); v >= lo*0.999999 && v <= hi*1.000001 {
+				ticks = append(ticks, v)
+			}
+		}
+	}
+	return ticks
+}

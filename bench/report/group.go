@@ -1,0 +1,129 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"golang.org/x/perf/benchmath"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+// Set is the records of one workload on one kind of server: lines of strategies
+// over contenders.
+type Set struct {
+	Title       string
+	Environment record.Environment
+	Series      []Lines
+	Invalid     []record.Record // left out of everything
+}
+
+// Lines is the records of one strategy.
+type Lines struct {
+	Name   string
+	Levels []Level // by contenders, ascending
+}
+
+// Level is the trials of one number of contenders.
+type Level struct {
+	Contenders int
+	Trials     []record.Record
+}
+
+// Group sorts the records of runs into sets, in the order of their first records.
+func Group(runs []record.Run) []Set {
+	var sets []Set
+	index := map[string]int{}
+	for _, run := range runs {
+		for _, r := range run.Records {
+			title := title(r, run.Environment.Server)
+			if _, ok := index[title]; !ok {
+				index[title] = len(sets)
+				sets = append(sets, Set{Title: title, Environment: run.Environment})
+			}
+			sets[index[title]].add(r)
+		}
+	}
+	return sets
+}
+
+// title says what the records of a set have in common.
+func title(r record.Record, s record.Server) string {
+	t := fmt.Sprintf("%s, %s, via %s", r.Recipe, r.Workload, r.Transport)
+	if r.Hold > 0 {
+		t += fmt.Sprintf(", hold %v", r.Hold)
+	}
+	if r.Lines > 0 {
+		t += fmt.Sprintf(", %d lines", r.Lines)
+	}
+	if r.Rate > 0 {
+		t += fmt.Sprintf(", %g/s %s", r.Rate, r.Arrivals)
+	}
+	mode := s.Mode
+	if mode == "" {
+		mode = "unknown mode"
+	}
+	return fmt.Sprintf("%s: ZooKeeper %s, %d server(s), %s", t, s.Version, s.Servers, mode)
+}
+
+func (s *Set) add(r record.Record) {
+	if !r.Valid() {
+		s.Invalid = append(s.Invalid, r)
+		return
+	}
+	i := slices.IndexFunc(s.Series, func(l Lines) bool { return l.Name == string(r.Strategy) })
+	if i < 0 {
+		i = len(s.Series)
+		s.Series = append(s.Series, Lines{Name: string(r.Strategy)})
+	}
+	s.Series[i].add(r)
+	slices.SortStableFunc(s.Series, func(a, b Lines) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func (l *Lines) add(r record.Record) {
+	i, found := slices.BinarySearchFunc(l.Levels, r.Contenders, func(level Level, n int) int { return level.Contenders - n })
+	if !found {
+		l.Levels = slices.Insert(l.Levels, i, Level{Contenders: r.Contenders})
+	}
+	l.Levels[i].Trials = append(l.Levels[i].Trials, r)
+}
+
+// Summary returns the median of a unit over the trials and its interval of 95 %.
+// With too few trials for one the interval is from the least to the greatest.
+func (l Level) Summary(unit string) (benchmath.Summary, bool) {
+	var values []float64
+	for _, r := range l.Trials {
+		if v, ok := r.Metric(unit); ok {
+			values = append(values, v)
+		}
+	}
+	if len(values) == 0 {
+		return benchmath.Summary{}, false
+	}
+	s := benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), 0.95)
+	s.Lo, s.Hi = max(s.Lo, slices.Min(values)), min(s.Hi, slices.Max(values))
+	return s, true
+}
+
+// Histogram merges the trials' times: waits of an open load, handoffs of others.
+// It is nil if there are none.
+func (l Level) Histogram() *hdrhistogram.Histogram {
+	sum := load.NewHistogram()
+	for _, r := range l.Trials {
+		h := r.Handoff
+		if r.Workload == load.Open || h == nil || h.TotalCount() == 0 {
+			h = r.Wait
+		}
+		if h != nil {
+			sum.Merge(h)
+		}
+	}
+	if sum.TotalCount() == 0 {
+		return nil
+	}
+	return sum
+}

@@ -1,0 +1,109 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+//go:embed page.html
+var pageText string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// HTML writes a page with everything about the sets. It needs no other file and
+// no network. plan is what zkbench plan says about the records; "" leaves it out.
+func HTML(w io.Writer, sets []Set, plan string) error {
+	data := struct {
+		Style template.CSS
+		Sets  []pageSet
+		Plan  string
+	}{template.CSS(Style), nil, plan}
+	for i, s := range sets {
+		set, err := newPageSet(i, s)
+		if err != nil {
+			return err
+		}
+		data.Sets = append(data.Sets, set)
+	}
+	var b strings.Builder
+	if err := page.Execute(&b, data); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+type pageSet struct {
+	ID, Title   string
+	Table       Table
+	Figures     []pageFigure
+	Invalid     []pageInvalid
+	Missing     []string
+	Environment []pageFact
+}
+
+type pageFigure struct {
+	Title string
+	SVG   template.HTML
+	Table Table
+}
+
+type pageInvalid struct{ Trial, Why string }
+
+type pageFact struct{ Name, Value string }
+
+func newPageSet(i int, s Set) (pageSet, error) {
+	set := pageSet{ID: fmt.Sprintf("set-%d", i+1), Title: s.Title, Table: TableOf(s), Environment: facts(s.Environment)}
+	for _, f := range Figures(s) {
+		var b strings.Builder
+		if err := f.svg(&b, set.ID+"-"+f.Name, false); err != nil {
+			return pageSet{}, err
+		}
+		set.Figures = append(set.Figures, pageFigure{f.Title, template.HTML(b.String()), f.table()})
+	}
+	for _, r := range s.Invalid {
+		set.Invalid = append(set.Invalid, pageInvalid{fmt.Sprintf("%d (%s)", r.Trial, r.Name()), strings.Join(r.Invalid, "; ")})
+	}
+	for _, lines := range s.Series {
+		for _, level := range lines.Levels {
+			for _, r := range level.Trials {
+				for _, name := range r.Missing {
+					if !slices.Contains(set.Missing, name) {
+						set.Missing = append(set.Missing, name)
+					}
+				}
+			}
+		}
+	}
+	return set, nil
+}
+
+// table is the figure in numbers.
+func (f Figure) table() Table {
+	t := Table{Head: []string{"line", f.X, "median", "from", "to"}}
+	for _, s := range f.Series {
+		for _, p := range s.Points {
+			t.Rows = append(t.Rows, []string{s.Name, f.tick(p.X), Quantity(f.Unit, p.Y), Quantity(f.Unit, p.Lo), Quantity(f.Unit, p.Hi)})
+		}
+	}
+	return t
+}
+
+// facts are the environment in words.
+func facts(e record.Environment) []pageFact {
+	all := []pageFact{
+		{"system", e.OS + "/" + e.Arch}, {"processor", e.CPU},
+		{"ZooKeeper", fmt.Sprintf("%s, %d server(s), %s", e.Server.Version, e.Server.Servers, e.Server.Mode)},
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Details)) {
+		all = append(all, pageFact{name, e.Details[name]})
+	}
+	return all
+}
