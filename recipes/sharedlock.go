@@ -122,7 +122,8 @@ type SharedHold interface {
 	// Revoked returns a channel that is closed when somebody has asked for the
 	// lock: finish and release. Like Lost, the first call asks the server, in
 	// the background, to tell; the two share what that costs. It is never
-	// closed if the lock was not made Revocable.
+	// closed if the lock was not made Revocable, and may not be once the hold
+	// is over: select on Lost beside it.
 	Revoked() <-chan struct{}
 }
 

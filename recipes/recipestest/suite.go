@@ -45,6 +45,7 @@ func groups() []group {
 		{"semaphore", append(forKinds(semaphoreKinds(), lineTests()), semaphoreTests()...)},
 		{"revocable", revokeTests()},
 		{"priority lock", priorityTests()},
+		{"context of the line", lineContextTests()},
 		{"group", groupTests()},
 		{"double barrier", doubleBarrierTests()},
 		{"barrier", barrierTests()},

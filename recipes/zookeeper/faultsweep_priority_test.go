@@ -230,7 +230,7 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 	if err := h.Release(ctx); err != nil {
 		t.Fatal(err)
 	}
-	h = <-granted
+	<-granted
 	layout := lineLayout(srv, "/cost")
 	for i := range layout {
 		layout[i] = lineNumbers.ReplaceAllString(layout[i], "N")

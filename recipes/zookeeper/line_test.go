@@ -327,3 +327,37 @@ func watching(ctx context.Context, t *testing.T, srv *zkserver.Server, n int) {
 		time.Sleep(100 * time.Microsecond)
 	}
 }
+
+// CURATOR-315, 335, 462: reconnects and interrupts orphaned semaphore leases,
+// until nobody was let in any more.
+func TestReconnectsAndInterruptsOrphanNoLease(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	m := must[recipes.Semaphore](t)(s.Semaphore("/leases", recipes.SemaphoreConfig{Permits: 2}))
+	var n int
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op != zkserver.OpCreate {
+			return zkserver.Fault{}
+		}
+		n++
+		return zkserver.Fault{DropReply: n%2 == 0, CloseBefore: n%3 == 0}
+	})
+	for range 20 {
+		interrupted, cancel := context.WithTimeout(ctx, 3*time.Millisecond)
+		h, err := m.Acquire(interrupted)
+		cancel()
+		if err == nil {
+			err = h.Release(ctx)
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+	}
+	srv.SetFault(nil)
+	for range 2 {
+		must[recipes.Hold](t)(m.Acquire(ctx))
+	}
+	if in := must[[]recipes.Contender](t)(m.Contenders(ctx)); len(in) != 2 {
+		t.Errorf("in line are %+v; want the two holders", in)
+	}
+}
