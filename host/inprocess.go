@@ -57,7 +57,7 @@ func newInMemory(open recipes.Opener) *inMemory {
 	m := &inMemory{
 		listener: bufconn.Listen(memory),
 		server:   server.New(server.Config{Open: open, Version: plugin.Version()}),
-		grpc:     grpc.NewServer(grpc.MaxRecvMsgSize(server.MaxMessage), grpc.WaitForHandlers(true)),
+		grpc:     grpc.NewServer(append(server.Options(nil), grpc.WaitForHandlers(true))...),
 		ended:    make(chan struct{}),
 	}
 	m.server.Register(m.grpc)

@@ -54,7 +54,7 @@ func Serve(open recipes.Opener) {
 		VersionedPlugins: versioned(func(s *grpc.Server) error { srv.Register(s); return nil }),
 		Logger:           logger,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
-			s := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(server.MaxMessage))...)
+			s := grpcServer(logger)(opts)
 			watch.Go(func() { process.watch(s, terminated) })
 			return s
 		},
@@ -62,6 +62,13 @@ func Serve(open recipes.Opener) {
 	close(process.stopped) // by the watch, or by go-plugin's own Shutdown
 	process.farewell("the server has stopped")
 	watch.Wait()
+}
+
+// grpcServer makes the gRPC server that go-plugin asks for.
+func grpcServer(logger hclog.Logger) func([]grpc.ServerOption) *grpc.Server {
+	return func(opts []grpc.ServerOption) *grpc.Server {
+		return grpc.NewServer(append(opts, server.Options(logger)...)...)
+	}
 }
 
 // process ends a plugin at the right time.

@@ -68,7 +68,7 @@ func (cs *claims) call(ctx context.Context, id string, announce bool, run contes
 	if id == "" {
 		return nil, fmt.Errorf("%w: request_id is empty", recipes.ErrInvalid)
 	}
-	c, err := cs.enter(id, announce, run)
+	c, err := cs.enter(id, announce, contained(ctx, run))
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +90,9 @@ func (cs *claims) enter(id string, announce bool, run contest) (*claim, error) {
 	if !ok {
 		if cs.closed {
 			return nil, lost(cs.ss)
+		}
+		if n := len(cs.all) - len(cs.past); n >= MaxGrants {
+			return nil, fmt.Errorf("%w: the session holds or waits for %d things", recipes.ErrLimit, n)
 		}
 		ctx, cancel := context.WithCancel(cs.ss.ctx)
 		c = &claim{id: id, cancel: cancel, done: make(chan struct{})}

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Options are what a gRPC server needs that serves a Server: the limits, and
+// that a panic in a handler becomes an error of that call (recipes.ErrInternal)
+// and is logged with its stack, while the plugin, which other sessions depend
+// on, lives. logger may be nil.
+func Options(logger hclog.Logger) []grpc.ServerOption {
+	if logger == nil {
+		logger = hclog.NewNullLogger()
+	}
+	l := newLimiter(defaultLimits)
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(MaxMessage),
+		grpc.ChainUnaryInterceptor(guardUnary(logger)),
+		grpc.ChainStreamInterceptor(guardStream(logger), l.stream),
+	}
+}
+
+// loggerKey is where the calls of a guarded server find its logger.
+type loggerKey struct{}
+
+func guardUnary(logger hclog.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
+		defer func() { contain(recover(), logger, info.FullMethod, &err) }()
+		return handle(context.WithValue(ctx, loggerKey{}, logger), r)
+	}
+}
+
+func guardStream(logger hclog.Logger) grpc.StreamServerInterceptor {
+	return func(srv any, st grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+		defer func() { contain(recover(), logger, info.FullMethod, &err) }()
+		return handle(srv, st)
+	}
+}
+
+// contain makes an error of a panic, for the host.
+func contain(panicked any, logger hclog.Logger, where string, err *error) {
+	if panicked != nil {
+		*err = wire.ToStatus(noted(panicked, logger, where), nil)
+	}
+}
+
+// noted logs a panic. The host is not told its value: it may hold what the
+// application stores, of which errors say nothing.
+func noted(panicked any, logger hclog.Logger, where string) error {
+	logger.Error("panic; please report it", "in", where, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
+	return fmt.Errorf("%w: %s panicked; the plugin's log has more", recipes.ErrInternal, where)
+}
+
+// contained is a contest whose panic is an error: it runs in a goroutine of its
+// own, where no interceptor is. ctx is that of the call.
+func contained(ctx context.Context, run contest) contest {
+	logger, ok := ctx.Value(loggerKey{}).(hclog.Logger)
+	if !ok {
+		logger = hclog.NewNullLogger()
+	}
+	return func(ctx context.Context, joined func(recipes.Place)) (h *held, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				h, err = nil, noted(p, logger, "a contest")
+			}
+		}()
+		return run(ctx, joined)
+	}
+}

@@ -1,0 +1,116 @@
+package server
+
+import (
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Limits on what hosts can have at a time; what goes beyond is refused with
+// recipes.ErrLimit. They are far above what an application needs, and are there
+// for one that forgets to give back.
+const (
+	// MaxSessions bounds the sessions of one plugin.
+	MaxSessions = 16 << 10
+	// MaxGrants bounds what one session holds or waits for.
+	MaxGrants = 64 << 10
+	// MaxWatches bounds the streams of one session, its own not counted.
+	MaxWatches = 16 << 10
+)
+
+type limits struct{ sessions, watches int }
+
+var defaultLimits = limits{MaxSessions, MaxWatches}
+
+// limiter counts streams.
+type limiter struct {
+	limits
+	mu       sync.Mutex
+	opens    int
+	watching map[string]int // by session
+}
+
+func newLimiter(l limits) *limiter { return &limiter{limits: l, watching: make(map[string]int)} }
+
+// stream is an interceptor.
+func (l *limiter) stream(srv any, st grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	if info.FullMethod == pb.SessionService_Open_FullMethodName {
+		if err := l.open(); err != nil {
+			return wire.ToStatus(err, nil)
+		}
+		defer l.closed()
+		return handle(srv, st)
+	}
+	c := &counted{ServerStream: st, limiter: l}
+	defer c.done()
+	return handle(srv, c)
+}
+
+func (l *limiter) open() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opens >= l.sessions {
+		return fmt.Errorf("%w: the plugin has %d sessions", recipes.ErrLimit, l.opens)
+	}
+	l.opens++
+	return nil
+}
+
+func (l *limiter) closed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.opens--
+}
+
+// counted is a stream that belongs to the session which its first message
+// names.
+type counted struct {
+	grpc.ServerStream
+	limiter *limiter
+	session string
+}
+
+// RecvMsg refuses the stream if its session has too many.
+func (c *counted) RecvMsg(m any) error {
+	if err := c.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	named, ok := m.(interface{ GetSession() string })
+	if !ok || c.session != "" || named.GetSession() == "" {
+		return nil
+	}
+	if err := c.limiter.watch(named.GetSession()); err != nil {
+		return wire.ToStatus(err, nil)
+	}
+	c.session = named.GetSession()
+	return nil
+}
+
+func (c *counted) done() {
+	if c.session != "" {
+		c.limiter.unwatch(c.session)
+	}
+}
+
+func (l *limiter) watch(session string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := l.watching[session]; n >= l.watches {
+		return fmt.Errorf("%w: the session watches %d things", recipes.ErrLimit, n)
+	}
+	l.watching[session]++
+	return nil
+}
+
+func (l *limiter) unwatch(session string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.watching[session]--; l.watching[session] == 0 {
+		delete(l.watching, session)
+	}
+}
