@@ -24,7 +24,7 @@ import (
 var sentinels = []error{
 	recipes.ErrInvalid, recipes.ErrUnavailable, recipes.ErrUnknownOutcome,
 	recipes.ErrSessionLost, recipes.ErrNotHeld, recipes.ErrContended,
-	recipes.ErrNoLeader, recipes.ErrNoNode, recipes.ErrNodeExists,
+	recipes.ErrNoLeader, recipes.ErrEmpty, recipes.ErrNoNode, recipes.ErrNodeExists,
 	recipes.ErrBadVersion, recipes.ErrNotEmpty, recipes.ErrAccessDenied,
 	recipes.ErrTooLarge, recipes.ErrLimit, recipes.ErrInternal,
 	recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed,
