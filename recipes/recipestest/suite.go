@@ -41,6 +41,7 @@ func groups() []group {
 		{"election", append(forKinds(electionKinds(), lineTests()), electionTests()...)},
 		{"context", contextTests()},
 		{"queue", queueTests()},
+		{"transaction", transactionTests()},
 		{"shared lock", append(forKinds(sharedKinds(), lineTests()), sharedLockTests()...)},
 		{"semaphore", append(forKinds(semaphoreKinds(), lineTests()), semaphoreTests()...)},
 		{"revocable", revokeTests()},

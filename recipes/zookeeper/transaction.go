@@ -201,7 +201,7 @@ func (t *twoPhase) Status(ctx context.Context) (recipes.TransactionStatus, error
 		}
 		status.Sites = append(status.Sites, site)
 	}
-	d, decided, err := t.decision(ctx)
+	d, decided, err := t.decision(ctx, p)
 	if err != nil {
 		return recipes.TransactionStatus{}, t.failed(err)
 	}
@@ -211,8 +211,9 @@ func (t *twoPhase) Status(ctx context.Context) (recipes.TransactionStatus, error
 	return status, nil
 }
 
-// decision reads the decision, if there is one.
-func (t *twoPhase) decision(ctx context.Context) (d recipes.Decision, decided bool, err error) {
+// decision reads the decision, if there is one. It names the beginning that it is
+// about, so that nobody takes that of a later transaction of the path for his.
+func (t *twoPhase) decision(ctx context.Context, p protocol) (d recipes.Decision, decided bool, err error) {
 	node, err := t.session.Get(ctx, t.child(decisionName))
 	if errors.Is(err, recipes.ErrNoNode) {
 		return recipes.Decision{}, false, nil
@@ -220,7 +221,11 @@ func (t *twoPhase) decision(ctx context.Context) (d recipes.Decision, decided bo
 	if err != nil {
 		return recipes.Decision{}, false, err
 	}
-	word, reason, _ := strings.Cut(string(node.Data), " ")
+	words, id, _ := strings.Cut(string(node.Data), "\n")
+	if id != p.ID {
+		return recipes.Decision{}, false, fmt.Errorf("%w: another one has begun at the path", recipes.ErrNoTransaction)
+	}
+	word, reason, _ := strings.Cut(words, " ")
 	switch recipes.Vote(word) {
 	case recipes.VoteCommit:
 		return recipes.Decision{Commit: true}, true, nil
@@ -235,7 +240,7 @@ func (t *twoPhase) Abort(ctx context.Context, reason string) (recipes.Decision, 
 	if err != nil {
 		return recipes.Decision{}, t.failed(err)
 	}
-	d, err := t.decide(ctx, recipes.Decision{Reason: reason}, t.guard(p), 0)
+	d, err := t.decide(ctx, p, recipes.Decision{Reason: reason}, t.guard(p), 0)
 	if err != nil {
 		return recipes.Decision{}, t.failed(err)
 	}
@@ -246,18 +251,19 @@ func (t *twoPhase) Abort(ctx context.Context, reason string) (recipes.Decision, 
 // there is. A check that fails is errLookAgain: what the decision stands on has
 // gone. Sending it again is harmless, because there can be only one and whoever
 // comes second takes the first.
-func (t *twoPhase) decide(ctx context.Context, d recipes.Decision, guarded session.Txn, n int) (recipes.Decision, error) {
+func (t *twoPhase) decide(ctx context.Context, p protocol, d recipes.Decision, guarded session.Txn, n int) (recipes.Decision, error) {
 	word := string(recipes.VoteCommit)
 	if !d.Commit {
+		d.Reason = strings.Join(strings.Fields(d.Reason), " ") // one line
 		word = strings.TrimSpace(string(recipes.VoteAbort) + " " + d.Reason)
 	}
-	guarded.Create(t.child(decisionName), []byte(word), false)
+	guarded.Create(t.child(decisionName), []byte(word+"\n"+p.ID), false)
 	at, err := t.commit(ctx, guarded)
 	switch {
 	case err == nil:
 		return d, nil
 	case at == n && errors.Is(err, recipes.ErrNodeExists):
-		return t.decided(ctx)
+		return t.decided(ctx, p)
 	case at >= 0 && at < n && (errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrBadVersion)):
 		return recipes.Decision{}, errLookAgain
 	}

@@ -64,7 +64,7 @@ func (s *site) rejoin(ctx context.Context) error {
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return err
 	}
-	if _, decided, err := s.decision(ctx); err != nil || decided {
+	if _, decided, err := s.decision(ctx, s.protocol); err != nil || decided {
 		return err
 	}
 	if err == nil {
@@ -106,21 +106,21 @@ func (s *site) compare(ctx context.Context, vote recipes.Vote) error {
 }
 
 func (s *site) Done(ctx context.Context) error {
-	if _, decided, err := s.decision(ctx); err != nil {
-		return s.failed(err)
-	} else if !decided {
-		_, err := s.session.Stat(ctx, s.path)
-		if errors.Is(err, recipes.ErrNoNode) {
-			return nil // all are done
-		}
-		if err == nil {
+	_, decided, err := s.decision(ctx, s.protocol)
+	if err == nil && !decided {
+		if _, err = s.session.Stat(ctx, s.child(idPrefix+s.protocol.ID)); err == nil {
 			err = recipes.ErrUndecided
 		}
+	}
+	if errors.Is(err, recipes.ErrNoTransaction) || errors.Is(err, recipes.ErrNoNode) {
+		return nil // all are done
+	}
+	if err != nil {
 		return s.failed(err)
 	}
 	done := s.guard(s.protocol)
 	done.Create(s.child(donePrefix+s.name), nil, false)
-	_, err := s.commit(ctx, done)
+	_, err = s.commit(ctx, done)
 	switch {
 	case errors.Is(err, recipes.ErrNoTransaction):
 		return nil // all are done

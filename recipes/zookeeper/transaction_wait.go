@@ -49,7 +49,7 @@ func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, er
 			return recipes.Decision{}, err
 		}
 		if decided {
-			return t.decided(ctx)
+			return t.decided(ctx, p)
 		}
 		coordinated, gone, err := t.session.ExistsW(ctx, t.child(coordinatorName))
 		if err != nil {
@@ -69,14 +69,14 @@ func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, er
 			return recipes.Decision{}, err
 		}
 		if fired(changed) { // nothing but the decision's creation does that
-			return t.decided(ctx)
+			return t.decided(ctx, p)
 		}
 	}
 }
 
 // decided returns the decision that was seen.
-func (t *twoPhase) decided(ctx context.Context) (recipes.Decision, error) {
-	d, decided, err := t.decision(ctx)
+func (t *twoPhase) decided(ctx context.Context, p protocol) (recipes.Decision, error) {
+	d, decided, err := t.decision(ctx, p)
 	if err == nil && !decided {
 		err = recipes.ErrNoTransaction // all were done, and it was deleted
 	}
@@ -130,7 +130,7 @@ func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, err
 		return recipes.Decision{}, err
 	}
 	if made {
-		return t.decided(ctx)
+		return t.decided(ctx, p)
 	}
 	present, joins, err := t.joined(ctx, p)
 	if err != nil {
@@ -159,7 +159,7 @@ func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, err
 			return recipes.Decision{}, err
 		}
 		if fired(decision) {
-			return t.decided(ctx)
+			return t.decided(ctx, p)
 		}
 		if joins != nil && fired(joins) || isClosed(disconnected) {
 			return recipes.Decision{}, errLookAgain
@@ -267,7 +267,7 @@ func (v *verdict) decide(ctx context.Context, t *twoPhase, p protocol, err error
 			guarded.Check(t.child(sitePrefix+b.site), b.version)
 		}
 	}
-	return t.decide(ctx, recipes.Decision{Commit: v.commit, Reason: v.reason}, guarded, len(v.on))
+	return t.decide(ctx, p, recipes.Decision{Commit: v.commit, Reason: v.reason}, guarded, len(v.on))
 }
 
 // wait waits for any of the watches, the loss of the connection included.
