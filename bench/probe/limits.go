@@ -44,6 +44,10 @@ func WithServer() Limits {
 	return l
 }
 
+// shortGC is what pauses may add up to in any trial: one pause at a bad moment is
+// much of a trial of milliseconds and says nothing about the next.
+const shortGC = 10 * time.Millisecond
+
 // Check returns the reasons for which the record is invalid, each a sentence for
 // people with the figure and its limit.
 func (l Limits) Check(r record.Record) (reasons []string) {
@@ -52,7 +56,7 @@ func (l Limits) Check(r record.Record) (reasons []string) {
 		if share := r.Client.CPU.Seconds() / (r.Elapsed.Seconds() * float64(runtime.GOMAXPROCS(0))); l.CPU > 0 && share > l.CPU {
 			say("the load generator took %.0f%% of the processors (limit %.0f%%)", 100*share, 100*l.CPU)
 		}
-		if share := r.Client.GC.Seconds() / r.Elapsed.Seconds(); l.GC > 0 && share > l.GC {
+		if share := r.Client.GC.Seconds() / r.Elapsed.Seconds(); l.GC > 0 && share > l.GC && r.Client.GC > shortGC {
 			say("garbage collection stopped the load generator for %.1f%% of the time (limit %.0f%%)", 100*share, 100*l.GC)
 		}
 	}

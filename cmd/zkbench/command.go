@@ -40,6 +40,7 @@ func verbs() []verb {
 		{"compare", "tell what became better or worse between two files of results", command.compareVerb},
 		{"plan", "answer questions of capacity from a recorded sweep", command.planVerb},
 		{"report", "render records as an HTML page, pictures and tables", command.reportVerb},
+		{"slo", "find the largest load under a latency objective", command.sloVerb},
 		{"serve", "run a server for trying things by hand", command.serveVerb},
 	}
 }

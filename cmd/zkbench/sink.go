@@ -58,3 +58,17 @@ func (s *sink) discard() {
 	s.out.discard()
 	s.record.discard()
 }
+
+// keep writes records to the files alone and puts those into their places.
+func (s *sink) keep(records []record.Record, env record.Environment) error {
+	if len(records) == 0 {
+		return nil
+	}
+	s.describe(io.Discard, env)
+	for _, r := range records {
+		if err := s.write(r); err != nil {
+			return err
+		}
+	}
+	return s.commit()
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/bench/slo"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+const sloHelp = `Usage: zkbench slo -under TIME [flags]
+
+Finds the largest load whose 99th percentile stays under TIME: it doubles the load
+until that is missed, then halves the gap, with -probes trials at each load, of
+which the median counts.
+
+	-over rate        arrivals a second (-workload open, by -contenders sessions);
+	                  the wait from the intended start counts, and a load of
+	                  which something was not granted in time is missed
+	-over contenders  contenders in one line (-workload cycle unless given); the
+	                  handoff counts
+
+A probe that zkbench itself could not drive is made again; the fourth of them ends
+the search, because its figure would not be the server's. -record keeps all probes, for zkbench report.
+
+Examples:
+
+	zkbench slo -under 50ms -over rate -contenders 20 -hold 1ms
+	zkbench slo -under 20ms -over contenders -ensemble 3 -from 10 -to 500
+
+Exit codes:
+
+	0    a load passes; the last pass and the first fail are on stdout
+	1    no load passes, or a server, a session or an output failed
+	2    the flags cannot be used; nothing was run
+	3    a lock broke its promise
+	130  interrupted; what was found before is on stdout
+
+Flags:
+
+`
+
+// Loads that slo varies.
+const (
+	overRate       = "rate"
+	overContenders = "contenders"
+)
+
+// sloSettings is what the flags of slo say.
+type sloSettings struct {
+	settings
+	search slo.Search
+	over   string
+}
+
+// sloVerb is zkbench slo.
+func (c command) sloVerb(ctx context.Context, args []string) error {
+	s := sloSettings{settings: c.defaults()}
+	s.recipes.values = []load.Recipe{load.Lock}
+	s.strategies.values = []recipes.Strategy{recipes.Predecessor}
+	s.contenders.values = []int{10}
+	f := s.flags("slo")
+	under := f.Duration("under", 0, "the objective")
+	f.StringVar(&s.over, "over", overRate, "what is varied: rate, contenders")
+	f.IntVar(&s.search.From, "from", 2, "first load to try")
+	f.IntVar(&s.search.To, "to", 1000, "greatest load to try")
+	f.IntVar(&s.search.Probes, "probes", 3, "trials at each load")
+	f.Float64Var(&s.search.Precision, "precision", 0.05, "how near the first fail must be to the last pass, as a share of it")
+	if err := c.parse(f, sloHelp, args); err != nil {
+		return err
+	}
+	given := given(f)
+	s.search.Limit = float64(*under)
+	if err := s.adapt(given); err != nil {
+		return usageError{err}
+	}
+	if err := s.check(given); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return usageError{fmt.Errorf("%q is not a flag", f.Arg(0))}
+	}
+	return c.slo(ctx, s, append([]string{"slo"}, args...))
+}
+
+// adapt fits the experiment to what is varied.
+func (s *sloSettings) adapt(given map[string]bool) error {
+	switch s.over {
+	case overRate:
+		if given["workload"] || given["rate"] {
+			return errors.New("-over rate is of -workload open, and finds the rate; leave -workload and -rate out")
+		}
+		s.workloads.values = []load.Workload{load.Open}
+	case overContenders:
+		if given["contenders"] {
+			return errors.New("-over contenders finds the contenders; give -from and -to")
+		}
+		if !given["workload"] {
+			s.workloads.values = []load.Workload{load.Cycle}
+		}
+		if s.search.From < 2 {
+			return errors.New("-from: a handoff needs 2 contenders")
+		}
+		if slices.Contains(s.workloads.values, load.Open) || slices.Contains(s.workloads.values, load.Failover) {
+			return errors.New("-over contenders is of -workload cycle, drain or many")
+		}
+	default:
+		return fmt.Errorf("-over %q: rate or contenders", s.over)
+	}
+	for _, n := range []int{len(s.recipes.values), len(s.workloads.values), len(s.strategies.values), len(s.contenders.values), len(s.via.values)} {
+		if n != 1 {
+			return errors.New("slo searches one combination; give one recipe, workload, strategy, number of contenders and transport")
+		}
+	}
+	switch {
+	case s.search.Limit <= 0:
+		return errors.New("give the objective with -under, such as -under 20ms")
+	case given["count"]:
+		return errors.New("slo has no -count; give -probes")
+	}
+	return s.search.Check()
+}
+
+// slo searches and tells what it found.
+func (c command) slo(ctx context.Context, s sloSettings, args []string) (err error) {
+	sink, err := openSink(s.out, s.record)
+	if err != nil {
+		return err
+	}
+	defer sink.discard()
+	end := &cleanup{}
+	defer end.run(&err)
+	e, srv, err := c.prepare(ctx, s.settings, end)
+	if err != nil {
+		return err
+	}
+	var records []record.Record
+	c.say("99th percentile under %v on %s", time.Duration(s.search.Limit), place(srv.about))
+	result, err := s.search.Run(ctx, func(ctx context.Context, load int) (float64, error) {
+		var r record.Record
+		for range patience {
+			r, err = c.probe(ctx, s, e, load, len(records)+1)
+			if r.Operations > 0 {
+				records = append(records, r)
+			}
+			if err != nil || r.Valid() {
+				break
+			}
+		}
+		return figure(r, err)
+	})
+	if ctx.Err() != nil {
+		err = &interruption{len(records), 0}
+	}
+	return errors.Join(err, c.found(s, result, err == nil), sink.keep(records, environment(context.WithoutCancel(ctx), srv, args)))
+}
+
+// patience is how often a probe is made that zkbench itself could not drive.
+const patience = 4
+
+// probe is one trial at a load.
+func (c command) probe(ctx context.Context, s sloSettings, e bench.Experiment, n, number int) (record.Record, error) {
+	e.Count = 1
+	if s.over == overRate {
+		e.Rate = float64(n)
+	} else {
+		e.Contenders = []int{n}
+	}
+	if err := e.Validate(); err != nil {
+		return record.Record{}, err
+	}
+	trial := e.Trials()[0]
+	trial.Number = number
+	return e.Run(ctx, trial)
+}
+
+// figure is what the objective is about, in nanoseconds.
+func figure(r record.Record, err error) (float64, error) {
+	switch {
+	case errors.Is(err, load.ErrOverloaded):
+		return 0, slo.ErrMissed
+	case err != nil:
+		return 0, err
+	case !r.Valid():
+		return 0, fmt.Errorf("probe %d (%s) says nothing about the server: %s", r.Trial, r.Name(), strings.Join(r.Invalid, "; "))
+	case r.Unfinished > 0:
+		return 0, slo.ErrMissed
+	}
+	unit := record.UnitHandoffP99
+	if r.Workload == load.Open {
+		unit = record.UnitWaitP99
+	}
+	v, ok := r.Metric(unit)
+	if !ok {
+		return 0, fmt.Errorf("probe %d (%s) has no %s", r.Trial, r.Name(), unit)
+	}
+	return v, nil
+}
+
+// found writes the levels and the verdict. It returns errVerdict if no load
+// passes; a search that was cut short has no verdict.
+func (c command) found(s sloSettings, r slo.Result, whole bool) error {
+	var b strings.Builder
+	for _, level := range r.Levels {
+		verdict, value := "fail", "not sustained"
+		if level.Passed {
+			verdict = "pass"
+		}
+		if v := level.Median(); !math.IsInf(v, 0) {
+			value = time.Duration(v).Round(10 * time.Microsecond).String()
+		}
+		fmt.Fprintf(&b, "%s %d: p99 %s, %d probe(s): %s\n", s.over, level.Load, value, len(level.Values), verdict)
+	}
+	if r.LastPass > 0 {
+		fmt.Fprintf(&b, "last pass: %s %d\n", s.over, r.LastPass)
+	}
+	if r.FirstFail > 0 {
+		fmt.Fprintf(&b, "first fail: %s %d\n", s.over, r.FirstFail)
+	} else if whole {
+		fmt.Fprintf(&b, "first fail: none up to %d\n", s.search.To)
+	}
+	if _, err := fmt.Fprint(c.stdout, b.String()); err != nil {
+		return err
+	}
+	if whole && r.LastPass == 0 {
+		return errVerdict
+	}
+	return nil
+}
