@@ -70,6 +70,11 @@ func (c Config) normalize() (Config, error) {
 		return c, err
 	}
 	c.Path = path
+	return c.defaults()
+}
+
+// defaults fills in what does not depend on the executable.
+func (c Config) defaults() (Config, error) {
 	switch {
 	case c.StartTimeout < 0:
 		return c, fmt.Errorf("host: Config.StartTimeout is %v; it must be positive", c.StartTimeout)

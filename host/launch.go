@@ -20,7 +20,15 @@ import (
 // Launch starts a plugin and returns when it can open sessions. If it fails, or
 // ctx ends first, no process and no file is left; the error holds the last
 // lines that the plugin wrote on stderr. ctx is only about the start.
+//
+// Where the environment sets plugin.ReattachEnv, Launch uses the plugin that it
+// names, which somebody runs in a debugger, and starts none: only Logger and
+// StartTimeout of cfg matter, and Close leaves that plugin running. A Checksum
+// forbids it (ErrReattach).
 func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
+	if p, err := reattach(ctx, cfg); p != nil || err != nil {
+		return p, err
+	}
 	cfg, err := cfg.normalize()
 	if err != nil {
 		return nil, err

@@ -155,6 +155,9 @@ func (p *Plugin) shutdown(ctx context.Context) error {
 		return nil
 	default:
 	}
+	if _, ok := p.other.(*attached); ok {
+		return nil // other hosts may use it; ours are closed by the end of their streams
+	}
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	if _, err := p.service.Shutdown(ctx, &pb.ShutdownRequest{}); err != nil {

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -25,6 +26,7 @@ const (
 var roles = map[string]func(){
 	"plugin":      servePlugin,
 	"host":        runHost,
+	"debugged":    serveDebugged,
 	"real plugin": realPlugin,
 	"real host":   runRealHost,
 	"environment": func() { report("environment", strings.Join(os.Environ(), "\x00")) },
@@ -63,6 +65,20 @@ func servePlugin() {
 		}
 	}
 	plugin.Serve(world.Open)
+}
+
+// serveDebugged is a plugin that no host has launched.
+func serveDebugged() {
+	err := plugin.Debug(context.Background(), fake.New().Open, func(r plugin.Reattach) {
+		value, err := json.Marshal(r)
+		if err != nil {
+			panic(err)
+		}
+		report("debugged", string(value))
+	})
+	if err != nil {
+		panic(err)
+	}
 }
 
 // realStderr is kept because go-plugin replaces os.Stderr.

@@ -26,22 +26,35 @@ func run(args []string, stdout, stderr io.Writer) (code int, done bool) {
 	flags := flag.NewFlagSet("zkrecipes-plugin", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: zkrecipes-plugin [-version]\n\n"+plugin.About("zkrecipes-plugin")+"\n")
+		fmt.Fprint(stderr, "usage: zkrecipes-plugin [-version | -debug | describe]\n\n"+plugin.About("zkrecipes-plugin")+"\n")
 		flags.PrintDefaults()
 	}
 	version := flags.Bool("version", false, "print the version and the protocol version, and exit")
+	debug := flags.Bool("debug", false, "serve hosts that have the environment variable that is printed, until interrupted,\nwithout TLS: for running the plugin in a debugger")
 	switch err := flags.Parse(args); {
 	case err == flag.ErrHelp:
 		return 0, true
 	case err != nil:
 		return 2, true
+	case flags.NArg() == 1 && flags.Arg(0) == "describe":
+		return report(stderr, describe(stdout)), true
 	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "zkrecipes-plugin takes no arguments; it was given %q\n", flags.Args())
+		fmt.Fprintf(stderr, "zkrecipes-plugin takes no arguments but describe; it was given %q\n", flags.Args())
 		flags.Usage()
 		return 2, true
 	case *version:
 		fmt.Fprintf(stdout, "zkrecipes-plugin %s, protocol %d\n", plugin.Version(), plugin.ProtocolVersion)
 		return 0, true
+	case *debug:
+		return report(stderr, serveDebug(stdout)), true
 	}
 	return 0, false
+}
+
+func report(stderr io.Writer, err error) (code int) {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "zkrecipes-plugin: %v\n", err)
+	return 1
 }

@@ -29,7 +29,7 @@ func TestPluginRunByHandExplainsItself(t *testing.T) {
 		{"version", []string{"-version"}, 0, "protocol 1", ""},
 		{"long version", []string{"--version"}, 0, "protocol 1", ""},
 		{"help", []string{"-h"}, 0, "", "host.Launch"},
-		{"argument", []string{"serve"}, 2, "", "takes no arguments"},
+		{"argument", []string{"serve"}, 2, "", "takes no arguments but describe"},
 		{"flag", []string{"-port=1"}, 2, "", "usage:"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

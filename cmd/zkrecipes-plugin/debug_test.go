@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
+
+	"github.com/zkrecipes/zkrecipes/plugin"
+)
+
+func TestDescribePrintsJSON(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "describe")
+	cmd.Env = append(os.Environ(), mainEnv+"=1")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d plugin.Description
+	if err := json.Unmarshal(out, &d); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(d.Capabilities, "lock") || !slices.Contains(d.ProtocolVersions, plugin.ProtocolVersion) || d.Version == "" || d.Platform == "" {
+		t.Errorf("%s", out)
+	}
+}
+
+// debugged starts the plugin as for a debugger, and returns what it prints.
+func debugged(t *testing.T) plugin.Reattach {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-debug")
+	cmd.Env = append(os.Environ(), mainEnv+"=1", "TMPDIR="+t.TempDir())
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+			_ = cmd.Process.Kill()
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("after an interrupt it ends with %v", err)
+		}
+	})
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), "export "+plugin.ReattachEnv+"="); ok {
+			r, err := plugin.ParseReattach(strings.Trim(value, "'"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+	}
+	t.Fatal("nothing was printed")
+	panic("unreachable")
+}
+
+// TestHealthAndReflectionAreServed: for grpcurl and its like.
+func TestHealthAndReflectionAreServed(t *testing.T) {
+	r := debugged(t)
+	target := r.Address
+	if r.Network == "unix" {
+		target = "unix:" + target
+	}
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	h, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: "plugin"})
+	if err != nil || h.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		t.Errorf("%v, %v", h, err)
+	}
+	st, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := &grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}
+	if err := st.Send(ask); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := st.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range answer.GetListServicesResponse().GetService() {
+		names = append(names, s.GetName())
+	}
+	for _, want := range []string{"zkrecipes.v1.PluginService", "zkrecipes.v1.SessionService", "zkrecipes.v1.LockService"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%s is not among %v", want, names)
+		}
+	}
+}
+
+// TestDebuggingWithAutoMTLSIsRefused: nobody would have the certificates.
+func TestDebuggingWithAutoMTLSIsRefused(t *testing.T) {
+	var stderr strings.Builder
+	cmd := exec.Command(os.Args[0], "-debug")
+	cmd.Env = append(os.Environ(), mainEnv+"=1", "PLUGIN_CLIENT_CERT=x")
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), "cannot use AutoMTLS") {
+		t.Errorf("%v, %s", err, stderr.String())
+	}
+}

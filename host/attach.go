@@ -1,0 +1,99 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/zkrecipes/zkrecipes/plugin"
+)
+
+// ErrReattach: the environment says that a plugin runs already (it sets
+// plugin.ReattachEnv), and that plugin cannot be used.
+var ErrReattach = errors.New("cannot use the plugin that runs already")
+
+// reattach uses a plugin that somebody else has started, if the environment
+// says so; else it returns nil. It never comes together with AutoMTLS: the
+// connection is neither encrypted nor authenticated.
+func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
+	value := os.Getenv(plugin.ReattachEnv)
+	if value == "" {
+		return nil, nil
+	}
+	cfg, err := cfg.defaults()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeout)
+	defer cancel()
+	fail := func(err error) (*Plugin, error) {
+		return nil, fmt.Errorf("host: %w: %w; unset %s to launch one", ErrReattach, err, plugin.ReattachEnv)
+	}
+	r, err := plugin.ParseReattach(value)
+	switch {
+	case err != nil:
+		return fail(err)
+	case cfg.Checksum != "":
+		return fail(errors.New("a checksum is configured, and a plugin that runs cannot be verified"))
+	}
+	cfg.Logger.Warn("using a plugin that is being debugged: no TLS, no checksum", "pid", r.PID, "address", r.Address)
+	target := "passthrough:///" + r.Address
+	if r.Network == "unix" {
+		target = "unix:" + r.Address
+	}
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(unbounded), grpc.MaxCallSendMsgSize(unbounded)))
+	if err != nil {
+		return fail(err)
+	}
+	a := &attached{reattach: r, conn: conn, ended: make(chan struct{})}
+	a.ctx, a.leave = context.WithCancel(context.Background())
+	p, err := newPlugin(ctx, conn, a)
+	if err != nil {
+		a.leave()
+		_ = conn.Close()
+		return fail(err)
+	}
+	go a.watch() // newPlugin's own watch waits for it
+	return p, nil
+}
+
+// attached is a plugin that somebody else has started, and will end.
+type attached struct {
+	reattach plugin.Reattach
+	conn     *grpc.ClientConn
+	ctx      context.Context // ends with stop
+	leave    context.CancelFunc
+	ended    chan struct{}
+}
+
+// watch waits for the end of the connection: nothing else tells when a process
+// has died that is not a child of this one.
+func (a *attached) watch() {
+	defer close(a.ended)
+	for state := a.conn.GetState(); state == connectivity.Ready; state = a.conn.GetState() {
+		if !a.conn.WaitForStateChange(a.ctx, state) {
+			return // stop
+		}
+	}
+}
+
+// stop leaves the plugin alone. The end of this host's streams has it close
+// their sessions.
+func (a *attached) stop(context.Context) {
+	a.leave()
+	<-a.ended
+}
+
+func (a *attached) gone() <-chan struct{} { return a.ended }
+func (a *attached) cleanUp()              { a.leave(); _ = a.conn.Close() }
+func (a *attached) pid() int              { return a.reattach.PID }
+
+func (a *attached) fate() string {
+	return fmt.Sprintf("plugin that was being debugged (pid %d): the connection has ended", a.reattach.PID)
+}

@@ -1,0 +1,88 @@
+//go:build unix
+
+package host_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// debugged starts a plugin as for a debugger and puts it into the environment.
+func debugged(t *testing.T) *exec.Cmd {
+	t.Helper()
+	r := listen(t)
+	cmd := exec.Command(self(t))
+	cmd.Env = append(os.Environ(), roleEnv+"=debugged", r.env(), "TMPDIR="+shortTempDir(t))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Setenv(plugin.ReattachEnv, r.accept(t, "debugged").first)
+	return cmd
+}
+
+func TestHostUsesThePluginThatIsBeingDebugged(t *testing.T) {
+	cmd := debugged(t)
+	out := &log{}
+	cfg := host.Config{Path: "no-such-plugin", Logger: hclog.New(&hclog.LoggerOptions{Output: out})}
+	for range 2 { // Close leaves it running
+		p := launch(t, cfg)
+		if p.PID() != cmd.Process.Pid {
+			t.Errorf("process %d; want %d", p.PID(), cmd.Process.Pid)
+		}
+		s := open(t, p, time.Minute)
+		h := acquire(t, s)
+		if err := p.Close(ctx(t)); err != nil {
+			t.Error(err)
+		}
+		closes(t, "Exited", p.Exited())
+		if !errors.Is(h.Err(), recipes.ErrClosed) {
+			t.Error(h.Err())
+		}
+	}
+	if !strings.Contains(out.String(), "no TLS, no checksum") {
+		t.Errorf("no warning in %q", out.String())
+	}
+}
+
+func TestPluginThatIsBeingDebuggedDies(t *testing.T) {
+	cmd := debugged(t)
+	p := launch(t, host.Config{})
+	h := acquire(t, open(t, p, time.Minute))
+	signal(t, cmd.Process.Pid, syscall.SIGKILL)
+	closes(t, "Lost", h.Lost())
+	if !errors.Is(h.Err(), recipes.ErrPluginLost) {
+		t.Error(h.Err())
+	}
+	closes(t, "Exited", p.Exited())
+}
+
+func TestReattachThatCannotBeUsed(t *testing.T) {
+	good := `{"protocol_version":1,"pid":1,"network":"unix","address":"/nowhere/plugin"}`
+	for _, test := range []struct{ name, value, checksum, want string }{
+		{"garbage", "127.0.0.1:1", "", "not what zkrecipes-plugin -debug prints"},
+		{"no address", `{"protocol_version":1,"network":"unix"}`, "", "no address"},
+		{"another protocol", strings.Replace(good, ":1", ":2", 1), "", "protocol 2, this host 1"},
+		{"checksum", good, strings.Repeat("0", 64), "cannot be verified"},
+		{"nobody there", good, "", "/nowhere/plugin"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv(plugin.ReattachEnv, test.value)
+			_, err := host.Launch(ctx(t), host.Config{Checksum: test.checksum, StartTimeout: time.Second})
+			if !errors.Is(err, host.ErrReattach) || !strings.Contains(err.Error(), test.want) {
+				t.Error(err)
+			}
+		})
+	}
+}
