@@ -77,6 +77,9 @@ type Session interface {
 	// Transaction returns the two-phase commit at path, on the same terms.
 	Transaction(path string, cfg TransactionConfig) (Transaction, error)
 
+	// Names returns the directory of names at path, on the same terms.
+	Names(path string, cfg NamesConfig) (Names, error)
+
 	// Counters returns what this session has sent and received so far.
 	Counters(ctx context.Context) (Counters, error)
 

@@ -15,3 +15,7 @@ func (s *session) Barrier(string, recipes.BarrierConfig) (recipes.Barrier, error
 func (s *session) DoubleBarrier(string, recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
 	return nil, errNotHere("double-barrier")
 }
+
+func (s *session) Names(string, recipes.NamesConfig) (recipes.Names, error) {
+	return nil, errNotHere("names")
+}

@@ -76,6 +76,15 @@
 // Members are sequential, so that lowest and highest are the oldest and the
 // youngest, and each generation is formed of those who have waited longest.
 //
+// # Names
+//
+// Follow ZooKeeper Recipes, "Out of the Box Applications", where they are
+// "provided directly by the ZooKeeper API": a name is a child of the directory,
+// registered once because a znode is created once. What the API does not provide
+// is whose a name is when the reply was lost: for ephemeral ones as for members
+// of a group, for persistent ones by a receipt (session.CommitOnce), which is why
+// a session keeps an ephemeral child _c_<guid>-receipt-<sequence> beside them.
+//
 // # Queues and priority queues
 //
 // Follow ZooKeeper Recipes, "Queues" and "Priority Queues": elements are named

@@ -5,6 +5,7 @@ import (
 	"errors"
 	gopath "path"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -23,6 +24,8 @@ type mirror struct {
 	session *session.Session
 	root    string
 	all     bool // all levels and the root's own data, and not only its children
+	flat    bool // with all: the root alone
+	named   bool // without children whose names recipes make
 	watch   bool
 
 	nodes        map[string]*mirrored
@@ -81,6 +84,9 @@ func (m *mirror) walk(ctx context.Context) error {
 			}
 			found[path] = read[i]
 			for _, name := range read[i].names {
+				if m.named && strings.HasPrefix(name, "_c_") {
+					continue
+				}
 				next = append(next, gopath.Join(path, name))
 			}
 		}
@@ -103,7 +109,7 @@ func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*m
 		n.node, n.data, err = m.get(ctx, path)
 		m.listen(life, n.data)
 	}
-	if err == nil && (m.all || isRoot) && stale(n.children) {
+	if err == nil && !m.flat && (m.all || isRoot) && stale(n.children) {
 		n.names, n.children, err = m.list(ctx, path)
 		m.listen(life, n.children)
 	}

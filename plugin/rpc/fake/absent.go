@@ -23,3 +23,7 @@ func (s *Session) Barrier(string, recipes.BarrierConfig) (recipes.Barrier, error
 func (s *Session) DoubleBarrier(string, recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
 	return nil, absent("double-barrier")
 }
+
+func (s *Session) Names(string, recipes.NamesConfig) (recipes.Names, error) {
+	return nil, absent("names")
+}

@@ -15,7 +15,17 @@ type pluginService struct {
 }
 
 // Capabilities are what Info tells. Names are only ever added.
-var capabilities = []string{"lock", "election", "queue", "priority-queue", "transaction", "group", "barrier", "double-barrier"}
+var capabilities = []string{
+	"lock",
+	"election",
+	"queue",
+	"priority-queue",
+	"transaction",
+	"group",
+	"barrier",
+	"double-barrier",
+	"names",
+}
 
 // Attached is closed when a host has attached for the first time.
 func (s *Server) Attached() <-chan struct{} { return s.attach }

@@ -88,6 +88,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterGroupServiceServer(r, groupService{Server: s})
 	pb.RegisterBarrierServiceServer(r, barrierService{Server: s})
 	pb.RegisterDoubleBarrierServiceServer(r, doubleBarrierService{Server: s})
+	pb.RegisterNamesServiceServer(r, namesService{Server: s})
 	pb.RegisterGrantServiceServer(r, grantService{Server: s})
 	pb.RegisterQueueServiceServer(r, queueService{Server: s})
 	pb.RegisterTransactionServiceServer(r, transactionService{Server: s})

@@ -34,6 +34,17 @@ func TestMembersLoseNothingOnTheWire(t *testing.T) {
 	complete(t, wire.Members(wire.ToMembers([]recipes.Member{member}))[0], member)
 }
 
+func TestRecordsLoseNothingOnTheWire(t *testing.T) {
+	record := recipes.Record{
+		Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3,
+		Since: time.Unix(1700000000, 5).In(time.Local), Data: []byte("who"),
+	}
+	complete(t, wire.Record(wire.ToRecord(record)), record)
+	if !wire.Record(wire.ToRecord(recipes.Record{})).None() {
+		t.Error("nobody became somebody")
+	}
+}
+
 func TestWhoHasTheNameTravelsWithTheFailure(t *testing.T) {
 	want := recipes.TakenError{Znode: "/g/ann", SessionID: -3, Since: time.Unix(1700000000, 5).In(time.Local)}
 	err := fmt.Errorf("group /g: %w", &want)

@@ -1,0 +1,22 @@
+package wire
+
+import (
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// ToRecord makes a message.
+func ToRecord(r recipes.Record) *pb.Record {
+	return &pb.Record{
+		Name: r.Name, Znode: r.Znode, Token: int64(r.Token), SessionId: r.SessionID,
+		Since: toTime(r.Since), Data: r.Data,
+	}
+}
+
+// Record reads a message; nil is None.
+func Record(r *pb.Record) recipes.Record {
+	return recipes.Record{
+		Name: r.GetName(), Znode: r.GetZnode(), Token: recipes.Token(r.GetToken()), SessionID: r.GetSessionId(),
+		Since: fromTime(r.GetSince()), Data: r.GetData(),
+	}
+}

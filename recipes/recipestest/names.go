@@ -1,0 +1,257 @@
+package recipestest
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func namesTests() []test {
+	return []test{
+		{"names are validated, and nothing is sent", namesArguments},
+		{"register/it is looked up, listed, updated and given back", namesRegister},
+		{"register/a taken name is an error that says by whom", namesTaken},
+		{"register/a session that ends gives its names back", namesExpired},
+		{"register/a removed registration is told", namesRemoved},
+		{"register/cancelled, it leaves nothing", namesCancelled},
+		{"persistent/it outlives its session", namesPersistent},
+		{"persistent/it is unregistered by its token, once", namesUnregister},
+		{"persistent/data that is too large is not sent", namesTooLarge},
+		{"list/receipts are no names", namesList},
+		{"watch/it tells every registration, change and end", namesWatch},
+		{"watch/a change during a lost connection is not missed", namesWatchReconnects},
+		{"watch/the channel is closed when the context ends or the session is lost", namesWatchEnds},
+	}
+}
+
+func (f *fixture) names(s recipes.Session, path string) recipes.Names {
+	f.Helper()
+	n, err := s.Names(path, recipes.NamesConfig{})
+	f.must(err)
+	return n
+}
+
+func (f *fixture) register(s recipes.Session, path, name, data string) recipes.Registration {
+	f.Helper()
+	r, err := f.names(s, path).Register(f.ctx, name, []byte(data))
+	f.must(err)
+	return r
+}
+
+func (f *fixture) lookUp(s recipes.Session, path, name, data string) recipes.Record {
+	f.Helper()
+	r, err := f.names(s, path).Lookup(f.ctx, name)
+	f.must(err)
+	if string(r.Data) != data || r.Name != name || r.Znode != path+"/"+name || r.Token == 0 || r.Since.IsZero() || r.None() {
+		f.Errorf("%+v; want %s with %q", r, name, data)
+	}
+	return r
+}
+
+func namesArguments(f *fixture) {
+	s := f.open()
+	_, err := s.Names("a", recipes.NamesConfig{})
+	f.is(err, recipes.ErrInvalid)
+	n := f.names(s, f.path("n"))
+	if n.Path() != f.path("n") {
+		f.Errorf("path %q", n.Path())
+	}
+	before := f.counters(s)
+	for _, name := range []string{"", "a/b", ".", "..", "_c_x", "a\x00", "\xff"} {
+		_, err := n.Register(f.ctx, name, nil)
+		f.is(err, recipes.ErrInvalid)
+		f.is(n.RegisterPersistent(f.ctx, name, nil), recipes.ErrInvalid)
+		f.is(n.Unregister(f.ctx, name, 0), recipes.ErrInvalid)
+		_, err = n.Lookup(f.ctx, name)
+		f.is(err, recipes.ErrInvalid)
+		_, err = n.Watch(f.ctx, name)
+		f.is(err, recipes.ErrInvalid)
+	}
+	if after := f.counters(s); after.Reads != before.Reads || after.Writes != before.Writes {
+		f.Error("something was sent")
+	}
+}
+
+func namesRegister(f *fixture) {
+	s := f.open()
+	r := f.register(s, f.path("n"), "db", "one")
+	if r.Name() != "db" || r.Znode() != f.path("n", "db") {
+		f.Errorf("%s at %s", r.Name(), r.Znode())
+	}
+	if got := f.lookUp(f.open(), f.path("n"), "db", "one"); got.Token != r.Token() || got.SessionID != s.ID() {
+		f.Errorf("%+v; want that of session %#x", got, s.ID())
+	}
+	f.must(r.Update(f.ctx, []byte("two")))
+	f.must(r.Write(f.ctx))
+	f.lookUp(f.open(), f.path("n"), "db", "two")
+	f.must(r.Unregister(f.ctx))
+	f.lost(r, recipes.ErrReleased)
+	_, err := f.names(s, f.path("n")).Lookup(f.ctx, "db")
+	f.is(err, recipes.ErrNoNode)
+	f.register(s, f.path("n"), "db", "again")
+}
+
+func namesTaken(f *fixture) {
+	a, b := f.open(), f.open()
+	r := f.register(a, f.path("n"), "db", "x")
+	for _, s := range []recipes.Session{a, b} {
+		n := f.names(s, f.path("n"))
+		_, err := n.Register(f.ctx, "db", nil)
+		f.takenBy(err, a.ID(), r.Znode())
+		f.takenBy(n.RegisterPersistent(f.ctx, "db", nil), a.ID(), r.Znode())
+		f.takenBy(n.Unregister(f.ctx, "db", 0), a.ID(), r.Znode())
+	}
+	f.must(f.names(a, f.path("n")).RegisterPersistent(f.ctx, "mail", nil))
+	_, err := f.names(b, f.path("n")).Register(f.ctx, "mail", nil)
+	f.takenBy(err, 0, f.path("n", "mail"))
+	f.takenBy(f.names(a, f.path("n")).RegisterPersistent(f.ctx, "mail", nil), 0, f.path("n", "mail"))
+	f.standing(r)
+}
+
+func namesExpired(f *fixture) {
+	s := f.open()
+	r := f.register(s, f.path("n"), "db", "x")
+	f.expire(s)
+	f.lost(r, recipes.ErrExpired)
+	f.awaitNode(r.Znode(), false)
+	f.is(r.Unregister(f.ctx), recipes.ErrNotHeld, recipes.ErrExpired)
+	f.register(f.open(), f.path("n"), "db", "y")
+}
+
+func namesRemoved(f *fixture) {
+	r := f.register(f.open(), f.path("n"), "db", "x")
+	f.remove(r.Znode())
+	f.lost(r, recipes.ErrRemoved)
+	f.register(f.open(), f.path("n"), "db", "y")
+	f.is(r.Unregister(f.ctx), recipes.ErrRemoved)
+	f.is(r.Update(f.ctx, []byte("z")), recipes.ErrRemoved)
+	f.lookUp(f.open(), f.path("n"), "db", "y")
+}
+
+func namesCancelled(f *fixture) {
+	s := f.open()
+	n := f.names(s, f.path("n"))
+	_, err := n.Register(f.ended(), "a", nil)
+	f.is(err, context.Canceled)
+	f.is(n.RegisterPersistent(f.ended(), "b", nil), context.Canceled)
+	f.sever(s)
+	_, err = n.Register(f.briefly(), "c", nil)
+	f.is(err, context.DeadlineExceeded)
+	f.reconnect(s)
+	f.awaitNode(f.path("n", "c"), false)
+	records, err := n.List(f.ctx)
+	f.must(err)
+	if len(records) != 0 {
+		f.Errorf("%+v", records)
+	}
+}
+
+func namesPersistent(f *fixture) {
+	s := f.open()
+	f.must(f.names(s, f.path("n")).RegisterPersistent(f.ctx, "db", []byte("x")))
+	f.must(s.Close(f.ctx))
+	if r := f.lookUp(f.open(), f.path("n"), "db", "x"); r.SessionID != 0 {
+		f.Errorf("%+v", r)
+	}
+}
+
+func namesUnregister(f *fixture) {
+	n := f.names(f.open(), f.path("n"))
+	f.is(n.Unregister(f.ctx, "db", 0), recipes.ErrNoNode)
+	f.must(n.RegisterPersistent(f.ctx, "db", []byte("x")))
+	first := f.lookUp(f.open(), f.path("n"), "db", "x")
+	f.is(n.Unregister(f.ctx, "db", first.Token+1), recipes.ErrBadVersion)
+	f.must(n.Unregister(f.ctx, "db", first.Token))
+	f.must(n.RegisterPersistent(f.ctx, "db", []byte("y")))
+	f.is(n.Unregister(f.ctx, "db", first.Token), recipes.ErrBadVersion)
+	f.lookUp(f.open(), f.path("n"), "db", "y")
+	f.must(n.Unregister(f.ctx, "db", 0))
+	_, err := n.Lookup(f.ctx, "db")
+	f.is(err, recipes.ErrNoNode)
+}
+
+func namesTooLarge(f *fixture) {
+	n := f.names(f.open(func(c *recipes.Config) { c.MaxPacket = 8 << 10 }), f.path("n"))
+	_, err := n.Register(f.ctx, "a", make([]byte, 9<<10))
+	f.is(err, recipes.ErrTooLarge)
+	f.is(n.RegisterPersistent(f.ctx, "a", make([]byte, 9<<10)), recipes.ErrTooLarge)
+}
+
+func namesList(f *fixture) {
+	s := f.open()
+	n := f.names(s, f.path("n"))
+	records, err := n.List(f.ctx)
+	f.must(err)
+	if len(records) != 0 {
+		f.Errorf("%+v", records)
+	}
+	f.register(s, f.path("n"), "b", "2")
+	f.must(n.RegisterPersistent(f.ctx, "a", []byte("1")))
+	f.create(f.path("n", "c"), "3") // by another hand
+	records, err = n.List(f.ctx)
+	f.must(err)
+	if len(records) != 3 || records[0].Name != "a" || records[1].Name != "b" || records[2].Name != "c" ||
+		records[0].SessionID != 0 || records[1].SessionID != s.ID() || string(records[2].Data) != "3" {
+		f.Errorf("%+v", records)
+	}
+}
+
+func (f *fixture) watchName(s recipes.Session, path, name string) <-chan recipes.Record {
+	f.Helper()
+	records, err := f.names(s, path).Watch(f.ctx, name)
+	f.must(err)
+	return records
+}
+
+// becomes takes records until one has that data.
+func (f *fixture) becomes(records <-chan recipes.Record, data string) {
+	f.Helper()
+	for {
+		if r := receive(f, records, "the record "+data); string(r.Data) == data && r.None() == (data == "") {
+			return
+		}
+	}
+}
+
+func namesWatch(f *fixture) {
+	records := f.watchName(f.open(), f.path("n"), "db")
+	f.becomes(records, "")
+	for _, data := range []string{"one", "two"} {
+		s := f.open()
+		r := f.register(s, f.path("n"), "db", data)
+		f.becomes(records, data)
+		f.must(r.Update(f.ctx, []byte(data+" more")))
+		f.becomes(records, data+" more")
+		f.must(s.Close(f.ctx))
+		f.becomes(records, "")
+	}
+	n := f.names(f.open(), f.path("n"))
+	f.must(n.RegisterPersistent(f.ctx, "db", []byte("three")))
+	f.becomes(records, "three")
+	f.must(n.Unregister(f.ctx, "db", 0))
+	f.becomes(records, "")
+}
+
+func namesWatchReconnects(f *fixture) {
+	s := f.open()
+	records := f.watchName(s, f.path("n"), "db")
+	f.becomes(records, "")
+	f.sever(s)
+	f.register(f.open(), f.path("n"), "db", "x")
+	f.reconnect(s)
+	f.becomes(records, "x")
+}
+
+func namesWatchEnds(f *fixture) {
+	s := f.open()
+	ctx, cancel := context.WithCancel(f.ctx)
+	one, err := f.names(s, f.path("n")).Watch(ctx, "db")
+	f.must(err)
+	two := f.watchName(s, f.path("n"), "db")
+	cancel()
+	drained(f, one, "the cancelled channel")
+	f.expire(s)
+	drained(f, two, "the channel of an expired session")
+	_, err = f.names(s, f.path("n")).Watch(f.ctx, "db")
+	f.is(err, recipes.ErrExpired)
+}

@@ -1,0 +1,160 @@
+package zookeeper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+)
+
+type names struct {
+	session *session.Session
+	path    string
+}
+
+func (s zkSession) Names(path string, _ recipes.NamesConfig) (recipes.Names, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, fmt.Errorf("names: %w", err)
+	}
+	return &names{session: s.Session, path: path}, nil
+}
+
+func (n *names) Path() string { return n.path }
+
+func (n *names) failed(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("name %q of %s: %w", name, n.path, err)
+}
+
+func (n *names) Register(ctx context.Context, name string, data []byte) (recipes.Registration, error) {
+	if err := recipes.ValidateName(name); err != nil {
+		return nil, n.failed(name, err)
+	}
+	o, err := own(ctx, n.session, n.path, name, "", data)
+	if err != nil {
+		return nil, n.failed(name, err)
+	}
+	return registration{o}, nil
+}
+
+func (n *names) RegisterPersistent(ctx context.Context, name string, data []byte) error {
+	err := cmp.Or(recipes.ValidateName(name), ctx.Err())
+	if err != nil {
+		return n.failed(name, err)
+	}
+	path := gopath.Join(n.path, name)
+	var t session.Txn
+	t.Create(path, data, false)
+	_, err = n.session.CommitOnce(ctx, n.path, t)
+	if errors.Is(err, recipes.ErrNodeExists) {
+		err = taken(ctx, n.session, path, err)
+	}
+	return n.failed(name, err)
+}
+
+func (n *names) Unregister(ctx context.Context, name string, token recipes.Token) error {
+	err := cmp.Or(recipes.ValidateName(name), ctx.Err())
+	for err == nil {
+		err = n.unregister(ctx, gopath.Join(n.path, name), token)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, errLookAgain) {
+			err = nil
+		}
+	}
+	return n.failed(name, err)
+}
+
+// unregister deletes what it has looked at. errLookAgain says that it has
+// changed meanwhile.
+func (n *names) unregister(ctx context.Context, path string, token recipes.Token) error {
+	stat, err := n.session.Stat(ctx, path)
+	switch {
+	case err != nil:
+		return err
+	case token != 0 && stat.Czxid != int64(token):
+		return fmt.Errorf("%w: it is registered with token %d, not %d", recipes.ErrBadVersion, stat.Czxid, token)
+	case sessionOf(stat) != 0:
+		return &recipes.TakenError{Znode: path, SessionID: sessionOf(stat), Since: time.UnixMilli(stat.Ctime)}
+	}
+	var t session.Txn
+	t.Delete(path, stat.Version)
+	_, err = n.session.CommitOnce(ctx, n.path, t)
+	if errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) {
+		return errLookAgain
+	}
+	return err
+}
+
+func (n *names) Lookup(ctx context.Context, name string) (recipes.Record, error) {
+	if err := recipes.ValidateName(name); err != nil {
+		return recipes.Record{}, n.failed(name, err)
+	}
+	path := gopath.Join(n.path, name)
+	node, err := n.session.Get(ctx, path)
+	if err != nil {
+		return recipes.Record{}, n.failed(name, err)
+	}
+	return record(path, node), nil
+}
+
+func (n *names) List(ctx context.Context) ([]recipes.Record, error) {
+	m := newMirror(n.session, n.path, false, false)
+	m.named = true
+	if err := m.look(ctx); err != nil {
+		return nil, fmt.Errorf("names of %s: %w", n.path, err)
+	}
+	records := make([]recipes.Record, 0, len(m.nodes))
+	for path, node := range m.nodes {
+		if path != m.root {
+			records = append(records, record(path, node.node))
+		}
+	}
+	slices.SortFunc(records, func(a, b recipes.Record) int { return cmp.Compare(a.Name, b.Name) })
+	return records, nil
+}
+
+// Watch mirrors the one node and nothing below it.
+func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {
+	if err := recipes.ValidateName(name); err != nil {
+		return nil, n.failed(name, err)
+	}
+	m := newMirror(n.session, gopath.Join(n.path, name), true, true)
+	m.flat = true
+	out, err := stream(ctx, m, "name", func(m *mirror) recipes.Record {
+		if node := m.nodes[m.root]; node != nil {
+			return record(m.root, node.node)
+		}
+		return recipes.Record{}
+	})
+	if err != nil {
+		return nil, n.failed(name, err)
+	}
+	return out, nil
+}
+
+func record(path string, node session.Node) recipes.Record {
+	return recipes.Record{
+		Name:      gopath.Base(path),
+		Znode:     path,
+		Token:     recipes.Token(node.Stat.Czxid),
+		SessionID: sessionOf(node.Stat),
+		Since:     time.UnixMilli(node.Stat.Ctime),
+		Data:      node.Data,
+	}
+}
+
+type registration struct{ *owned }
+
+func (r registration) Name() string { return gopath.Base(r.path) }
+
+func (r registration) Unregister(ctx context.Context) error { return r.give(ctx, "unregister") }
