@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // figures reads the server's figures around the measured part.
@@ -35,7 +36,10 @@ func (f *figures) end(ctx context.Context) error {
 	}
 	f.grown = map[string]float64{}
 	for name, value := range after {
-		if before, ok := f.before[name]; ok {
+		before, ok := f.before[name]
+		// Of hundreds of figures most stand still; those that somebody wanted
+		// are kept all the same.
+		if ok && (value != before || slices.Contains(f.wanted, name)) {
 			f.grown[name] = value - before
 		}
 	}

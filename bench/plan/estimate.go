@@ -56,14 +56,12 @@ func (m *Model) At(unit string, n int) (Estimate, error) {
 func (c *curve) at(n float64) Estimate {
 	e := Estimate{Unit: c.unit, Value: c.law.at(c.fitted, n)}
 	var all []float64
-	for _, coefficients := range c.draws {
-		for _, miss := range c.holdouts {
-			all = append(all, c.law.at(coefficients, n)*miss)
-		}
+	for i, miss := range c.misses {
+		all = append(all, c.law.at(c.draws[i/missesPerDraw], n)*miss)
 	}
 	slices.Sort(all)
 	e.Lo, e.Hi = quantile(all, (1-confidence)/2), quantile(all, (1+confidence)/2)
-	// The interval is around the misses; the curve itself is always in it.
+	// The draws need not lie around the fit; the curve itself is always in.
 	e.Lo, e.Hi = min(e.Lo, e.Value), max(e.Hi, e.Value)
 	errs := make([]float64, len(c.holdouts))
 	for i, miss := range c.holdouts {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -16,8 +17,9 @@ const (
 	// answers, in multiples of it.
 	DefaultFactor = 2.0
 
-	draws      = 500
-	confidence = 0.95
+	draws         = 500
+	missesPerDraw = 8
+	confidence    = 0.95
 )
 
 // Units that a model knows, if the records have them, beside record.UnitHandoffs.
@@ -44,6 +46,7 @@ type curve struct {
 	fitted   []float64
 	draws    [][]float64 // coefficients of bootstrap draws
 	holdouts []float64   // measured over predicted, of each level when it is left out
+	misses   []float64   // factors by which a prediction may be off, several a draw
 }
 
 // law is the shape of a curve. Of an inverted one the terms are of N over the
@@ -156,7 +159,34 @@ func newCurve(unit string, law law, levels []int, byLevel map[int][]record.Recor
 		}
 		c.draws = append(c.draws, law.fit(drawn))
 	}
+	c.misses = misses(random, c.holdouts, draws*missesPerDraw)
 	return c
+}
+
+// misses draws factors by which a prediction may be off: the logarithms of the
+// hold-out errors are taken for normal around zero, of a deviation that so few of
+// them tell only roughly, which is Student's t.
+func misses(random *rand.Rand, holdouts []float64, n int) []float64 {
+	var squares float64
+	for _, miss := range holdouts {
+		squares += math.Log(miss) * math.Log(miss)
+	}
+	deviation := math.Sqrt(squares / float64(len(holdouts)))
+	all := make([]float64, n)
+	for i := range all {
+		all[i] = math.Exp(deviation * student(random, len(holdouts)))
+	}
+	return all
+}
+
+// student draws from Student's t with that many degrees of freedom.
+func student(random *rand.Rand, freedom int) float64 {
+	var chi float64
+	for range freedom {
+		v := random.NormFloat64()
+		chi += v * v
+	}
+	return random.NormFloat64() / math.Sqrt(chi/float64(freedom))
 }
 
 // resample draws as many trials as there are, with replacement.

@@ -14,23 +14,21 @@ var wantedFigures = []string{
 	"sum_jvm_pause_time_ms", "process_cpu_seconds",
 }
 
-// mntr returns a reader of the servers' figures: what they answer to mntr, added
-// up. A server that does not answer, or does not have a figure, adds nothing: a
-// figure that none of them has is named as missing in the records.
-func mntr(addrs []string) func(context.Context) (map[string]float64, error) {
-	return func(ctx context.Context) (map[string]float64, error) {
-		sum := map[string]float64{}
-		for _, addr := range addrs {
-			answer, err := ask(ctx, addr, "mntr")
-			if err != nil {
-				continue
-			}
-			for name, value := range parseMntr(answer) {
-				sum[name] += value
-			}
+// mntr reads the servers' figures: what they answer to mntr, added up. A server
+// that does not answer, or does not have a figure, adds nothing: a figure that none
+// of them has is named as missing in the records.
+func mntr(ctx context.Context, addrs []string) (map[string]float64, error) {
+	sum := map[string]float64{}
+	for _, addr := range addrs {
+		answer, err := ask(ctx, addr, "mntr")
+		if err != nil {
+			continue
 		}
-		return sum, ctx.Err()
+		for name, value := range parseMntr(answer) {
+			sum[name] += value
+		}
 	}
+	return sum, ctx.Err()
 }
 
 // parseMntr returns the numbers in an answer to mntr, without the names' zk_.

@@ -66,7 +66,7 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.E
 		return bench.Experiment{}, srv, err
 	}
 	e := s.experiment(transports, session)
-	e.Figures, e.Wanted = mntr(srv.addrs), wantedFigures
+	e.Figures, e.Wanted = srv.figures, wantedFigures
 	return e, srv, nil
 }
 

@@ -16,6 +16,19 @@ type server struct {
 	local bool // it was started for this run, with its data in the temporary directory
 }
 
+// figures reads the servers' own figures. The processor time of servers that were
+// started for this run is that of this process's children, as far as the system
+// tells; mntr does not have it.
+func (s server) figures(ctx context.Context) (map[string]float64, error) {
+	figures, err := mntr(ctx, s.addrs)
+	if s.local {
+		if seconds, ok := childrenCPU(); ok {
+			figures["process_cpu_seconds"] = seconds
+		}
+	}
+	return figures, err
+}
+
 // startServer starts, or finds, what the flags say.
 func startServer(ctx context.Context, w where, end *cleanup) (server, error) {
 	switch {

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+func TestMntrIsReadAndAddedUp(t *testing.T) {
+	got := parseMntr("zk_version\t3.8.0-x, built on y\nzk_packets_received\t12\nzk_avg_latency\t0.5\nnonsense\n")
+	if want := map[string]float64{"packets_received": 12, "avg_latency": 0.5}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v; want %v", got, want)
+	}
+	server, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	one, err := mntr(t.Context(), []string{server.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A server that does not answer adds nothing.
+	two, err := mntr(t.Context(), []string{server.Addr(), server.Addr(), "127.0.0.1:1"})
+	if err != nil || one["znode_count"] == 0 || two["znode_count"] != 2*one["znode_count"] {
+		t.Errorf("znode_count is %v with one server and %v with two, %v", one["znode_count"], two["znode_count"], err)
+	}
+}
