@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -281,107 +279,6 @@ func sharedContenders(f *fixture) {
 	}
 }
 
-func downgradeLetsReadersIn(f *fixture) {
-	h := f.writes(f.open(), f.path("a"))
-	r1, r2 := f.sharedWaits(f.open(), f.path("a"), recipes.Reading), f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
-	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
-	late := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
-	token := h.Token()
-	f.must(h.Downgrade(f.ctx))
-	a, b := r1.value1(f), r2.value1(f)
-	if h.Mode() != recipes.Reading || h.Token() != token {
-		f.Errorf("downgraded to %q, token %d; want read, %d", h.Mode(), h.Token(), token)
-	}
-	f.standing(h)
-	f.must(a.Release(f.ctx))
-	f.must(b.Release(f.ctx))
-	w.blocked(f)
-	late.blocked(f)
-	f.must(h.Release(f.ctx))
-	f.must(w.value1(f).Release(f.ctx))
-	late.value1(f)
-}
-
-// CURATOR-621: the downgraded lock queued behind a waiting writer, or both held.
-func downgradeBeforeWriter(f *fixture) {
-	h := f.writes(f.open(), f.path("a"))
-	s := f.open()
-	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
-	before := f.counters(s).WatchEvents
-	f.must(h.Downgrade(f.ctx)) // does not wait for w
-	f.reach(s, func(c recipes.Counters) bool { return c.WatchEvents > before })
-	f.must(h.Write(f.ctx))
-	w.blocked(f)
-	f.standing(h)
-	f.must(h.Release(f.ctx))
-	w.value1(f)
-}
-
-func downgradeTwice(f *fixture) {
-	s := f.open()
-	f.is(f.reads(s, f.path("a")).Downgrade(f.ctx), recipes.ErrInvalid)
-	h := f.writes(s, f.path("b"))
-	f.must(h.Downgrade(f.ctx))
-	f.must(h.Downgrade(f.ctx))
-	f.must(h.Release(f.ctx))
-	f.is(h.Downgrade(f.ctx), recipes.ErrNotHeld)
-}
-
-func downgradeThenReader(f *fixture) {
-	s := f.open()
-	h := f.writes(s, f.path("a"))
-	f.must(h.Downgrade(f.ctx))
-	r := f.reads(f.open(), f.path("a"))
-	in, err := f.shared(s, f.path("a")).Contenders(f.ctx)
-	f.must(err)
-	if len(in) != 2 || in[0].Mode != recipes.Reading || !in[0].Downgraded || in[1].Downgraded {
-		f.Errorf("the line is %+v", in)
-	}
-	f.must(h.Release(f.ctx))
-	f.must(r.Release(f.ctx))
-}
-
-func downgradeThenTry(f *fixture) {
-	s := f.open()
-	h := f.writes(s, f.path("a"))
-	f.must(h.Downgrade(f.ctx))
-	r, err := f.shared(s, f.path("a")).TryRead(f.ctx)
-	f.must(err)
-	_, err = f.shared(s, f.path("a")).TryWrite(f.ctx)
-	f.is(err, recipes.ErrContended)
-	f.must(r.Release(f.ctx))
-	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
-	_, err = f.shared(s, f.path("a")).TryRead(f.ctx)
-	f.is(err, recipes.ErrContended)
-	f.must(h.Release(f.ctx))
-	w.value1(f)
-}
-
-func downgradeLost(f *fixture) {
-	s := f.open()
-	h := f.writes(s, f.path("a"))
-	f.remove(h.Znode())
-	f.is(h.Downgrade(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
-	g := f.writes(s, f.path("a"))
-	f.must(s.Close(f.ctx))
-	f.is(g.Downgrade(f.ctx), recipes.ErrNotHeld, recipes.ErrClosed)
-}
-
-func downgradeKeeps(f *fixture) {
-	s := f.open()
-	l := f.shared(s, f.path("a"), func(c *recipes.SharedLockConfig) { c.Data, c.Revocable = []byte("me"), true })
-	h, err := l.AcquireWrite(f.ctx)
-	f.must(err)
-	f.must(l.Revoke(f.ctx, h.Znode()))
-	f.must(h.Downgrade(f.ctx))
-	in, err := l.Contenders(f.ctx)
-	f.must(err)
-	if c := in[0]; !c.Downgraded || !c.Revoked || !c.Revocable || string(c.Data) != "me" {
-		f.Errorf("the holder is told as %+v", c)
-	}
-	f.await(h.Revoked(), "the request")
-}
-
 func graceInvalid(f *fixture) {
 	s := f.open()
 	for _, cfg := range []recipes.SharedLockConfig{
@@ -393,68 +290,4 @@ func graceInvalid(f *fixture) {
 		_, err := s.SharedLock(f.path("a"), cfg)
 		f.is(err, recipes.ErrInvalid)
 	}
-}
-
-// They follow the text: guid-/read-, guid-/write-, and know no marks.
-func sharedForeign(f *fixture) {
-	f.create(f.path("a"), "")
-	stand := func(name string) string {
-		znode, err := f.outside.Create(f.path("a", name), []byte("theirs"), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-		f.must(err)
-		return znode
-	}
-	reader := stand("guid-read-")
-	h := f.reads(f.open(), f.path("a"))
-	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
-	writer := stand("write-")
-	r := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
-	f.must(h.Release(f.ctx))
-	w.blocked(f)
-	f.remove(reader)
-	g := w.value1(f)
-	f.must(g.Downgrade(f.ctx))
-	r.blocked(f) // behind their writer
-	f.must(g.Release(f.ctx))
-	r.blocked(f)
-	f.remove(writer)
-	r.value1(f)
-	f.is(f.shared(f.open(), f.path("a")).Revoke(f.ctx, stand("x-read-")), recipes.ErrNotRevocable)
-}
-
-func sharedCancel(f *fixture) {
-	h := f.writes(f.open(), f.path("a"))
-	r, next := f.sharedWaits(f.open(), f.path("a"), recipes.Reading), f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
-	r.cancel()
-	_, err := r.result(f)
-	f.is(err, context.Canceled)
-	f.awaitNode(r.place.Znode, false)
-	f.must(h.Release(f.ctx))
-	f.must(next.value1(f).Release(f.ctx))
-	f.awaitChildren(f.path("a"), 0)
-}
-
-func sharedSevered(f *fixture) {
-	h := f.writes(f.open(), f.path("a"))
-	s := f.open()
-	r := f.sharedWaits(s, f.path("a"), recipes.Reading)
-	f.sever(s)
-	f.must(h.Downgrade(f.ctx))
-	r.blocked(f)
-	f.proxy.restore(s.ID())
-	g := r.value1(f)
-	if g.Znode() != r.place.Znode {
-		f.Errorf("granted as %s; joined as %s", g.Znode(), r.place.Znode)
-	}
-	f.standing(h)
-}
-
-func sharedExpired(f *fixture) {
-	s := f.open()
-	a, b := f.reads(s, f.path("a")), f.reads(f.open(), f.path("a"))
-	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
-	f.expire(s)
-	f.lost(a, recipes.ErrExpired, recipes.ErrSessionLost)
-	w.blocked(f)
-	f.must(b.Release(f.ctx))
-	w.value1(f)
 }

@@ -28,7 +28,9 @@ type rwTurn func(ctx context.Context, r *rand.Rand, s recipes.Session, write fun
 
 // sharedTurn reads, writes, or writes and then reads.
 func sharedTurn(ctx context.Context, r *rand.Rand, s recipes.Session, write func(rwHold) error) error {
-	l, err := s.SharedLock("/history", recipes.SharedLockConfig{Revocable: true, Grace: time.Millisecond})
+	l, err := s.SharedLock("/history", recipes.SharedLockConfig{
+		Strategy: anyStrategy(r), Revocable: true, Grace: time.Millisecond,
+	})
 	if err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func sharedTurn(ctx context.Context, r *rand.Rand, s recipes.Session, write func
 // priorityTurn reads or writes at some priority, and sometimes hands off.
 func priorityTurn(ctx context.Context, r *rand.Rand, s recipes.Session, write func(rwHold) error) error {
 	l, err := s.PriorityLock("/history", recipes.PriorityLockConfig{
-		Priority: r.IntN(3), Ask: r.IntN(2) == 0, Revocable: true, Grace: time.Millisecond,
+		Strategy: anyStrategy(r), Priority: r.IntN(3), Ask: r.IntN(2) == 0, Revocable: true, Grace: time.Millisecond,
 	})
 	if err != nil {
 		return err
@@ -90,15 +92,39 @@ func priorityTurn(ctx context.Context, r *rand.Rand, s recipes.Session, write fu
 	return errors.Join(err, h.Release(ctx))
 }
 
+// permit is a hold of a semaphore.
+type permit struct{ recipes.Hold }
+
+func (permit) Mode() recipes.Mode { return "permit" }
+
+const historyPermits = 2
+
+func semaphoreTurn(ctx context.Context, r *rand.Rand, s recipes.Session, write func(rwHold) error) error {
+	m, err := s.Semaphore("/history", recipes.SemaphoreConfig{Permits: historyPermits, Strategy: anyStrategy(r)})
+	if err != nil {
+		return err
+	}
+	h, err := m.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(permit{h}), h.Release(ctx))
+}
+
+func anyStrategy(r *rand.Rand) recipes.Strategy {
+	return []recipes.Strategy{recipes.Predecessor, recipes.Herd}[r.IntN(2)]
+}
+
 // The histories: sessions take turns while requests and replies are lost and
 // sessions expire at random. What they write under the guard of their holds is
 // in the server, in the order of its transactions, which no clock can falsify:
 // between the first and the last write of a writer as one, nobody else wrote.
 // Tokens of a priority lock are transactions of the grants themselves, so there
 // that holds from the token on, nobody else was granted either, and who was
-// granted before a writer wrote nothing after it was.
+// granted before a writer wrote nothing after it was. Of a semaphore's holders,
+// no more than there are permits wrote at a time.
 func TestHistoryOfReadersAndWriters(t *testing.T) {
-	for name, turn := range map[string]rwTurn{"shared": sharedTurn, "priority": priorityTurn} {
+	for name, turn := range map[string]rwTurn{"shared": sharedTurn, "priority": priorityTurn, "semaphore": semaphoreTurn} {
 		for range 3 {
 			seed := rand.Uint64()
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
@@ -220,7 +246,24 @@ func checkWritten(t *testing.T, srv *zkserver.Server, fromToken bool) {
 	if len(all) < 50 {
 		t.Errorf("only %d writes", len(all))
 	}
+	spans := make(map[int64][2]int64) // all writes, by token
 	for _, w := range all {
+		span, ok := spans[w.token]
+		if !ok {
+			span = [2]int64{w.zxid, w.zxid}
+		}
+		spans[w.token] = [2]int64{min(span[0], w.zxid), max(span[1], w.zxid)}
+	}
+	for _, w := range all {
+		at := 0
+		for _, span := range spans {
+			if span[0] <= w.zxid && w.zxid <= span[1] {
+				at++
+			}
+		}
+		if w.mode == "permit" && at > historyPermits {
+			t.Errorf("%d wrote at a time around %d", at, w.zxid)
+		}
 		for token := range last {
 			switch {
 			case w.token == token:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
 )
 
 // The markers of the text's nodes.
@@ -123,7 +124,7 @@ func isKind(znode, marker string) bool {
 // sharedHold is a *line.Grant that knows whether it may write.
 type sharedHold struct {
 	*line.Grant
-	session    lineSession
+	session    *session.Session
 	writer     bool // was granted as one
 	downgraded atomic.Bool
 }

@@ -1,0 +1,85 @@
+package recipestest
+
+import "github.com/zkrecipes/zkrecipes/recipes"
+
+func handOffHeir(f *fixture) {
+	h := f.priorityHeld(f.open(), recipes.Writing, at(5))
+	best := f.priorityWaits(f.open(), recipes.Writing, at(0))
+	second := f.priorityWaits(f.open(), recipes.Reading, at(1))
+	heir := f.priorityWaits(f.open(), recipes.Writing, at(99))
+	f.must(h.HandOff(f.ctx, heir.place.Znode))
+	g := heir.value1(f)
+	best.blocked(f)
+	second.blocked(f)
+	if data, _ := f.read(f.path("a")); data != "" {
+		f.Errorf("the path names an heir who has been granted: %q", data)
+	}
+	f.must(g.Release(f.ctx))
+	f.must(best.value1(f).Release(f.ctx))
+	second.value1(f)
+}
+
+func handOffLeaves(f *fixture) {
+	a, b := f.priorityHeld(f.open(), recipes.Reading, at(5)), f.priorityHeld(f.open(), recipes.Reading, at(5))
+	heir := f.priorityWaits(f.open(), recipes.Writing, at(99))
+	best := f.priorityWaits(f.open(), recipes.Writing, at(0))
+	f.must(a.HandOff(f.ctx, heir.place.Znode))
+	in, err := f.priority(f.open()).Contenders(f.ctx)
+	f.must(err)
+	if len(in) != 3 || !in[1].Heir || in[1].Znode != heir.place.Znode {
+		f.Errorf("the line is %+v", in)
+	}
+	heir.cancel()
+	heir.result(f)
+	f.must(b.Release(f.ctx))
+	best.value1(f)
+}
+
+func handOffNobody(f *fixture) {
+	s := f.open()
+	h := f.priorityHeld(s, recipes.Writing)
+	w := f.priorityWaits(s, recipes.Writing)
+	w.cancel()
+	w.result(f)
+	f.awaitNode(w.place.Znode, false)
+	f.is(h.HandOff(f.ctx, w.place.Znode), recipes.ErrNoNode)
+	for _, znode := range []string{"", f.path("a"), f.path("b", "x-write-01-0000000001"), h.Znode(), h.Znode() + "/x"} {
+		f.is(h.HandOff(f.ctx, znode), recipes.ErrInvalid)
+	}
+	f.must(h.Write(f.ctx))
+	f.standing(h)
+}
+
+func handOffOnce(f *fixture) {
+	a, b := f.priorityHeld(f.open(), recipes.Reading), f.priorityHeld(f.open(), recipes.Reading)
+	first, second := f.priorityWaits(f.open(), recipes.Writing, at(8)), f.priorityWaits(f.open(), recipes.Writing, at(7))
+	f.must(a.HandOff(f.ctx, first.place.Znode))
+	f.is(b.HandOff(f.ctx, second.place.Znode), recipes.ErrContended)
+	f.standing(b)
+	f.must(b.Release(f.ctx))
+	f.must(first.value1(f).Release(f.ctx))
+	second.value1(f)
+}
+
+func handOffLost(f *fixture) {
+	s := f.open()
+	h := f.priorityHeld(s, recipes.Writing)
+	w := f.priorityWaits(f.open(), recipes.Writing)
+	f.remove(h.Znode())
+	g := w.value1(f)
+	next := f.priorityWaits(f.open(), recipes.Writing)
+	f.is(h.HandOff(f.ctx, next.place.Znode), recipes.ErrNotHeld, recipes.ErrRemoved)
+	f.standing(g)
+	next.blocked(f)
+}
+
+func handOffEnds(f *fixture) {
+	h := f.priorityHeld(f.open(), recipes.Writing)
+	w := f.priorityWaits(f.open(), recipes.Writing)
+	h.Lost()
+	f.must(h.HandOff(f.ctx, w.place.Znode))
+	f.lost(h, recipes.ErrReleased)
+	f.is(h.Write(f.ctx), recipes.ErrNotHeld)
+	f.is(h.HandOff(f.ctx, w.place.Znode), recipes.ErrNotHeld)
+	f.standing(w.value1(f))
+}

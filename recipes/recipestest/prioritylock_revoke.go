@@ -1,0 +1,69 @@
+package recipestest
+
+import (
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func revocableToo(c *recipes.PriorityLockConfig) { c.Revocable = true }
+
+func asks(c *recipes.PriorityLockConfig) { c.Ask = true }
+
+func priorityAsk(f *fixture) {
+	s := f.open()
+	same := f.priorityHeld(s, recipes.Reading, at(5), revocableToo)
+	low := f.priorityHeld(f.open(), recipes.Reading, at(6), revocableToo)
+	w := f.priorityWaits(f.open(), recipes.Writing, at(5), asks)
+	f.await(low.Revoked(), "the request")
+	w.blocked(f)
+	f.must(low.Release(f.ctx))
+	select {
+	case <-same.Revoked():
+		f.Error("a holder of the same priority was asked")
+	default:
+	}
+	f.must(same.Release(f.ctx))
+	w.value1(f)
+}
+
+func priorityAskNot(f *fixture) {
+	h := f.priorityHeld(f.open(), recipes.Writing, at(9), func(c *recipes.PriorityLockConfig) { c.Data = []byte("mine") })
+	w := f.priorityWaits(f.open(), recipes.Writing, at(0), asks)
+	if data, stat := f.read(h.Znode()); data != "mine" || stat.Version != 0 {
+		f.Errorf("the holder's znode holds %q", data)
+	}
+	f.must(h.Release(f.ctx))
+	w.value1(f)
+}
+
+func priorityRevokeWaiter(f *fixture) {
+	s := f.open()
+	h := f.priorityHeld(s, recipes.Writing)
+	w := f.priorityWaits(f.open(), recipes.Reading, revocableToo, func(c *recipes.PriorityLockConfig) { c.Data = []byte("me") })
+	l := f.priority(s)
+	f.must(l.Revoke(f.ctx, w.place.Znode))
+	f.must(h.Release(f.ctx))
+	g := w.value1(f)
+	f.await(g.Revoked(), "the request")
+	if data, _ := f.read(g.Znode()); data != "unlock\nzkrecipes: revocable\nme" {
+		f.Errorf("the znode holds %q", data)
+	}
+	f.must(l.Revoke(f.ctx, w.place.Znode)) // by the name that it had
+	f.must(g.Release(f.ctx))
+	f.must(l.Revoke(f.ctx, w.place.Znode))
+	f.is(l.Revoke(f.ctx, f.path("a", "config")), recipes.ErrInvalid)
+}
+
+func priorityForced(f *fixture) {
+	s := f.open()
+	h := f.priorityHeld(f.open(), recipes.Writing, at(9), func(c *recipes.PriorityLockConfig) { c.Revocable, c.Grace = true, 20*time.Millisecond })
+	h.Revoked()
+	w := f.priorityWaits(s, recipes.Writing)
+	f.must(f.priority(s).RevokeForced(f.ctx, h.Znode()))
+	f.lost(h, recipes.ErrRevoked)
+	g := w.value1(f)
+	f.is(h.Write(f.ctx, recipes.Create(f.path("a", "late"), nil)), recipes.ErrNotHeld)
+	f.is(f.priority(s).RevokeForced(f.ctx, g.Znode()), recipes.ErrNotRevocable)
+	f.standing(g)
+}

@@ -1,0 +1,104 @@
+package recipestest
+
+import "github.com/zkrecipes/zkrecipes/recipes"
+
+func downgradeLetsReadersIn(f *fixture) {
+	h := f.writes(f.open(), f.path("a"))
+	r1, r2 := f.sharedWaits(f.open(), f.path("a"), recipes.Reading), f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
+	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
+	late := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
+	token := h.Token()
+	f.must(h.Downgrade(f.ctx))
+	a, b := r1.value1(f), r2.value1(f)
+	if h.Mode() != recipes.Reading || h.Token() != token {
+		f.Errorf("downgraded to %q, token %d; want read, %d", h.Mode(), h.Token(), token)
+	}
+	f.standing(h)
+	f.must(a.Release(f.ctx))
+	f.must(b.Release(f.ctx))
+	w.blocked(f)
+	late.blocked(f)
+	f.must(h.Release(f.ctx))
+	f.must(w.value1(f).Release(f.ctx))
+	late.value1(f)
+}
+
+// CURATOR-621: the downgraded lock queued behind a waiting writer, or both held.
+func downgradeBeforeWriter(f *fixture) {
+	h := f.writes(f.open(), f.path("a"))
+	s := f.open()
+	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
+	before := f.counters(s).WatchEvents
+	f.must(h.Downgrade(f.ctx)) // does not wait for w
+	f.reach(s, func(c recipes.Counters) bool { return c.WatchEvents > before })
+	f.must(h.Write(f.ctx))
+	w.blocked(f)
+	f.standing(h)
+	f.must(h.Release(f.ctx))
+	w.value1(f)
+}
+
+func downgradeTwice(f *fixture) {
+	s := f.open()
+	f.is(f.reads(s, f.path("a")).Downgrade(f.ctx), recipes.ErrInvalid)
+	h := f.writes(s, f.path("b"))
+	f.must(h.Downgrade(f.ctx))
+	f.must(h.Downgrade(f.ctx))
+	f.must(h.Release(f.ctx))
+	f.is(h.Downgrade(f.ctx), recipes.ErrNotHeld)
+}
+
+func downgradeThenReader(f *fixture) {
+	s := f.open()
+	h := f.writes(s, f.path("a"))
+	f.must(h.Downgrade(f.ctx))
+	r := f.reads(f.open(), f.path("a"))
+	in, err := f.shared(s, f.path("a")).Contenders(f.ctx)
+	f.must(err)
+	if len(in) != 2 || in[0].Mode != recipes.Reading || !in[0].Downgraded || in[1].Downgraded {
+		f.Errorf("the line is %+v", in)
+	}
+	f.must(h.Release(f.ctx))
+	f.must(r.Release(f.ctx))
+}
+
+func downgradeThenTry(f *fixture) {
+	s := f.open()
+	h := f.writes(s, f.path("a"))
+	f.must(h.Downgrade(f.ctx))
+	r, err := f.shared(s, f.path("a")).TryRead(f.ctx)
+	f.must(err)
+	_, err = f.shared(s, f.path("a")).TryWrite(f.ctx)
+	f.is(err, recipes.ErrContended)
+	f.must(r.Release(f.ctx))
+	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
+	_, err = f.shared(s, f.path("a")).TryRead(f.ctx)
+	f.is(err, recipes.ErrContended)
+	f.must(h.Release(f.ctx))
+	w.value1(f)
+}
+
+func downgradeLost(f *fixture) {
+	s := f.open()
+	h := f.writes(s, f.path("a"))
+	f.remove(h.Znode())
+	f.is(h.Downgrade(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
+	g := f.writes(s, f.path("a"))
+	f.must(s.Close(f.ctx))
+	f.is(g.Downgrade(f.ctx), recipes.ErrNotHeld, recipes.ErrClosed)
+}
+
+func downgradeKeeps(f *fixture) {
+	s := f.open()
+	l := f.shared(s, f.path("a"), func(c *recipes.SharedLockConfig) { c.Data, c.Revocable = []byte("me"), true })
+	h, err := l.AcquireWrite(f.ctx)
+	f.must(err)
+	f.must(l.Revoke(f.ctx, h.Znode()))
+	f.must(h.Downgrade(f.ctx))
+	in, err := l.Contenders(f.ctx)
+	f.must(err)
+	if c := in[0]; !c.Downgraded || !c.Revoked || !c.Revocable || string(c.Data) != "me" {
+		f.Errorf("the holder is told as %+v", c)
+	}
+	f.await(h.Revoked(), "the request")
+}

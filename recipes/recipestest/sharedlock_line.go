@@ -1,0 +1,73 @@
+package recipestest
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// They follow the text: guid-/read-, guid-/write-, and know no marks.
+func sharedForeign(f *fixture) {
+	f.create(f.path("a"), "")
+	stand := func(name string) string {
+		znode, err := f.outside.Create(f.path("a", name), []byte("theirs"), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		f.must(err)
+		return znode
+	}
+	reader := stand("guid-read-")
+	h := f.reads(f.open(), f.path("a"))
+	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
+	writer := stand("write-")
+	r := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
+	f.must(h.Release(f.ctx))
+	w.blocked(f)
+	f.remove(reader)
+	g := w.value1(f)
+	f.must(g.Downgrade(f.ctx))
+	r.blocked(f) // behind their writer
+	f.must(g.Release(f.ctx))
+	r.blocked(f)
+	f.remove(writer)
+	r.value1(f)
+	f.is(f.shared(f.open(), f.path("a")).Revoke(f.ctx, stand("x-read-")), recipes.ErrNotRevocable)
+}
+
+func sharedCancel(f *fixture) {
+	h := f.writes(f.open(), f.path("a"))
+	r, next := f.sharedWaits(f.open(), f.path("a"), recipes.Reading), f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
+	r.cancel()
+	_, err := r.result(f)
+	f.is(err, context.Canceled)
+	f.awaitNode(r.place.Znode, false)
+	f.must(h.Release(f.ctx))
+	f.must(next.value1(f).Release(f.ctx))
+	f.awaitChildren(f.path("a"), 0)
+}
+
+func sharedSevered(f *fixture) {
+	h := f.writes(f.open(), f.path("a"))
+	s := f.open()
+	r := f.sharedWaits(s, f.path("a"), recipes.Reading)
+	f.sever(s)
+	f.must(h.Downgrade(f.ctx))
+	r.blocked(f)
+	f.proxy.restore(s.ID())
+	g := r.value1(f)
+	if g.Znode() != r.place.Znode {
+		f.Errorf("granted as %s; joined as %s", g.Znode(), r.place.Znode)
+	}
+	f.standing(h)
+}
+
+func sharedExpired(f *fixture) {
+	s := f.open()
+	a, b := f.reads(s, f.path("a")), f.reads(f.open(), f.path("a"))
+	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
+	f.expire(s)
+	f.lost(a, recipes.ErrExpired, recipes.ErrSessionLost)
+	w.blocked(f)
+	f.must(b.Release(f.ctx))
+	w.value1(f)
+}
