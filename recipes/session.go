@@ -80,6 +80,9 @@ type Session interface {
 	// Names returns the directory of names at path, on the same terms.
 	Names(path string, cfg NamesConfig) (Names, error)
 
+	// Configuration returns the configuration at path, on the same terms.
+	Configuration(path string, cfg ConfigurationConfig) (Configuration, error)
+
 	// Counters returns what this session has sent and received so far.
 	Counters(ctx context.Context) (Counters, error)
 

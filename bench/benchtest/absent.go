@@ -19,3 +19,7 @@ func (s *session) DoubleBarrier(string, recipes.DoubleBarrierConfig) (recipes.Do
 func (s *session) Names(string, recipes.NamesConfig) (recipes.Names, error) {
 	return nil, errNotHere("names")
 }
+
+func (s *session) Configuration(string, recipes.ConfigurationConfig) (recipes.Configuration, error) {
+	return nil, errNotHere("configuration")
+}

@@ -148,3 +148,16 @@ func (s *Server) SetSequence(path string, next int32) error {
 	n.cversion = next
 	return nil
 }
+
+// SetVersion sets the version of a node's data, as if it had been changed so
+// often. After 2147483647 comes -2147483648.
+func (s *Server) SetVersion(path string, version int32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tree.get(path)
+	if n == nil {
+		return fmt.Errorf("zkserver: set version of %s: no such node", path)
+	}
+	n.version = version
+	return nil
+}

@@ -48,6 +48,7 @@ func groups() []group {
 		{"priority lock", priorityTests()},
 		{"context of the line", lineContextTests()},
 		{"group", groupTests()},
+		{"configuration", configurationTests()},
 		{"names", namesTests()},
 		{"double barrier", doubleBarrierTests()},
 		{"barrier", barrierTests()},

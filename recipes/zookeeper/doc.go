@@ -85,6 +85,16 @@
 // of a group, for persistent ones by a receipt (session.CommitOnce), which is why
 // a session keeps an ephemeral child _c_<guid>-receipt-<sequence> beside them.
 //
+// # Configuration
+//
+// Follows ZooKeeper Recipes, "Out of the Box Applications": keys are znodes, and
+// the API does the work. It diverges in what is compared. The API compares
+// versions, which overflow and begin again; here the caller names the mzxid of the
+// value that it has seen, which is compared with what is there, and the change is
+// sent with the version that was read with it, once (session.CommitOnce). The
+// receipt makes it known, after a lost reply, whose change it was, even if
+// another has written the same value. Nodes are persistent, parents too.
+//
 // # Queues and priority queues
 //
 // Follow ZooKeeper Recipes, "Queues" and "Priority Queues": elements are named

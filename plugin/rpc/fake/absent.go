@@ -27,3 +27,7 @@ func (s *Session) DoubleBarrier(string, recipes.DoubleBarrierConfig) (recipes.Do
 func (s *Session) Names(string, recipes.NamesConfig) (recipes.Names, error) {
 	return nil, absent("names")
 }
+
+func (s *Session) Configuration(string, recipes.ConfigurationConfig) (recipes.Configuration, error) {
+	return nil, absent("configuration")
+}

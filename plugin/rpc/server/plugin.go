@@ -25,6 +25,7 @@ var capabilities = []string{
 	"barrier",
 	"double-barrier",
 	"names",
+	"configuration",
 }
 
 // Attached is closed when a host has attached for the first time.

@@ -89,6 +89,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterBarrierServiceServer(r, barrierService{Server: s})
 	pb.RegisterDoubleBarrierServiceServer(r, doubleBarrierService{Server: s})
 	pb.RegisterNamesServiceServer(r, namesService{Server: s})
+	pb.RegisterConfigurationServiceServer(r, configurationService{Server: s})
 	pb.RegisterGrantServiceServer(r, grantService{Server: s})
 	pb.RegisterQueueServiceServer(r, queueService{Server: s})
 	pb.RegisterTransactionServiceServer(r, transactionService{Server: s})

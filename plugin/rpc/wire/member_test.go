@@ -45,6 +45,11 @@ func TestRecordsLoseNothingOnTheWire(t *testing.T) {
 	}
 }
 
+func TestEntriesLoseNothingOnTheWire(t *testing.T) {
+	entry := recipes.Entry{Key: "a/b", Value: []byte("x"), Revision: 1 << 40, Modified: time.Unix(1700000000, 5).In(time.Local)}
+	complete(t, wire.Entries(wire.ToEntries([]recipes.Entry{entry}))[0], entry)
+}
+
 func TestWhoHasTheNameTravelsWithTheFailure(t *testing.T) {
 	want := recipes.TakenError{Znode: "/g/ann", SessionID: -3, Since: time.Unix(1700000000, 5).In(time.Local)}
 	err := fmt.Errorf("group /g: %w", &want)

@@ -31,6 +31,16 @@ func once[T any](ctx context.Context, s *Session, what, path string, f func(*zk.
 	return zero, answer(what, path, err)
 }
 
+// Fits reports, as an ErrTooLarge, that a transaction with a receipt that gives the
+// znode this data could not be sent.
+func (s *Session) Fits(path string, data []byte) error {
+	const receipt = 4 * packetSlack // and the transaction around the two
+	if len(s.full(path))+len(data)+receipt+s.aclSize() > s.cfg.MaxPacket {
+		return fmt.Errorf("%w: %d bytes of data for %s; Config.MaxPacket is %d", recipes.ErrTooLarge, len(data), path, s.cfg.MaxPacket)
+	}
+	return nil
+}
+
 // SetOnce replaces the data of a znode if it has that version (-1: any), and
 // returns its new record. It is sent at most once, as Commit is.
 func (s *Session) SetOnce(ctx context.Context, path string, data []byte, version int32) (Stat, error) {

@@ -1,0 +1,120 @@
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Configuration is a tree of keys with values that many read and few change. It
+// is a name itself, holds no state, and may be used by any number of goroutines.
+//
+// Source: ZooKeeper Recipes, "Out of the Box Applications": configuration is
+// "provided directly by the ZooKeeper API". A key is a path below the
+// configuration's, without the leading slash ("db/host"), and "" is the
+// configuration's own node. Every node is a key, also one that was made as the
+// parent of another: it has an empty value. Keys with an element that starts with
+// _c_ are not keys: they are the receipts of Set and Delete, of which a session
+// keeps one, ephemeral, below the configuration's node.
+//
+// The API compares versions, which overflow (CURATOR-688) and begin again when a
+// node is deleted and created. Here a value's Revision, its mzxid, is compared:
+// it grows with every change of anything in ZooKeeper. See Set for what is left.
+type Configuration interface {
+	// Path is the path the configuration was made with.
+	Path() string
+
+	// Get returns a key's value, or an error that matches ErrNoNode. It costs one
+	// read. It is what the server that answers knows; another may know more.
+	Get(ctx context.Context, key string) (Entry, error)
+
+	// Set gives a key a value, if its present revision is the one expected:
+	// AnyRevision for whatever there is or not, NoRevision for a key that must
+	// not exist. If it is another, the error matches ErrBadVersion (or, for
+	// NoRevision, ErrNodeExists; or, if a revision is expected and the key does
+	// not exist, ErrNoNode), and nothing has changed. It returns the new revision.
+	// Parents that are missing are made, with empty values.
+	//
+	// A value that does not fit into one packet (Config.MaxPacket) is refused as
+	// ErrTooLarge, and nothing is sent.
+	//
+	// It happens once, though replies are lost. If ctx ends, or the session is
+	// lost, after it was sent, the error matches ErrUnknownOutcome; so it does
+	// where it has happened but the revision cannot be read any more, and where
+	// the reply to the creation of the configuration's own node is lost. A key that
+	// another deletes and creates again, with as many changes as it had, between
+	// Set's look and its write is not told from the former: ZooKeeper has nothing
+	// to compare but the version there.
+	Set(ctx context.Context, key string, value []byte, expected Revision) (Revision, error)
+
+	// Delete removes a key, on the terms of Set. A key that has keys below it is
+	// ErrNotEmpty. The configuration's own node cannot be deleted: ErrInvalid.
+	Delete(ctx context.Context, key string, expected Revision) error
+
+	// Watch returns a channel that first gives a key's value and then every
+	// change; an Entry that is None when the key does not exist. A slow reader may
+	// miss values in between but never the latest. The channel is closed when ctx
+	// ends or the session is lost (Session.Err tells). An error is returned only
+	// if the first look fails.
+	Watch(ctx context.Context, key string) (<-chan Entry, error)
+
+	// Snapshot returns all keys and their values, sorted by key; none if the
+	// configuration does not exist. It costs two reads for each key, and is no
+	// picture of one moment: each key is shown as it was when it was read.
+	Snapshot(ctx context.Context) ([]Entry, error)
+
+	// WatchTree returns a channel that first gives what Snapshot does and then all
+	// of it again whenever a key has changed, come or gone, on the terms of Watch.
+	// Only what has changed is read again, and everything after a lost connection.
+	// It keeps two watches for each key.
+	WatchTree(ctx context.Context) (<-chan []Entry, error)
+}
+
+// ConfigurationConfig says how to use a configuration. The zero value is good,
+// and there is nothing to choose yet.
+type ConfigurationConfig struct{}
+
+// Revision is the ZooKeeper transaction that gave a key its value (mzxid).
+type Revision int64
+
+const (
+	// AnyRevision matches whatever there is, and a key that does not exist.
+	AnyRevision Revision = -1
+	// NoRevision is that of a key that does not exist.
+	NoRevision Revision = 0
+)
+
+// Entry is a key and its value. The zero Entry is None.
+type Entry struct {
+	Key      string
+	Value    []byte
+	Revision Revision
+	// Modified is when it got this value, by the server's clock.
+	Modified time.Time
+}
+
+// None reports that the key does not exist.
+func (e Entry) None() bool { return e.Revision == NoRevision }
+
+// ValidateKey reports, as an ErrInvalid, why key is not a key of a configuration.
+func ValidateKey(key string) error {
+	if key == "" {
+		return nil
+	}
+	if strings.HasPrefix(key, "/") {
+		return fmt.Errorf("%w: key %q starts with a slash; keys are below the configuration's path", ErrInvalid, key)
+	}
+	if strings.HasPrefix(key, "_c_") || strings.Contains(key, "/_c_") {
+		return fmt.Errorf("%w: key %q has an element that starts with _c_, as names do that recipes make", ErrInvalid, key)
+	}
+	return ValidatePath("/" + key)
+}
+
+// ValidateRevision reports, as an ErrInvalid, that no revision can be this one.
+func ValidateRevision(r Revision) error {
+	if r < AnyRevision {
+		return fmt.Errorf("%w: revision %d; a revision is AnyRevision (-1), NoRevision (0) or positive", ErrInvalid, r)
+	}
+	return nil
+}

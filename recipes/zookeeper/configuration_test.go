@@ -1,0 +1,177 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func configAt(t *testing.T, s recipes.Session, path string) recipes.Configuration {
+	t.Helper()
+	return must[recipes.Configuration](t)(s.Configuration(path, recipes.ConfigurationConfig{}))
+}
+
+func TestConfigurationCosts(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	c := configAt(t, s, "/c")
+	set := func(key string, expected recipes.Revision) recipes.Revision {
+		t.Helper()
+		return must[recipes.Revision](t)(c.Set(ctx, key, []byte("x"), expected))
+	}
+	set("b/c", recipes.NoRevision) // makes the path, the parent and the receipt
+	var revision recipes.Revision
+	costs(t, srv, "setting a new key", 1, 2, 0, func() { revision = set("a", recipes.NoRevision) })
+	costs(t, srv, "setting a key", 1, 1, 0, func() { set("a", revision) })
+	costs(t, srv, "getting a key", 0, 1, 0, func() { _, _ = c.Get(ctx, "a") })
+	costs(t, srv, "a snapshot of four", 0, 8, 0, func() { _, _ = c.Snapshot(ctx) })
+	costs(t, srv, "deleting a key", 1, 1, 0, func() { _ = c.Delete(ctx, "b/c", recipes.AnyRevision) })
+	key := must[<-chan recipes.Entry](t)(c.Watch(ctx, "a"))
+	tree := must[<-chan []recipes.Entry](t)(c.WatchTree(ctx))
+	<-key
+	<-tree
+	// No recipe polls.
+	costs(t, srv, "waiting", 0, 0, 0, func() { time.Sleep(300 * time.Millisecond) })
+	costs(t, srv, "the change that a watch of the key and one of the tree see", 1, 3, 1, func() {
+		set("a", recipes.AnyRevision)
+		<-key
+		<-tree
+	})
+	if got, want := shape(srv, "/c"), "_c_<guid>-receipt-0000000001 a b"; got != want {
+		t.Errorf("znodes %q; want %q", got, want)
+	}
+}
+
+// CURATOR-688: Stat.version overflowed and froze a value.
+func TestRevisionsOutliveTheVersion(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	c := configAt(t, s, "/c")
+	values := must[<-chan recipes.Entry](t)(c.Watch(ctx, "a"))
+	revision := must[recipes.Revision](t)(c.Set(ctx, "a", []byte("0"), recipes.NoRevision))
+	if err := srv.SetVersion("/c/a", math.MaxInt32-1); err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{"1", "2", "3", "4"} {
+		next, err := c.Set(ctx, "a", []byte(value), revision)
+		if err != nil || next <= revision {
+			t.Fatalf("revision %d after %d, %v", next, revision, err)
+		}
+		if _, err := c.Set(ctx, "a", []byte("x"), revision); !errors.Is(err, recipes.ErrBadVersion) {
+			t.Errorf("an outdated revision: %v", err)
+		}
+		revision = next
+		for string((<-values).Value) != value {
+		}
+	}
+}
+
+// A reply that is lost neither makes a change happen twice nor leaves open whose
+// it was, also where another writes the same value.
+func TestACompareAndSetHasOneWinner(t *testing.T) {
+	srv := embedded(t)
+	a, b, ctx := open(t, srv), open(t, srv), bounded(t)
+	ca, cb := configAt(t, a, "/c"), configAt(t, b, "/c")
+	revision := must[recipes.Revision](t)(ca.Set(ctx, "k", []byte("0"), recipes.NoRevision))
+	must[recipes.Revision](t)(cb.Set(ctx, "other", nil, recipes.NoRevision)) // the receipts are there
+	for _, before := range []bool{false, true} {
+		lost := false
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID != a.ID() || r.Op != zkserver.OpMulti || lost {
+				return zkserver.Fault{}
+			}
+			lost = true
+			if before {
+				if _, err := cb.Set(ctx, "k", []byte("same"), revision); err != nil {
+					t.Error(err)
+				}
+				return zkserver.Fault{CloseBefore: true}
+			}
+			return zkserver.Fault{DropReply: true}
+		})
+		next, err := ca.Set(ctx, "k", []byte("same"), revision)
+		if !lost {
+			t.Fatal("the case was not met")
+		}
+		if before {
+			if !errors.Is(err, recipes.ErrBadVersion) {
+				t.Errorf("another was first, with the same value: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cb.Set(ctx, "k", []byte("same"), revision); !errors.Is(err, recipes.ErrBadVersion) {
+			t.Errorf("a second winner: %v", err)
+		}
+		revision = next
+	}
+}
+
+func TestFaultSweepConfiguration(t *testing.T) {
+	stays := func(string) bool { return true }
+	unknown := []error{recipes.ErrUnknownOutcome}
+	runSweeps(t, "configuration", []sweep{
+		{
+			name: "change", may: unknown, left: stays,
+			act: func(ctx context.Context, st *stage) error {
+				c := configAt(st.t, st.victim, sweepPath)
+				one, err := c.Set(ctx, "a/b", []byte("1"), recipes.NoRevision)
+				if err != nil {
+					return err
+				}
+				two, err := c.Set(ctx, "a/b", []byte("2"), one)
+				if err != nil {
+					return err
+				}
+				if e, err := configAt(st.t, st.other, sweepPath).Get(st.ctx, "a/b"); err != nil || e.Revision != two || string(e.Value) != "2" {
+					st.t.Errorf("set to 2 at %d, and there is %+v, %v", two, e, err)
+				}
+				return c.Delete(ctx, "a/b", two)
+			},
+			check: func(st *stage, err error) {
+				if err == nil && exists(st.srv, sweepPath+"/a/b") {
+					st.t.Error("deleted, and still there")
+				}
+				for _, wrong := range []error{recipes.ErrBadVersion, recipes.ErrNodeExists, recipes.ErrNoNode} {
+					if errors.Is(err, wrong) {
+						st.t.Errorf("its own change is taken for another's: %v", err)
+					}
+				}
+			},
+		},
+		{
+			name: "own node", may: unknown, left: stays,
+			act: func(ctx context.Context, st *stage) error {
+				_, err := configAt(st.t, st.victim, sweepPath).Set(ctx, "", []byte("1"), recipes.NoRevision)
+				return err
+			},
+		},
+		{
+			name: "watch", left: stays,
+			prepare: func(st *stage) {
+				must[recipes.Revision](st.t)(configAt(st.t, st.other, sweepPath).Set(st.ctx, "a", []byte("1"), recipes.AnyRevision))
+			},
+			act: func(ctx context.Context, st *stage) error {
+				tree, err := configAt(st.t, st.victim, sweepPath).WatchTree(ctx)
+				if err != nil {
+					return err
+				}
+				must[recipes.Revision](st.t)(configAt(st.t, st.other, sweepPath).Set(st.ctx, "a", []byte("2"), recipes.AnyRevision))
+				must[recipes.Revision](st.t)(configAt(st.t, st.other, sweepPath).Set(st.ctx, "b", []byte("3"), recipes.AnyRevision))
+				for entries := range tree {
+					if len(entries) == 3 && string(entries[1].Value) == "2" {
+						return nil
+					}
+				}
+				return errors.Join(st.victim.Err(), ctx.Err())
+			},
+		},
+	})
+}
