@@ -105,7 +105,15 @@ func (g *scriptGen) step(c string) {
 	case k < 11:
 		g.add("%s %s", c, g.simple())
 	case k < 13:
-		g.block(c, "pipeline", g.simple)
+		g.block(c, "pipeline", func() string {
+			// ZooKeeper judges a request by the ACL that was in force when the
+			// ones before it were applied, which those of a pipeline may not
+			// have been.
+			if r := g.simple(); !strings.HasPrefix(r, "setACL") {
+				return r
+			}
+			return "sync " + g.path()
+		})
 	case k < 15:
 		g.block(c, "multi", g.write)
 	case k == 15:

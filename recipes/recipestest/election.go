@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -156,7 +157,8 @@ func acknowledgeAgain(f *fixture) {
 			f.Errorf("acknowledged with %q; want %q", got, data)
 		}
 	}
-	f.awaitChildren(f.path("a"), 2)
+	f.awaitChildren(f.path("a"), 1)
+	f.awaitChildren(f.path("a", "acks"), 1)
 }
 
 func acknowledgeRestored(f *fixture) {
@@ -248,12 +250,15 @@ func acknowledgeWhileResigning(f *fixture) {
 func acknowledgeReplyLost(f *fixture) {
 	s := f.open()
 	l := f.lead(s, f.path("a"))
+	// The place is there, so that the first transaction is the one.
+	_, err := f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll))
+	f.must(err)
 	f.proxy.holdReplies(s.ID())
 	call := startErr(f, func() error { return l.Acknowledge(f.ctx, nil) })
 	f.awaitNode(acknowledgement(l), true)
 	f.proxy.cut(s.ID())
 	f.proxy.restore(s.ID())
-	_, err := call.result(f)
+	_, err = call.result(f)
 	f.is(err, recipes.ErrUnknownOutcome)
 	f.must(l.Resign(f.ctx))
 	f.awaitChildren(f.path("a"), 0)
