@@ -24,17 +24,20 @@ const (
 )
 
 var roles = map[string]func(){
-	"plugin":      servePlugin,
-	"host":        runHost,
-	"debugged":    serveDebugged,
-	"real plugin": realPlugin,
-	"real host":   runRealHost,
-	"environment": func() { report("environment", strings.Join(os.Environ(), "\x00")) },
-	"hostile":     func() { hostile(); servePlugin() },
-	"noisy":       func() { fmt.Println("hello from init"); servePlugin() },
-	"dying":       func() { fmt.Fprintln(os.Stderr, "cannot find my\nconfiguration"); os.Exit(3) },
-	"mute":        mute,
-	"silent":      func() { report("silent"); select {} },
+	"plugin":            servePlugin,
+	"host":              runHost,
+	"debugged":          serveDebugged,
+	"real plugin":       realPlugin,
+	"real host":         runRealHost,
+	"environment":       func() { report("environment", strings.Join(os.Environ(), "\x00")) },
+	"newer plugin":      func() { serveVersions("", 1, 2) },
+	"much newer plugin": func() { serveVersions("", 2) },
+	"older plugin":      func() { serveVersions("zkrecipes.v1.ElectionService", 1) },
+	"hostile":           func() { hostile(); servePlugin() },
+	"noisy":             func() { fmt.Println("hello from init"); servePlugin() },
+	"dying":             func() { fmt.Fprintln(os.Stderr, "cannot find my\nconfiguration"); os.Exit(3) },
+	"mute":              mute,
+	"silent":            func() { report("silent"); select {} },
 }
 
 // report connects to the test and says something; the connection lasts as long

@@ -26,6 +26,7 @@ const drainTimeout = 250 * time.Millisecond
 type process struct {
 	cmd  *exec.Cmd
 	tail tail
+	said hello // what go-plugin has read of stdout
 
 	mu      sync.Mutex
 	started bool
@@ -146,7 +147,7 @@ func (p *process) state() string {
 	}
 }
 
-func (p *process) Stdout() io.ReadCloser { return p.stdout }
+func (p *process) Stdout() io.ReadCloser { return overheard{p.stdout, &p.said} }
 func (p *process) Stderr() io.ReadCloser { return p.clean }
 func (p *process) Name() string          { return p.cmd.Path }
 
