@@ -72,6 +72,7 @@ proto:
 proto-check:
 	$(TOOL) buf lint
 	$(TOOL) buf generate
+	$(TOOL) buf breaking --against plugin/proto/released/v1.binpb
 	git diff --exit-code -- plugin/proto
 
 FUZZTIME ?= 10s
