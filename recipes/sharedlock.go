@@ -65,7 +65,7 @@ type SharedLock interface {
 	//
 	// The error matches ErrNotRevocable if the contender did not join with
 	// Revocable, and then its znode is untouched; ErrInvalid if the znode is
-	// not a contender's of this path; ErrUnknownOutcome does not occur, because
+	// not a contender's of this path. If ctx ends first it may have been asked;
 	// asking twice is asking once.
 	Revoke(ctx context.Context, znode string) error
 

@@ -167,7 +167,7 @@ func (c *claimant) claim(ctx context.Context, r register) (*line.Grant, error) {
 	case retry(ctx, c.lock.session, err):
 		return c.recall(ctx, held, errors.Is(err, recipes.ErrUnknownOutcome))
 	}
-	return nil, err
+	return nil, settled(ctx, c.lock.session, "claim "+c.lock.path, err) // leave undoes it
 }
 
 // reread reads what somebody has written to the own znode.

@@ -108,7 +108,7 @@ func downgradeAct(ctx context.Context, s *lineStage, joined func(recipes.Place))
 	}
 	done()
 	err = giveBack(h.Release)
-	return errors.Join(err, guardedError(downgraded))
+	return errors.Join(err, downgraded)
 }
 
 // waits has the other session stand in line, take its turn and leave.

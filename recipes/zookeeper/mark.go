@@ -23,3 +23,16 @@ func retry(ctx context.Context, s *session.Session, err error) bool {
 	}
 	return errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrUnknownOutcome)
 }
+
+// settled is the error of a change that may be made twice, or that is undone,
+// when it was given up: nothing about it is unknown to the caller that he would
+// have to find out, so the error says only why it was given up.
+func settled(ctx context.Context, s *session.Session, what string, err error) error {
+	if !errors.Is(err, recipes.ErrUnknownOutcome) {
+		return err
+	}
+	if lost := s.Err(); lost != nil {
+		return lost
+	}
+	return s.Interrupted(what, ctx)
+}

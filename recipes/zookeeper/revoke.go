@@ -65,7 +65,7 @@ func ask(ctx context.Context, s *session.Session, znode string, forced bool) (en
 		case retry(ctx, s, err):
 			continue
 		}
-		return envelope{}, err
+		return envelope{}, settled(ctx, s, "ask "+znode, err)
 	}
 }
 
@@ -138,6 +138,6 @@ func take(ctx context.Context, s *session.Session, znode string) error {
 		case retry(ctx, s, err):
 			continue
 		}
-		return err
+		return settled(ctx, s, "delete "+znode, err)
 	}
 }

@@ -82,7 +82,7 @@ func (s *semaphore) agree(ctx context.Context) error {
 		}
 		err = setData(ctx, s.line.Session, s.line.Path, []byte(want), node.Stat.Version)
 		if err != nil && !retry(ctx, s.line.Session, err) {
-			return err
+			return settled(ctx, s.line.Session, "agree on "+want, err)
 		}
 		if err == nil {
 			return nil

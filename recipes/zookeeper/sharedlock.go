@@ -174,6 +174,9 @@ func (h *sharedHold) mark(ctx context.Context) error {
 		case retry(ctx, h.session, err), errors.Is(err, recipes.ErrNoNode):
 			continue
 		}
-		return err
+		if lost := h.Err(); lost != nil {
+			return lost
+		}
+		return settled(ctx, h.session, "mark "+h.Znode(), err)
 	}
 }
