@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -76,11 +77,17 @@ type Consumer interface {
 //   - Elements are persistent. The text creates them with the ephemeral flag,
 //     so that what a producer has put is lost with its session; that form is
 //     QueueConfig.Ephemeral.
-//   - Below the path there are three children more, made when they are first
-//     needed: receipts (see Put), claims and dead. Children whose names are not
+//   - Below the path there are children more, made when they are first needed:
+//     receipts (see Put), claims, dead and bound. Children whose names are not
 //     elements' are ignored, those of other programs too.
 //   - A listing is compared as serial numbers, so that the order survives the
-//     wrap of the sequence after 2^31 elements.
+//     wrap of the sequence after 2^31 elements. (ZooKeeper 3.8.0 itself gives
+//     the last number again and again from there on: a Put then fails with
+//     ErrNodeExists while the element of that name is there.)
+//
+// A listing has to fit into one packet: at Config.MaxPacket bytes, a queue of
+// more than about a thirtieth as many elements fails its consumers with
+// ErrTooLarge. Capacity keeps it from growing so long.
 type Queue interface {
 	Consumer
 
@@ -201,10 +208,10 @@ type Delivery interface {
 // Validate reports what is wrong with the configuration, as an ErrInvalid.
 func (c QueueConfig) Validate() error {
 	switch {
-	case c.Capacity < 0:
-		return fmt.Errorf("%w: Capacity is %d; 0 is no bound", ErrInvalid, c.Capacity)
-	case c.MaxDeliveries < 0:
-		return fmt.Errorf("%w: MaxDeliveries is %d; 0 is no limit", ErrInvalid, c.MaxDeliveries)
+	case c.Capacity < 0 || c.Capacity > math.MaxInt32:
+		return fmt.Errorf("%w: Capacity is %d; from 0, which is no bound, to 2^31-1", ErrInvalid, c.Capacity)
+	case c.MaxDeliveries < 0 || c.MaxDeliveries > math.MaxInt32:
+		return fmt.Errorf("%w: MaxDeliveries is %d; from 0, which is no limit, to 2^31-1", ErrInvalid, c.MaxDeliveries)
 	}
 	return nil
 }

@@ -166,15 +166,8 @@ func receiveDead(f *fixture, form queueForm) {
 	if data, _ := f.read(f.path("a", "dead", string(ids[0]))); data != "bad" {
 		f.Errorf("the dead letter holds %q", data)
 	}
-	for {
-		e2, err := e.Take(f.briefly())
-		if err != nil {
-			f.is(err, context.DeadlineExceeded)
-			break
-		}
-		if string(e2.Data) != "good" {
-			f.Errorf("took %q", e2.Data)
-		}
+	if n, err := e.Len(f.ctx); err != nil || n > 0 { // it may have come before
+		e.takes("good")
 	}
 	e.holds(0)
 	f.awaitChildren(f.path("a", "claims"), 0)

@@ -285,10 +285,9 @@ func waitReconnects(f *fixture, v recipes.Variant) {
 func waitSessionLost(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	calls := p.wait()
-	f.must(p.sessions[0].Close(f.ctx))
-	f.must(p.coordinator.Close(f.ctx))
-	for _, c := range calls[:2] {
-		_, err := c.result(f)
+	for i, s := range []recipes.Session{p.coordinator, p.sessions[0]} {
+		f.must(s.Close(f.ctx))
+		_, err := calls[i].result(f)
 		f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
 	}
 	_, err := p.tx.Abort(f.ctx, "")

@@ -185,8 +185,9 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 		switch {
 		case err == nil && outcome.Zxid != 0:
 			return recipes.Token(outcome.Zxid), nil
-		case err == nil:
-			return 0, q.session.Err() // the token could not be read: the session is over
+		case err == nil: // the reply was lost, and the receipt could not be read
+			stat, err := q.session.Stat(ctx, claim)
+			return recipes.Token(stat.Czxid), err
 		case refusal(err) == 0 && isGoneOrChanged(err):
 			return 0, errNotToBeHad
 		case refusal(err) == 1 && errors.Is(err, recipes.ErrNoNode):
