@@ -30,6 +30,7 @@ var sentinels = []error{
 	recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed,
 	recipes.ErrPluginLost, recipes.ErrAuthFailed,
 	recipes.ErrRemoved, recipes.ErrRevoked, recipes.ErrReleased, recipes.ErrNotRevocable, recipes.ErrMismatch,
+	recipes.ErrNoTransaction, recipes.ErrUnknownSite, recipes.ErrVoted, recipes.ErrUndecided,
 	context.Canceled, context.DeadlineExceeded,
 }
 
