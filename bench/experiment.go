@@ -30,6 +30,8 @@ type Experiment struct {
 	// Hold, Duration and Warmup are those of load.Load.
 	Hold, Duration, Warmup time.Duration
 
+	// Rounds is of workloads of rounds, as in load.Load; 0 is 20.
+	Rounds int
 	// Lines is how many lines load.Many has; 0 is 1.
 	Lines int
 	// Rate and Arrivals are of load.Open, as in load.Load.
@@ -106,6 +108,10 @@ func (e Experiment) Validate() error {
 	switch {
 	case slices.Contains(e.Workloads, load.Failover) && slices.Min(e.Contenders) < 2:
 		return errors.New("experiment: a failover needs at least 2 contenders: one to kill and one to follow")
+	case slices.Min(e.Contenders) < 2 && (slices.Contains(e.Workloads, load.Barrier) || slices.Contains(e.Workloads, load.Commit)):
+		return errors.New("experiment: a barrier and a two-phase commit need at least 2 contenders")
+	case e.Rounds < 0:
+		return fmt.Errorf("experiment: %d rounds; at least 1", e.Rounds)
 	case slices.Contains(e.Workloads, load.Open) && !(e.Rate > 0):
 		return errors.New("experiment: an open load needs a rate of more than 0 acquisitions a second")
 	case e.Lines < 0:
@@ -148,12 +154,19 @@ func (e Experiment) combinations() []Trial {
 	for _, recipe := range e.Recipes {
 		for _, workload := range e.Workloads {
 			for _, strategy := range e.Strategies {
+				if workload.Own() && (recipe != e.Recipes[0] || strategy != e.Strategies[0]) {
+					continue // it has neither
+				}
 				for _, n := range e.Contenders {
 					for _, transport := range e.Transports {
-						all = append(all, Trial{
+						trial := Trial{
 							Recipe: recipe, Workload: workload, Strategy: strategy,
 							Contenders: n, Transport: transport,
-						})
+						}
+						if workload.Own() {
+							trial.Recipe, trial.Strategy = load.Recipe(workload), ""
+						}
+						all = append(all, trial)
 					}
 				}
 			}

@@ -69,7 +69,7 @@ func (e Experiment) load(t Trial, all opened) load.Load {
 		Workload: t.Workload, Recipe: t.Recipe, Strategy: t.Strategy, Sessions: all.sessions,
 		Path: fmt.Sprintf("%s/%04d", e.Root, t.Number),
 		Hold: e.Hold, Duration: e.Duration, Warmup: e.Warmup,
-		Lines: e.lines(t), Rate: e.Rate, Arrivals: e.arrivals(), Seed: e.Seed + uint64(t.Number),
+		Rounds: e.rounds(), Lines: e.lines(t), Rate: e.Rate, Arrivals: e.arrivals(), Seed: e.Seed + uint64(t.Number),
 		Kill: all.kill, Aftermath: aftermath,
 	}
 }
@@ -80,6 +80,16 @@ func (e Experiment) lines(t Trial) int {
 		return max(1, e.Lines)
 	}
 	return 1
+}
+
+// defaultRounds is enough for a median and short enough for two hundred sessions.
+const defaultRounds = 20
+
+func (e Experiment) rounds() int {
+	if e.Rounds == 0 {
+		return defaultRounds
+	}
+	return e.Rounds
 }
 
 func (e Experiment) arrivals() load.Arrivals {

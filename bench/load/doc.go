@@ -17,6 +17,8 @@
 //     hides long waits; this one does not.
 //   - [Many]: several lines that have nothing to do with each other cycle at
 //     the same time.
+//   - [Queue], [Barrier], [DoubleBarrier] and [Commit]: rounds of the recipes of
+//     those names, all sessions together.
 //
 // Times that are easily mixed up are named apart:
 //

@@ -32,6 +32,8 @@ type Load struct {
 	// is never shorter. A Warmup of 0 is none.
 	Duration, Warmup time.Duration
 
+	// Rounds is how many rounds a workload of rounds measures.
+	Rounds int
 	// Lines is how many lines a Many has; each gets as many of the sessions.
 	Lines int
 	// Rate is the acquisitions a second of an Open, Arrivals how they come, and
@@ -70,6 +72,14 @@ func (l Load) Run(ctx context.Context) (Measurement, error) {
 		return l.openLoop(ctx)
 	case Many:
 		return l.many(ctx)
+	case Queue:
+		return l.rounds(ctx, l.queueRound)
+	case Barrier:
+		return l.rounds(ctx, l.barrierRound)
+	case DoubleBarrier:
+		return l.rounds(ctx, l.doubleBarrierRound)
+	case Commit:
+		return l.rounds(ctx, l.commitRound)
 	case Failover:
 		if alone {
 			return Measurement{}, errors.New("a failover needs at least 2 contenders")

@@ -251,7 +251,7 @@ func TestLoadThatCannotBeRun(t *testing.T) {
 }
 
 func TestParseNamesWhatExists(t *testing.T) {
-	if _, err := load.ParseWorkload("sprint"); err == nil || err.Error() != `workload "sprint" is unknown; one of drain, cycle, failover, open, many` {
+	if _, err := load.ParseWorkload("sprint"); err == nil || err.Error() != `workload "sprint" is unknown; one of drain, cycle, failover, open, many, queue, barrier, double-barrier, two-phase-commit` {
 		t.Error(err)
 	}
 	if _, err := load.ParseRecipe(""); err == nil || err.Error() != `recipe "" is unknown; one of lock, election` {

@@ -22,10 +22,34 @@ const (
 	Open Workload = "open"
 	// Many is a number of independent lines that cycle at the same time.
 	Many Workload = "many"
+
+	// Queue, Barrier, DoubleBarrier and Commit are rounds of the recipes of
+	// those names. They have no other recipe and no strategy.
+	Queue         Workload = "queue"
+	Barrier       Workload = "barrier"
+	DoubleBarrier Workload = "double-barrier"
+	Commit        Workload = "two-phase-commit"
 )
 
+// Own reports whether the workload is of a recipe of its own, so that Recipe and
+// Strategy say nothing.
+func (w Workload) Own() bool { return w.least() > 0 }
+
+// least is how many sessions a round needs; 0 for workloads without rounds.
+func (w Workload) least() int {
+	switch w {
+	case Queue, DoubleBarrier:
+		return 1
+	case Barrier, Commit:
+		return 2
+	}
+	return 0
+}
+
 // Workloads returns all workloads.
-func Workloads() []Workload { return []Workload{Drain, Cycle, Failover, Open, Many} }
+func Workloads() []Workload {
+	return []Workload{Drain, Cycle, Failover, Open, Many, Queue, Barrier, DoubleBarrier, Commit}
+}
 
 // ParseWorkload returns the workload of that name, or an error that lists those
 // that exist.

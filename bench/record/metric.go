@@ -30,7 +30,8 @@ const (
 	UnitEvents     = "watch-events/op"
 	UnitBytes      = "response-bytes/op"
 	UnitAcquired   = "acquisitions/s" // of an open load
-	UnitServiceP50 = "p50-service-ns" // of an open load
+	UnitOps        = "ops/s"          // of workloads of rounds
+	UnitServiceP50 = "p50-service-ns" // of an open load, and of rounds
 	UnitServiceP99 = "p99-service-ns"
 	UnitLateP99    = "p99-late-ns" // behind schedule
 	UnitTurnsMin   = "min-turns"   // of the contender that had fewest
@@ -59,6 +60,7 @@ var better = []struct{ unit, better string }{
 	{UnitEvents, "lower"},
 	{UnitBytes, "lower"},
 	{UnitAcquired, "higher"},
+	{UnitOps, "higher"},
 	{UnitServiceP50, "lower"},
 	{UnitServiceP99, "lower"},
 	{UnitLateP99, "lower"},
@@ -104,6 +106,11 @@ func (r Record) speed(m *metrics) {
 		return
 	}
 	m.time(UnitTime, float64(r.Elapsed)/ops)
+	if r.Workload.Own() {
+		m.add(UnitOps, ops/r.Elapsed.Seconds())
+		m.percentiles(UnitServiceP50, UnitServiceP99, r.Service)
+		return
+	}
 	if r.Contenders > 1 && r.Workload != load.Failover {
 		m.add(UnitHandoffs, ops/r.Elapsed.Seconds())
 	}

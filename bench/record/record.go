@@ -75,8 +75,11 @@ type Memory struct {
 // what could end like that (the hold) is not put last.
 func (r Record) Name() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/workload=%s/strategy=%s/contenders=%d",
-		capitalized(string(r.Recipe)), r.Workload, r.Strategy, r.Contenders)
+	fmt.Fprintf(&b, "%s/workload=%s", capitalized(string(r.Recipe)), r.Workload)
+	if r.Strategy != "" {
+		fmt.Fprintf(&b, "/strategy=%s", r.Strategy)
+	}
+	fmt.Fprintf(&b, "/contenders=%d", r.Contenders)
 	if r.Lines > 0 {
 		fmt.Fprintf(&b, "/lines=%d", r.Lines)
 	}

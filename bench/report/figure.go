@@ -33,6 +33,7 @@ type Point struct{ X, Y, Lo, Hi float64 }
 var units = []struct{ unit, name, title string }{
 	{record.UnitHandoffs, "throughput", "Handoffs per second"},
 	{record.UnitAcquired, "acquisitions", "Acquisitions per second"},
+	{record.UnitOps, "operations", "Operations per second"},
 	{record.UnitHandoffP50, "handoff-p50", "Handoff time, median"},
 	{record.UnitHandoffP99, "handoff-p99", "Handoff time, 99th percentile"},
 	{record.UnitWaitP99, "wait-p99", "Wait, 99th percentile"},

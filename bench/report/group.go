@@ -75,10 +75,14 @@ func (s *Set) add(r record.Record) {
 		s.Invalid = append(s.Invalid, r)
 		return
 	}
-	i := slices.IndexFunc(s.Series, func(l Lines) bool { return l.Name == string(r.Strategy) })
+	name := string(r.Strategy)
+	if name == "" {
+		name = string(r.Recipe)
+	}
+	i := slices.IndexFunc(s.Series, func(l Lines) bool { return l.Name == name })
 	if i < 0 {
 		i = len(s.Series)
-		s.Series = append(s.Series, Lines{Name: string(r.Strategy)})
+		s.Series = append(s.Series, Lines{Name: name})
 	}
 	s.Series[i].add(r)
 	slices.SortStableFunc(s.Series, func(a, b Lines) int { return cmp.Compare(a.Name, b.Name) })

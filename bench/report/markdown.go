@@ -12,6 +12,7 @@ import (
 var columns = []struct{ unit, name string }{
 	{record.UnitHandoffs, "handoffs/s"},
 	{record.UnitAcquired, "acquisitions/s"},
+	{record.UnitOps, "ops/s"},
 	{record.UnitHandoffP50, "handoff p50"},
 	{record.UnitHandoffP99, "handoff p99"},
 	{record.UnitWaitP50, "wait p50"},

@@ -44,6 +44,17 @@ with a list take values separated by commas.
 	          of the last arrival is given up.
 	many      -lines independent lines of -contenders each cycle at once.
 
+These are -rounds rounds of other recipes; -recipe and -strategy say nothing for
+them, and -contenders is the number of sessions:
+
+	queue             half of the sessions put 10 elements each, the others take
+	                  them; waits are from the putting to the taking
+	barrier           one session removes a barrier at which all others wait;
+	                  waits are from the removal to the passing
+	double-barrier    all enter and leave; waits are of entering, service of
+	                  leaving
+	two-phase-commit  one session coordinates, all others vote to commit
+
 Cycle and many warm up until steady: for -warmup at least, until the rates of
 three windows in a row (a quarter of -warmup and ten turns each) lie within 10%
 of their mean, and for eight times -warmup at most.
@@ -80,6 +91,9 @@ Examples:
 
 	# 200 acquisitions a second by 20 sessions, as independent clients send them.
 	zkbench run -recipe lock -workload open -rate 200 -contenders 20 -hold 1ms
+
+	# Table 3 of the ZooKeeper paper: clients that enter and leave barriers.
+	zkbench run -workload double-barrier -contenders 50,100,200 -rounds 200 -count 1
 
 	# What the plugin costs against calling the library.
 	zkbench run -via direct -count 10 -out direct.txt

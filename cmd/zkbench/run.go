@@ -76,7 +76,7 @@ func (s settings) experiment(transports []bench.Transport, session recipes.Confi
 		Recipes: s.recipes.values, Workloads: s.workloads.values, Strategies: s.strategies.values,
 		Contenders: s.contenders.values, Transports: transports,
 		Count: s.count, Seed: s.seed, Hold: s.hold, Duration: s.duration, Warmup: s.warmup,
-		Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Limits: s.limits(),
+		Rounds: s.rounds, Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Limits: s.limits(),
 		Session: session, Root: freshRoot(),
 	}
 }

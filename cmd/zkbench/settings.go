@@ -28,6 +28,7 @@ type settings struct {
 	sessionTimeout         time.Duration
 
 	lines    int
+	rounds   int
 	rate     float64
 	arrivals load.Arrivals
 
@@ -85,7 +86,7 @@ func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
 func (s *settings) flags(verb string) *flag.FlagSet {
 	f := flag.NewFlagSet("zkbench "+verb, flag.ContinueOnError)
 	f.Var(&s.recipes, "recipe", "`list` of what is contended for: election, lock")
-	f.Var(&s.workloads, "workload", "`list` of shapes of the load: drain, cycle, failover, open, many")
+	f.Var(&s.workloads, "workload", "`list` of shapes of the load: drain, cycle, failover, open, many, queue, barrier,\ndouble-barrier, two-phase-commit")
 	f.Var(&s.strategies, "strategy", "`list` of ways to wait: "+(&list[recipes.Strategy]{values: recipes.Strategies()}).String())
 	f.Var(&s.contenders, "contenders", "`list` of how many stand in line, with a session each; 1..1000 is 1, 2, 5, 10, 20, ...\nup to 1000, 10..50:10 is 10, 20, 30, 40, 50")
 	f.Var(&s.via, "via", "`list` of ways to reach the recipes: direct (a library call), inprocess (gRPC in\nmemory), plugin (gRPC to the plugin process)")
@@ -97,6 +98,7 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	f.DurationVar(&s.warmup, "warmup", 500*time.Millisecond, "how long a cycle runs before it is measured")
 	f.DurationVar(&s.sessionTimeout, "session-timeout", 30*time.Second, "session timeout to ask for; a server that is overloaded for longer loses sessions,\nwhich ends the run")
 
+	f.IntVar(&s.rounds, "rounds", 20, "rounds of -workload queue, barrier, double-barrier and two-phase-commit")
 	f.IntVar(&s.lines, "lines", 4, "`number` of independent lines of -workload many, each with that many contenders")
 	f.Float64Var(&s.rate, "rate", 50, "acquisitions a second of -workload open")
 	f.Func("arrivals", "how they come: constant, poisson (default poisson)", func(v string) (err error) {
@@ -143,6 +145,10 @@ func (s *settings) check(given map[string]bool) error {
 		err = fmt.Errorf("-session-timeout %v: at least 1s", s.sessionTimeout)
 	case given["plugin"] && !slices.Contains(s.via.values, plugin):
 		err = errors.New("-plugin needs -via plugin")
+	case s.rounds < 1:
+		err = fmt.Errorf("-rounds %d: at least 1", s.rounds)
+	case (has(load.Barrier) || has(load.Commit)) && slices.Min(s.contenders.values) < 2:
+		err = errors.New("-workload barrier and two-phase-commit need -contenders of 2 or more")
 	case s.lines < 1:
 		err = fmt.Errorf("-lines %d: at least 1", s.lines)
 	case given["lines"] && !has(load.Many):

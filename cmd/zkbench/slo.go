@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -109,7 +108,7 @@ func (s *sloSettings) adapt(given map[string]bool) error {
 		if s.search.From < 2 {
 			return errors.New("-from: a handoff needs 2 contenders")
 		}
-		if slices.Contains(s.workloads.values, load.Open) || slices.Contains(s.workloads.values, load.Failover) {
+		if w := s.workloads.values[0]; w == load.Open || w == load.Failover || w.Own() {
 			return errors.New("-over contenders is of -workload cycle, drain or many")
 		}
 	default:
