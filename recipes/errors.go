@@ -93,6 +93,9 @@ var (
 	// holds). Give some back first.
 	ErrLimit = errors.New("limit reached")
 
+	// ErrOverflow: the sum does not fit into 64 bits. Nothing was changed.
+	ErrOverflow = errors.New("overflow")
+
 	// ErrInternal: a defect, in this library or in the plugin. Report it.
 	ErrInternal = errors.New("internal error")
 )

@@ -83,6 +83,12 @@ type Session interface {
 	// Configuration returns the configuration at path, on the same terms.
 	Configuration(path string, cfg ConfigurationConfig) (Configuration, error)
 
+	// Counter returns the counter at path, on the same terms.
+	Counter(path string, cfg CounterConfig) (Counter, error)
+
+	// Latch returns the latch at path, on the same terms.
+	Latch(path string, cfg LatchConfig) (Latch, error)
+
 	// Counters returns what this session has sent and received so far.
 	Counters(ctx context.Context) (Counters, error)
 

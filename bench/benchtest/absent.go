@@ -23,3 +23,11 @@ func (s *session) Names(string, recipes.NamesConfig) (recipes.Names, error) {
 func (s *session) Configuration(string, recipes.ConfigurationConfig) (recipes.Configuration, error) {
 	return nil, errNotHere("configuration")
 }
+
+func (s *session) Counter(string, recipes.CounterConfig) (recipes.Counter, error) {
+	return nil, errNotHere("counter")
+}
+
+func (s *session) Latch(string, recipes.LatchConfig) (recipes.Latch, error) {
+	return nil, errNotHere("latch")
+}

@@ -48,6 +48,8 @@ func groups() []group {
 		{"priority lock", priorityTests()},
 		{"context of the line", lineContextTests()},
 		{"group", groupTests()},
+		{"latch", latchTests()},
+		{"counter", counterTests()},
 		{"configuration", configurationTests()},
 		{"names", namesTests()},
 		{"double barrier", doubleBarrierTests()},

@@ -95,6 +95,15 @@
 // receipt makes it known, after a lost reply, whose change it was, even if
 // another has written the same value. Nodes are persistent, parents too.
 //
+// # Counters and latches
+//
+// Follow no text. A counter is a compare-and-set loop on a decimal number, each
+// change once by a receipt, a child of the counter's znode. (The number could hold
+// a GUID of its last writer instead, but not of the one before him, and an
+// operator could not set it with a shell.) A latch is such a number, and a node
+// open that the transaction creates which counts to 0; those who wait watch open,
+// as those who enter a double barrier watch ready, and not the number.
+//
 // # Queues and priority queues
 //
 // Follow ZooKeeper Recipes, "Queues" and "Priority Queues": elements are named

@@ -31,3 +31,11 @@ func (s *Session) Names(string, recipes.NamesConfig) (recipes.Names, error) {
 func (s *Session) Configuration(string, recipes.ConfigurationConfig) (recipes.Configuration, error) {
 	return nil, absent("configuration")
 }
+
+func (s *Session) Counter(string, recipes.CounterConfig) (recipes.Counter, error) {
+	return nil, absent("counter")
+}
+
+func (s *Session) Latch(string, recipes.LatchConfig) (recipes.Latch, error) {
+	return nil, absent("latch")
+}

@@ -25,8 +25,7 @@ var capabilities = []string{
 	"barrier",
 	"double-barrier",
 	"names",
-	"configuration",
-}
+	"configuration", "counter", "latch"}
 
 // Attached is closed when a host has attached for the first time.
 func (s *Server) Attached() <-chan struct{} { return s.attach }

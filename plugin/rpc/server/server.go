@@ -90,6 +90,8 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterDoubleBarrierServiceServer(r, doubleBarrierService{Server: s})
 	pb.RegisterNamesServiceServer(r, namesService{Server: s})
 	pb.RegisterConfigurationServiceServer(r, configurationService{Server: s})
+	pb.RegisterCounterServiceServer(r, counterService{Server: s})
+	pb.RegisterLatchServiceServer(r, latchService{Server: s})
 	pb.RegisterGrantServiceServer(r, grantService{Server: s})
 	pb.RegisterQueueServiceServer(r, queueService{Server: s})
 	pb.RegisterTransactionServiceServer(r, transactionService{Server: s})

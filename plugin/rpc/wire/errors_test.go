@@ -31,6 +31,7 @@ var sentinels = []error{
 	recipes.ErrPluginLost, recipes.ErrAuthFailed,
 	recipes.ErrRemoved, recipes.ErrRevoked, recipes.ErrReleased, recipes.ErrNotRevocable, recipes.ErrMismatch,
 	recipes.ErrNoTransaction, recipes.ErrUnknownSite, recipes.ErrVoted, recipes.ErrUndecided,
+	recipes.ErrOverflow,
 	context.Canceled, context.DeadlineExceeded,
 }
 

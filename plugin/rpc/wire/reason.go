@@ -57,6 +57,7 @@ var kinds = []kind{
 	{recipes.ErrInternal, "INTERNAL", codes.Internal},
 	{context.Canceled, "CANCELED", codes.Canceled},
 	{context.DeadlineExceeded, "DEADLINE_EXCEEDED", codes.DeadlineExceeded},
+	{recipes.ErrOverflow, "OVERFLOW", codes.OutOfRange},
 }
 
 // matching returns the kinds that err matches, in the order of the table. An

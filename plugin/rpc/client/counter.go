@@ -1,0 +1,89 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type counter struct {
+	s    *session
+	rpc  pb.CounterServiceClient
+	path string
+}
+
+func (s *session) Counter(path string, _ recipes.CounterConfig) (recipes.Counter, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, err
+	}
+	if path == "/" {
+		return nil, fmt.Errorf("counter: %w: the root cannot be written", recipes.ErrInvalid)
+	}
+	return &counter{s: s, rpc: pb.NewCounterServiceClient(s.conn), path: path}, nil
+}
+
+func (c *counter) Path() string { return c.path }
+
+func (c *counter) Get(ctx context.Context) (n int64, err error) {
+	err = c.s.call(ctx, "counter "+c.path, func(ctx context.Context) error {
+		r, err := c.rpc.GetCount(ctx, &pb.GetCountRequest{Session: c.s.handle, Path: c.path})
+		n = r.GetCount()
+		return err
+	})
+	return n, err
+}
+
+func (c *counter) Add(ctx context.Context, delta int64) (n int64, err error) {
+	err = c.s.change(ctx, "counter "+c.path, func(ctx context.Context) error {
+		r, err := c.rpc.AddCount(ctx, &pb.AddCountRequest{Session: c.s.handle, Path: c.path, Delta: delta})
+		n = r.GetCount()
+		return err
+	})
+	return n, err
+}
+
+type latch struct {
+	s     *session
+	rpc   pb.LatchServiceClient
+	path  string
+	count int64
+}
+
+func (s *session) Latch(path string, cfg recipes.LatchConfig) (recipes.Latch, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &latch{s: s, rpc: pb.NewLatchServiceClient(s.conn), path: path, count: cfg.Count}, nil
+}
+
+func (l *latch) Path() string { return l.path }
+
+func (l *latch) Count(ctx context.Context) (n int64, err error) {
+	err = l.s.call(ctx, "latch "+l.path, func(ctx context.Context) error {
+		r, err := l.rpc.GetLatch(ctx, &pb.GetLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count})
+		n = r.GetRemaining()
+		return err
+	})
+	return n, err
+}
+
+func (l *latch) CountDown(ctx context.Context) (n int64, err error) {
+	err = l.s.change(ctx, "latch "+l.path, func(ctx context.Context) error {
+		r, err := l.rpc.CountDownLatch(ctx, &pb.CountDownLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count})
+		n = r.GetRemaining()
+		return err
+	})
+	return n, err
+}
+
+func (l *latch) Wait(ctx context.Context) error {
+	return l.s.call(ctx, "latch "+l.path, func(ctx context.Context) error {
+		_, err := l.rpc.WaitLatch(ctx, &pb.WaitLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count})
+		return err
+	})
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type counterService struct {
+	pb.UnimplementedCounterServiceServer
+	*Server
+}
+
+func (s counterService) counter(handle, path string) (recipes.Counter, error) {
+	ss, err := s.session(handle)
+	if err != nil {
+		return nil, err
+	}
+	return ss.Counter(path, recipes.CounterConfig{})
+}
+
+func (s counterService) GetCount(ctx context.Context, r *pb.GetCountRequest) (*pb.GetCountResponse, error) {
+	c, err := s.counter(r.GetSession(), r.GetPath())
+	if err != nil {
+		return nil, wire.ToStatus(err, nil)
+	}
+	n, err := c.Get(ctx)
+	return &pb.GetCountResponse{Count: n}, wire.ToStatus(err, nil)
+}
+
+func (s counterService) AddCount(ctx context.Context, r *pb.AddCountRequest) (*pb.AddCountResponse, error) {
+	c, err := s.counter(r.GetSession(), r.GetPath())
+	if err != nil {
+		return nil, wire.ToStatus(err, nil)
+	}
+	n, err := c.Add(ctx, r.GetDelta())
+	return &pb.AddCountResponse{Count: n}, wire.ToStatus(err, nil)
+}
+
+type latchService struct {
+	pb.UnimplementedLatchServiceServer
+	*Server
+}
+
+func (s latchService) latch(handle, path string, count int64) (recipes.Latch, error) {
+	ss, err := s.session(handle)
+	if err != nil {
+		return nil, err
+	}
+	return ss.Latch(path, recipes.LatchConfig{Count: count})
+}
+
+func (s latchService) GetLatch(ctx context.Context, r *pb.GetLatchRequest) (*pb.GetLatchResponse, error) {
+	l, err := s.latch(r.GetSession(), r.GetPath(), r.GetCount())
+	if err != nil {
+		return nil, wire.ToStatus(err, nil)
+	}
+	n, err := l.Count(ctx)
+	return &pb.GetLatchResponse{Remaining: n}, wire.ToStatus(err, nil)
+}
+
+func (s latchService) CountDownLatch(ctx context.Context, r *pb.CountDownLatchRequest) (*pb.CountDownLatchResponse, error) {
+	l, err := s.latch(r.GetSession(), r.GetPath(), r.GetCount())
+	if err != nil {
+		return nil, wire.ToStatus(err, nil)
+	}
+	n, err := l.CountDown(ctx)
+	return &pb.CountDownLatchResponse{Remaining: n}, wire.ToStatus(err, nil)
+}
+
+func (s latchService) WaitLatch(ctx context.Context, r *pb.WaitLatchRequest) (*pb.WaitLatchResponse, error) {
+	l, err := s.latch(r.GetSession(), r.GetPath(), r.GetCount())
+	if err == nil {
+		err = l.Wait(ctx)
+	}
+	return &pb.WaitLatchResponse{}, wire.ToStatus(err, nil)
+}

@@ -1,0 +1,145 @@
+package recipestest
+
+import (
+	"context"
+	"math"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func counterTests() []test {
+	return []test{
+		{"arguments are checked", counterArguments},
+		{"it begins at 0, and adds", counterAdds},
+		{"of many who add each is counted once", counterMany},
+		{"a sum beyond 64 bits is ErrOverflow", counterOverflow},
+		{"data that are no number are ErrInvalid", counterForeign},
+		{"it waits for the connection", counterSuspended},
+		{"a context that has ended changes nothing", counterCancelled},
+		{"it outlives its session", counterOutlives},
+	}
+}
+
+func (f *fixture) counter(s recipes.Session, path string) recipes.Counter {
+	f.Helper()
+	c, err := s.Counter(path, recipes.CounterConfig{})
+	f.must(err)
+	return c
+}
+
+func (f *fixture) counts(c recipes.Counter, want int64) {
+	f.Helper()
+	got, err := c.Get(f.ctx)
+	f.must(err)
+	if got != want {
+		f.Errorf("%d; want %d", got, want)
+	}
+}
+
+func (f *fixture) adds(c recipes.Counter, delta, want int64) {
+	f.Helper()
+	got, err := c.Add(f.ctx, delta)
+	f.must(err)
+	if got != want {
+		f.Errorf("adding %d gives %d; want %d", delta, got, want)
+	}
+}
+
+func counterArguments(f *fixture) {
+	for _, path := range []string{"", "a", "/"} {
+		_, err := f.open().Counter(path, recipes.CounterConfig{})
+		f.is(err, recipes.ErrInvalid)
+	}
+	if c := f.counter(f.open(), "/a"); c.Path() != "/a" {
+		f.Errorf("path %q", c.Path())
+	}
+}
+
+func counterAdds(f *fixture) {
+	c := f.counter(f.open(), f.path("deep", "n"))
+	f.counts(c, 0)
+	if f.exists(f.path("deep")) {
+		f.Error("looking made the counter")
+	}
+	f.adds(c, 5, 5)
+	f.adds(f.counter(f.open(), f.path("deep", "n")), -7, -2)
+	f.adds(c, 0, -2)
+	f.counts(f.counter(f.open(), f.path("deep", "n")), -2)
+	if data, stat := f.read(f.path("deep", "n")); data != "-2" || stat.EphemeralOwner != 0 {
+		f.Errorf("the znode has %q, %+v", data, stat)
+	}
+}
+
+func counterMany(f *fixture) {
+	const sessions, each = 4, 10
+	var all []*pending[struct{}]
+	for range sessions {
+		c := f.counter(f.open(), f.path("n"))
+		all = append(all, startErr(f, func() error {
+			for range each {
+				if _, err := c.Add(f.ctx, 1); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	for _, p := range all {
+		p.value1(f)
+	}
+	f.counts(f.counter(f.open(), f.path("n")), sessions*each)
+}
+
+func counterOverflow(f *fixture) {
+	c := f.counter(f.open(), f.path("n"))
+	f.adds(c, math.MaxInt64, math.MaxInt64)
+	_, err := c.Add(f.ctx, 1)
+	f.is(err, recipes.ErrOverflow)
+	f.isNot(err, recipes.ErrUnknownOutcome)
+	f.adds(c, math.MinInt64, -1)
+	_, err = c.Add(f.ctx, math.MinInt64)
+	f.is(err, recipes.ErrOverflow)
+	f.counts(c, -1)
+}
+
+func counterForeign(f *fixture) {
+	f.create(f.path("n"), "many")
+	c := f.counter(f.open(), f.path("n"))
+	_, err := c.Get(f.ctx)
+	f.is(err, recipes.ErrInvalid)
+	_, err = c.Add(f.ctx, 1)
+	f.is(err, recipes.ErrInvalid)
+	f.create(f.path("m"), "")
+	f.adds(f.counter(f.open(), f.path("m")), 1, 1)
+}
+
+func counterSuspended(f *fixture) {
+	s := f.open()
+	c := f.counter(s, f.path("n"))
+	f.adds(c, 1, 1)
+	f.sever(s)
+	p := start(f, func() (int64, error) { return c.Add(f.ctx, 1) })
+	p.blocked(f)
+	f.reconnect(s)
+	if n := p.value1(f); n != 2 {
+		f.Errorf("%d; want 2", n)
+	}
+}
+
+func counterCancelled(f *fixture) {
+	c := f.counter(f.open(), f.path("n"))
+	_, err := c.Add(f.ended(), 1)
+	f.is(err, context.Canceled)
+	_, err = c.Get(f.ended())
+	f.is(err, context.Canceled)
+	f.counts(c, 0)
+}
+
+func counterOutlives(f *fixture) {
+	s := f.open()
+	f.adds(f.counter(s, f.path("n")), 3, 3)
+	f.must(s.Close(f.ctx))
+	f.counts(f.counter(f.open(), f.path("n")), 3)
+	_, err := f.counter(s, f.path("n")).Add(f.ctx, 1)
+	f.is(err, recipes.ErrClosed)
+}

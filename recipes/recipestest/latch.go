@@ -1,0 +1,117 @@
+package recipestest
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func latchTests() []test {
+	return []test{
+		{"arguments are checked", latchArguments},
+		{"it opens when it has been counted down", latchOpens},
+		{"it stays open, and counts no further", latchStays},
+		{"many count down at a time", latchMany},
+		{"an opening during a lost connection is not missed", latchReconnects},
+		{"a wait ends with its context and with the session", latchEnds},
+	}
+}
+
+func (f *fixture) latch(s recipes.Session, path string, count int64) recipes.Latch {
+	f.Helper()
+	l, err := s.Latch(path, recipes.LatchConfig{Count: count})
+	f.must(err)
+	return l
+}
+
+func (f *fixture) countsDown(l recipes.Latch, want int64) {
+	f.Helper()
+	got, err := l.CountDown(f.ctx)
+	f.must(err)
+	if got != want {
+		f.Errorf("%d remain; want %d", got, want)
+	}
+	if got, err := l.Count(f.ctx); err != nil || got != want {
+		f.Errorf("%d remain, %v; want %d", got, err, want)
+	}
+}
+
+func latchArguments(f *fixture) {
+	s := f.open()
+	_, err := s.Latch("/a", recipes.LatchConfig{})
+	f.is(err, recipes.ErrInvalid)
+	_, err = s.Latch("a", recipes.LatchConfig{Count: 1})
+	f.is(err, recipes.ErrInvalid)
+	if l := f.latch(s, "/a", 1); l.Path() != "/a" {
+		f.Errorf("path %q", l.Path())
+	}
+}
+
+func latchOpens(f *fixture) {
+	l := f.latch(f.open(), f.path("l"), 2)
+	if n, err := l.Count(f.ctx); n != 2 || err != nil {
+		f.Errorf("%d, %v", n, err)
+	}
+	w := startErr(f, func() error { return f.latch(f.open(), f.path("l"), 2).Wait(f.ctx) })
+	f.countsDown(l, 1)
+	w.blocked(f)
+	if f.exists(f.path("l", "open")) {
+		f.Error("it is open")
+	}
+	f.countsDown(f.latch(f.open(), f.path("l"), 2), 0)
+	w.value1(f)
+	if data, _ := f.read(f.path("l", "remaining")); data != "0" {
+		f.Errorf("%q remain", data)
+	}
+}
+
+func latchStays(f *fixture) {
+	s := f.open()
+	f.countsDown(f.latch(s, f.path("l"), 1), 0)
+	f.countsDown(f.latch(f.open(), f.path("l"), 1), 0)
+	f.must(s.Close(f.ctx))
+	f.must(f.latch(f.open(), f.path("l"), 1).Wait(f.ctx))
+	// One that was opened by hand is counted down all the same.
+	f.create(f.path("m", "open"), "")
+	f.must(f.latch(f.open(), f.path("m"), 1).Wait(f.ctx))
+	f.countsDown(f.latch(f.open(), f.path("m"), 1), 0)
+}
+
+func latchMany(f *fixture) {
+	const n = 8
+	var all []*pending[int64]
+	for range n {
+		l := f.latch(f.open(), f.path("l"), n)
+		all = append(all, start(f, func() (int64, error) { return l.CountDown(f.ctx) }))
+	}
+	seen := map[int64]bool{}
+	for _, p := range all {
+		seen[p.value1(f)] = true
+	}
+	if len(seen) != n || !seen[0] || !seen[n-1] {
+		f.Errorf("what remained was %v", seen)
+	}
+	f.must(f.latch(f.open(), f.path("l"), n).Wait(f.ctx))
+}
+
+func latchReconnects(f *fixture) {
+	s := f.open()
+	w := startErr(f, func() error { return f.latch(s, f.path("l"), 1).Wait(f.ctx) })
+	f.sever(s)
+	f.countsDown(f.latch(f.open(), f.path("l"), 1), 0)
+	w.blocked(f)
+	f.reconnect(s)
+	w.value1(f)
+}
+
+func latchEnds(f *fixture) {
+	s := f.open()
+	l := f.latch(s, f.path("l"), 1)
+	f.is(l.Wait(f.briefly()), context.DeadlineExceeded)
+	_, err := l.CountDown(f.ended())
+	f.is(err, context.Canceled)
+	w := startErr(f, func() error { return l.Wait(f.ctx) })
+	f.expire(s)
+	_, err = w.result(f)
+	f.is(err, recipes.ErrExpired)
+}

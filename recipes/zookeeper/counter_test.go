@@ -1,0 +1,114 @@
+package zookeeper_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func counterAt(t *testing.T, s recipes.Session, path string) recipes.Counter {
+	t.Helper()
+	return must[recipes.Counter](t)(s.Counter(path, recipes.CounterConfig{}))
+}
+
+func latchAt(t *testing.T, s recipes.Session, path string, count int64) recipes.Latch {
+	t.Helper()
+	return must[recipes.Latch](t)(s.Latch(path, recipes.LatchConfig{Count: count}))
+}
+
+func TestCounterAndLatchCosts(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	c, l := counterAt(t, s, "/app/n"), latchAt(t, s, "/app/l", 3)
+	must[int64](t)(c.Add(ctx, 1)) // makes the node and the receipt
+	must[int64](t)(l.CountDown(ctx))
+	costs(t, srv, "adding", 1, 1, 0, func() { _, _ = c.Add(ctx, 1) })
+	costs(t, srv, "getting", 0, 1, 0, func() { _, _ = c.Get(ctx) })
+	waited := make(chan error, 1)
+	watches := srv.Watches()
+	costs(t, srv, "beginning to wait", 0, 1, 0, func() {
+		go func() { waited <- l.Wait(ctx) }()
+		for srv.Watches() == watches {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	// No recipe polls, and a count wakes nobody who waits.
+	costs(t, srv, "waiting", 0, 0, 0, func() { time.Sleep(300 * time.Millisecond) })
+	costs(t, srv, "counting down", 1, 2, 0, func() { _, _ = l.CountDown(ctx) })
+	costs(t, srv, "the last count, with one who waits", 1, 4, 1, func() {
+		_, _ = l.CountDown(ctx)
+		if err := <-waited; err != nil {
+			t.Error(err)
+		}
+	})
+	if got, want := shape(srv, "/app"), "l l/_c_<guid>-receipt-0000000001 l/open l/remaining n n/_c_<guid>-receipt-0000000000"; got != want {
+		t.Errorf("znodes %q; want %q", got, want)
+	}
+}
+
+func TestFaultSweepCounter(t *testing.T) {
+	stays := func(string) bool { return true }
+	unknown := []error{recipes.ErrUnknownOutcome}
+	runSweeps(t, "counter", []sweep{{
+		name: "add", may: unknown, left: stays,
+		act: func(ctx context.Context, st *stage) error {
+			c := counterAt(st.t, st.victim, sweepPath+"/n")
+			for i := range int64(3) {
+				n, err := c.Add(ctx, 1)
+				if err == nil && n != i+1 {
+					st.t.Errorf("%d after %d additions", n, i+1)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		check: func(st *stage, err error) {
+			n := must[int64](st.t)(counterAt(st.t, st.other, sweepPath+"/n").Get(st.ctx))
+			if err == nil && n != 3 || n > 3 {
+				st.t.Errorf("%d after three additions that ended with %v", n, err)
+			}
+		},
+	}})
+}
+
+func TestFaultSweepLatch(t *testing.T) {
+	stays := func(string) bool { return true }
+	unknown := []error{recipes.ErrUnknownOutcome}
+	runSweeps(t, "latch", []sweep{
+		{
+			name: "count down", may: unknown, left: stays,
+			act: func(ctx context.Context, st *stage) error {
+				l := latchAt(st.t, st.victim, sweepPath+"/l", 2)
+				for range 2 {
+					if _, err := l.CountDown(ctx); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			check: func(st *stage, err error) {
+				l := latchAt(st.t, st.other, sweepPath+"/l", 2)
+				n := must[int64](st.t)(l.Count(st.ctx))
+				if err == nil && n != 0 || exists(st.srv, sweepPath+"/l/open") != (n == 0) {
+					st.t.Errorf("%d remain after %v", n, err)
+				}
+			},
+		},
+		{
+			name: "wait", left: stays,
+			act: func(ctx context.Context, st *stage) error {
+				waited := make(chan error, 1)
+				go func() { waited <- latchAt(st.t, st.victim, sweepPath+"/l", 1).Wait(ctx) }()
+				for st.srv.Watches() == 0 && ctx.Err() == nil && st.victim.Err() == nil {
+					time.Sleep(100 * time.Microsecond)
+				}
+				must[int64](st.t)(latchAt(st.t, st.other, sweepPath+"/l", 1).CountDown(st.ctx))
+				return <-waited
+			},
+		},
+	})
+}
