@@ -35,13 +35,20 @@ import (
 //
 // In the plain line the smallest number is granted, and nobody can come before
 // it: a listing is proof enough. Here somebody can, so a place in line proves
-// nothing, and being granted is a step of its own, the claim: one transaction
-// that replaces the contender's waiting znode by a holding one, and that ZooKeeper
-// carries out only if no claim has happened since the contender looked (the
-// claims of a path all write the path's znode, if it has the version that they
-// read before they listed the line). Holding znodes come into being by claims
-// only. So those who hold at the moment of a claim are among those that its
-// listing showed, or fewer; it showed nobody who conflicts, so nobody conflicts.
+// nothing, and being granted takes a step of its own, the claim: one transaction
+// that replaces the contender's waiting znode by a holding one. Holding znodes
+// come into being by claims only. ZooKeeper carries a claim out only if no writer
+// has claimed since the contender looked: a writer's claim writes the path's
+// znode, and every claim checks that it has the version that was read before the
+// line was listed. So:
+//
+//   - Of two writers, or a writer and a reader that claims later, the later has
+//     listed the line after the earlier one's claim, or is refused; it has seen
+//     the writer hold, and so does not claim before that one has gone.
+//   - A reader may claim between a writer's look and the writer's claim. So a
+//     writer that has claimed lists the line once more, and waits until it holds
+//     alone; no reader can claim any more, as above.
+//
 // This does not depend on priorities at all; they decide only who tries.
 //
 // # Znodes

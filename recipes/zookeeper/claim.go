@@ -17,6 +17,7 @@ type claimant struct {
 	data    []byte // of the own znode, and
 	version int32  // its version
 	claimed bool   // a claim was sent
+	try     bool
 	joined  func(recipes.Place)
 	asked   map[string]bool // holders
 	armed   line.Watches
@@ -32,7 +33,7 @@ type claimant struct {
 // way only: a contender becomes the heir; that one's own znode is written, which
 // it watches too. (An heir stays the heir until its waiting znode is gone.) Who
 // joins, wherever in the order, takes nobody out of the way.
-func (c *claimant) wait(ctx context.Context, try bool) (*line.Grant, error) {
+func (c *claimant) wait(ctx context.Context) (*line.Grant, error) {
 	l := c.lock
 	for {
 		disconnected, err := l.session.Connected(ctx)
@@ -64,7 +65,7 @@ func (c *claimant) wait(ctx context.Context, try bool) (*line.Grant, error) {
 				return grant, err
 			}
 			continue
-		case try:
+		case c.try:
 			c.tell(position)
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, l.at(blockers[0].name))
 		}
@@ -142,16 +143,22 @@ func (c *claimant) ask(ctx context.Context, blockers []spot) error {
 	return nil
 }
 
-// claim replaces the waiting znode by a holding one, if no claim has happened
+// claim replaces the waiting znode by a holding one, if no writer has claimed
 // since r was read, and if nobody has written to the waiting one, whose data it
-// takes along.
+// takes along. Readers only check the register, so that those who are let in
+// together do not refuse each other.
 func (c *claimant) claim(ctx context.Context, r register) (*line.Grant, error) {
-	if r.heir == c.me.name {
-		r.heir = ""
-	}
 	held := c.lock.at(c.me.heldName())
 	var t session.Txn
-	t.Set(c.lock.path, r.data(), r.version)
+	switch {
+	case r.heir == c.me.name:
+		r.heir = ""
+		t.Set(c.lock.path, r.data(), r.version)
+	case c.me.mode == recipes.Writing:
+		t.Set(c.lock.path, r.data(), r.version)
+	default:
+		t.Check(c.lock.path, r.version)
+	}
 	t.Delete(c.lock.at(c.me.name), c.version)
 	t.Create(held, c.data, true)
 	c.claimed = true
@@ -215,6 +222,11 @@ func (c *claimant) grant(ctx context.Context, held string) (*line.Grant, error) 
 	if stat.EphemeralOwner != s.ID() {
 		return nil, fmt.Errorf("claimed: %w: %s belongs to session %#x", recipes.ErrRemoved, held, stat.EphemeralOwner)
 	}
+	if c.me.mode == recipes.Writing {
+		if err := c.alone(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
@@ -223,6 +235,52 @@ func (c *claimant) grant(ctx context.Context, held string) (*line.Grant, error) 
 		heeds = asked
 	}
 	return line.NewRevocable(s, held, recipes.Token(stat.Czxid), heeds), nil
+}
+
+// alone waits, after a writer's claim, for readers who have claimed between its
+// last look and its claim. They were let in first, and nobody can come after
+// them: whoever reads the register after the claim finds the writer among those
+// who hold, and who has read it before is refused.
+func (c *claimant) alone(ctx context.Context) error {
+	l := c.lock
+	for {
+		disconnected, err := l.session.Connected(ctx)
+		if err != nil {
+			return err
+		}
+		names, err := l.session.Children(ctx, l.path)
+		if err != nil {
+			return err
+		}
+		var others []spot
+		for _, s := range spots(names) {
+			if s.holds && s.name != c.me.heldName() {
+				others = append(others, s)
+			}
+		}
+		if len(others) == 0 {
+			return nil
+		}
+		if c.try {
+			return fmt.Errorf("%w: %s", recipes.ErrContended, l.at(others[0].name))
+		}
+		if l.cfg.Ask {
+			if err := c.ask(ctx, others); err != nil {
+				return err
+			}
+		}
+		c.armed.Keep([]line.Entry{{Name: others[0].name}}, disconnected)
+		_, _, err = c.armed.Arm(ctx, l.session, l.path, others[0].name)
+		if errors.Is(err, recipes.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.armed.Wait(ctx, l.session, disconnected); err != nil {
+			return fmt.Errorf("waiting for %s: %w", l.path, err)
+		}
+	}
 }
 
 // leave deletes what there is of the contender. The order matters: a claim that

@@ -29,10 +29,9 @@
 //
 // Has no text either: "revocable read-write priority locks" are what the guide
 // only imagines. claim.go has the step that grants, and the arguments for it.
-// Claims of readers that are let in together are made one after the other, each
-// refused if another came first, so n readers cost up to n(n+1)/2 transactions:
-// what a claim promises to writers, that nobody has come in since it looked,
-// readers need not promise each other, but one counter cannot tell them apart.
+// It costs a writer one listing more than a reader, so that readers who are let
+// in together need not claim one after the other: each claim of theirs refusing
+// the others would make n(n+1)/2 transactions for n readers.
 //
 // # Group membership
 //
@@ -112,7 +111,8 @@
 // the text is silent or loses elements, this differs:
 //
 //   - Elements are persistent; the text's ephemeral ones go with their
-//     producer's session (QueueConfig.Ephemeral).
+//     producer's session (QueueConfig.Ephemeral). So is the queue's node: a
+//     container would be removed when it is empty, and names start again.
 //   - What puts, takes, claims and acknowledges is one transaction each, with a
 //     receipt (session.CommitOnce), so that a lost reply neither puts twice nor
 //     leaves open who took an element. The session keeps one receipt below

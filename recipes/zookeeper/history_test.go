@@ -119,9 +119,10 @@ func anyStrategy(r *rand.Rand) recipes.Strategy {
 // sessions expire at random. What they write under the guard of their holds is
 // in the server, in the order of its transactions, which no clock can falsify:
 // between the first and the last write of a writer as one, nobody else wrote.
-// Tokens of a priority lock are transactions of the grants themselves, so there
-// that holds from the token on, nobody else was granted either, and who was
-// granted before a writer wrote nothing after it was. Of a semaphore's holders,
+// Tokens of a priority lock are the transactions of the claims, so there nobody
+// else has claimed between a writer's claim and its last write, no other writer
+// wrote after the claim, and who was granted before wrote nothing after the
+// writer's first write. Of a semaphore's holders,
 // no more than there are permits wrote at a time.
 func TestHistoryOfReadersAndWriters(t *testing.T) {
 	for name, turn := range map[string]rwTurn{"shared": sharedTurn, "priority": priorityTurn, "semaphore": semaphoreTurn} {
@@ -239,9 +240,6 @@ func checkWritten(t *testing.T, srv *zkserver.Server, fromToken bool) {
 		if first[w.token] == 0 || w.zxid < first[w.token] {
 			first[w.token] = w.zxid
 		}
-		if fromToken {
-			first[w.token] = w.token
-		}
 	}
 	if len(all) < 50 {
 		t.Errorf("only %d writes", len(all))
@@ -271,8 +269,10 @@ func checkWritten(t *testing.T, srv *zkserver.Server, fromToken bool) {
 				t.Errorf("%s of %d at %d, while %d wrote from %d to %d", w.mode, w.token, w.zxid, token, first[token], last[token])
 			case fromToken && w.token > token && w.token < last[token]:
 				t.Errorf("%s was granted at %d, while %d wrote until %d", w.mode, w.token, token, last[token])
-			case fromToken && w.token < token && w.zxid > token:
-				t.Errorf("%d wrote at %d, after %d was granted", w.token, w.zxid, token)
+			case fromToken && w.token < token && w.zxid > first[token]:
+				t.Errorf("%s of %d at %d, after %d wrote", w.mode, w.token, w.zxid, token)
+			case fromToken && w.mode == recipes.Writing && w.token < token && w.zxid > token:
+				t.Errorf("%d wrote at %d, after %d had claimed", w.token, w.zxid, token)
 			}
 		}
 	}

@@ -65,8 +65,8 @@ func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (
 		return nil, l.failed(err)
 	}
 	me, _ := parseSpot(gopath.Base(path))
-	c := &claimant{lock: l, me: me, data: e.encode(), joined: l.cfg.Joined}
-	grant, err := c.wait(ctx, try)
+	c := &claimant{lock: l, me: me, data: e.encode(), try: try, joined: l.cfg.Joined}
+	grant, err := c.wait(ctx)
 	if err == nil {
 		return &priorityHold{Grant: grant, lock: l, mode: mode}, nil
 	}
@@ -81,8 +81,8 @@ func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (
 	return nil, l.failed(err)
 }
 
-// register is the path's znode: its version counts claims and hand-offs, its
-// data names the heir.
+// register is the path's znode: its version counts writers' claims and hand-offs,
+// its data names the heir.
 type register struct {
 	version int32
 	heir    string
@@ -91,8 +91,8 @@ type register struct {
 const heirWord = "heir="
 
 // look reads the register and then the line. The order matters: a claim that is
-// based on both is refused if another was made after the register was read, so
-// who holds when it is made is among those that were listed after it.
+// based on both is refused if a writer's was made after the register was read, so
+// any writer who holds when it is made was listed after it.
 func (l *priorityLock) look(ctx context.Context) (register, []spot, error) {
 	node, err := l.session.Get(ctx, l.path)
 	if err != nil {
