@@ -1,5 +1,5 @@
-// Package bench runs experiments on locks and elections: how fast they change
-// hands, and what that costs, by the number of contenders, their strategy of
+// Package bench runs experiments on locks, elections and the other recipes: how
+// fast they change hands, and what that costs, by the number of contenders, their strategy of
 // waiting and the way in which ZooKeeper is reached.
 //
 // It knows only the contract (package recipes). Whoever uses it brings the ways
@@ -9,8 +9,12 @@
 //  2. Get its [Trial]s, in the order in which they should be run, from
 //     [Experiment.Trials].
 //  3. Run each with [Experiment.Run]. It gives a record.Record.
-//  4. Render the records with package record.
+//  4. Render the records with package record, or keep them and use the packages
+//     below later.
 //
-// What the trials do is in package bench/load; what their figures are called is
-// in package bench/record.
+// What the trials do is in package bench/load; what their figures are called, and
+// the file format, is in package bench/record; bench/probe watches the load
+// generator, and bench/relay cuts sessions off. From records, bench/compare tells
+// what became better or worse, bench/plan answers questions of capacity and
+// bench/report draws. bench/slo searches for the largest load under an objective.
 package bench

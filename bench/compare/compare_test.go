@@ -49,7 +49,7 @@ func side(t *testing.T, name, text string) *compare.Side {
 }
 
 func TestPlantedRegressionIsFound(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		a, b := trials(seed, 20, 1.10)
 		r, err := compare.Compare(side(t, "A", a), side(t, "B", b), compare.DefaultOptions())
 		if err != nil {
@@ -72,7 +72,7 @@ func TestPlantedRegressionIsFound(t *testing.T) {
 }
 
 func TestEqualSidesAreQuiet(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(15) {
 		a, b := trials(seed, 20, 1)
 		for _, other := range []string{a, b} {
 			r, err := compare.Compare(side(t, "A", a), side(t, "A again", other), compare.DefaultOptions())

@@ -17,7 +17,7 @@ const (
 	// answers, in multiples of it.
 	DefaultFactor = 2.0
 
-	draws         = 500
+	draws         = 250
 	missesPerDraw = 8
 	confidence    = 0.95
 )

@@ -4,6 +4,8 @@
 //
 //	zkbench                  herd against predecessor on an embedded server
 //	zkbench run -h           what else it can measure
+//	zkbench compare A B      what became better or worse, for a build to depend on
+//	zkbench help             sweep, plan, slo, report and serve
 //
 // The command is thin: flags, servers and transports are here, the experiment is
 // package bench.
