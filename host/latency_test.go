@@ -45,10 +45,41 @@ func forEachTransport(b *testing.B, run func(*testing.B, recipes.Session)) {
 		plugin func(*testing.B) *host.Plugin
 	}{
 		{"via=memory", func(b *testing.B) *host.Plugin { return inProcess(b) }},
-		{"via=process", func(b *testing.B) *host.Plugin { return launch(b, config(b, "plugin")) }},
+		{"via=socket", unencrypted},
+		{"via=process", func(b *testing.B) *host.Plugin { return launch(b, config(b, "plugin")) }}, // socket and TLS
 	} {
 		b.Run(transport.name, func(b *testing.B) {
 			run(b, open(b, transport.plugin(b), time.Hour))
 		})
 	}
+}
+
+// BenchmarkEvent is the time until the host knows of a change that the plugin
+// pushes: an election that one leader after the other wins and gives up, and
+// that somebody observes. It includes a Campaign and a Resign.
+func BenchmarkEvent(b *testing.B) {
+	forEachTransport(b, func(b *testing.B, s recipes.Session) {
+		e, err := s.Election("/e", recipes.ElectionConfig{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		leaders, err := e.Observe(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			l, err := e.Campaign(b.Context(), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for leader := range leaders {
+				if leader.Znode == l.Znode() {
+					break
+				}
+			}
+			if err := l.Resign(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

@@ -12,7 +12,7 @@ import (
 // reports is what the roles connect to.
 type reports struct{ listener net.Listener }
 
-func listen(t *testing.T) *reports {
+func listen(t testing.TB) *reports {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,7 +32,7 @@ type reporter struct {
 }
 
 // accept waits for the next process, which must have that role.
-func (r *reports) accept(t *testing.T, role string) *reporter {
+func (r *reports) accept(t testing.TB, role string) *reporter {
 	t.Helper()
 	if err := r.listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func (r *reports) accept(t *testing.T, role string) *reporter {
 }
 
 // none fails if a process has come.
-func (r *reports) none(t *testing.T) {
+func (r *reports) none(t testing.TB) {
 	t.Helper()
 	if err := r.listener.(*net.TCPListener).SetDeadline(time.Now()); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func (r *reports) none(t *testing.T) {
 	}
 }
 
-func (p *reporter) line(t *testing.T) string {
+func (p *reporter) line(t testing.TB) string {
 	t.Helper()
 	line, err := p.lines.ReadString('\n')
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *reporter) line(t *testing.T) string {
 }
 
 // died waits for the end of the process.
-func (p *reporter) died(t *testing.T) {
+func (p *reporter) died(t testing.TB) {
 	t.Helper()
 	rest, err := io.ReadAll(p.lines)
 	if ne, ok := err.(net.Error); ok && ne.Timeout() {

@@ -1,0 +1,33 @@
+//go:build unix
+
+package host_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/plugin"
+)
+
+// unencrypted is a plugin over a socket without TLS, as it is debugged: what is
+// between it and a plugin that is launched is what AutoMTLS costs.
+func unencrypted(b *testing.B) *host.Plugin {
+	b.Helper()
+	r := listen(b)
+	cmd := exec.Command(self(b))
+	cmd.Env = append(os.Environ(), roleEnv+"=debugged", r.env())
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	b.Setenv(plugin.ReattachEnv, r.accept(b, "debugged").first)
+	p, err := host.Launch(b.Context(), host.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = p.Close(context.Background()) })
+	return p
+}
