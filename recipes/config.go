@@ -45,7 +45,10 @@ type Config struct {
 
 	// ACL is given to every znode that the session creates, parents included.
 	// Empty is world:anyone with all permissions, as other libraries have it:
-	// whoever reaches the servers can break locks.
+	// whoever reaches the servers can break locks. Contenders of one line must
+	// be able to read each other's znodes, and their own: a server does not
+	// tell of the departure of a znode to somebody who may not read it, so
+	// that such a contender is refused with ErrAccessDenied.
 	ACL []ACL
 
 	// TLS encrypts the connections, if not nil.

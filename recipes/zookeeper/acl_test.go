@@ -23,12 +23,14 @@ func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
 		Servers: []string{srv.Addr()},
 		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
 	}))
-	defer blind.Close(ctx)
 	_, err := must[recipes.Lock](t)(blind.Lock("/blind", recipes.LockConfig{})).Acquire(ctx)
 	if !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Fatalf("got %v", err)
 	}
-	// And it does not stand in the way.
+	// And it does not stand in the way for longer than its session.
+	if err := blind.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
 	hold = must[recipes.Hold](t)(l.Acquire(ctx))
 	if err := hold.Release(ctx); err != nil {
 		t.Fatal(err)
