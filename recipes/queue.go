@@ -2,8 +2,6 @@ package recipes
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"time"
 )
 
@@ -134,30 +132,6 @@ type PriorityQueue interface {
 // MaxPriority is the last priority: two digits.
 const MaxPriority = 99
 
-// QueueConfig says how to put and how to take. Its zero value is good. It is
-// each session's own: nothing of it is stored, so those who share a queue must
-// agree.
-type QueueConfig struct {
-	// Ephemeral puts elements as the text does: they go with the session that
-	// put them, taken or not.
-	Ephemeral bool
-
-	// Capacity bounds the number of elements, claimed ones included and dead
-	// ones not; 0 is no bound. A Put that finds the queue full waits: back
-	// pressure. The bound is exact, however many put at the same time, as long
-	// as all have the same: each put is one transaction with a change of the
-	// child node "bound", made only if nobody else has put since the elements
-	// were counted. That costs a bounded Put two reads, and another attempt
-	// whenever somebody else was faster; consumers pay nothing.
-	Capacity int
-
-	// MaxDeliveries is how often an element is delivered by Receive before it
-	// goes to the dead letters, in one transaction: at the last Return, or,
-	// after the end of a session, when it would be delivered next. 0 is no
-	// limit. Take counts no delivery but moves elements whose time is up.
-	MaxDeliveries int
-}
-
 // ElementID is the name of an element's znode below the queue's path, such as
 // queue-0000000012.
 type ElementID string
@@ -169,61 +143,4 @@ type Element struct {
 	Data     []byte
 	// Put is when it was put, by the server's clock.
 	Put time.Time
-}
-
-// Delivery is an element that was received and has to be acknowledged. As a
-// [Grant] it tells by Lost when the claim no longer stands, so that somebody
-// else may have the element (CURATOR-605: the end of a session hands an element
-// to two consumers; here the first of them is told, before the second gets it if
-// it runs at all), and Write writes only while it stands. Its znode is the
-// ephemeral claim, claims/<element>-<attempt>, and its token grows with every
-// delivery of the element.
-type Delivery interface {
-	Grant
-
-	// Element is what was received.
-	Element() Element
-
-	// Attempt counts the deliveries of the element, this one included, from 1.
-	// It is the version of the element's znode, which every claim sets.
-	Attempt() int
-
-	// Ack deletes the element and its claim in one transaction, if the claim
-	// stands. Lost is closed before anything is sent.
-	//
-	// It returns nil when the element is known to be gone. If the claim was
-	// lost the error matches ErrNotHeld: the element will be, or has been,
-	// delivered again. If the session is lost on the way it matches
-	// ErrUnknownOutcome too. If ctx ends first it returns ctx's error and the
-	// acknowledgement goes on in the background; calling again waits for it and
-	// returns its result. After Return it matches ErrReleased.
-	Ack(ctx context.Context) error
-
-	// Return gives the element back to be delivered again, in its old place,
-	// or moves it to the dead letters if this was the last attempt. Its errors
-	// are those of Ack.
-	Return(ctx context.Context) error
-}
-
-// Validate reports what is wrong with the configuration, as an ErrInvalid.
-func (c QueueConfig) Validate() error {
-	switch {
-	case c.Capacity < 0 || c.Capacity > math.MaxInt32:
-		return fmt.Errorf("%w: Capacity is %d; from 0, which is no bound, to 2^31-1", ErrInvalid, c.Capacity)
-	case c.MaxDeliveries < 0 || c.MaxDeliveries > math.MaxInt32:
-		return fmt.Errorf("%w: MaxDeliveries is %d; from 0, which is no limit, to 2^31-1", ErrInvalid, c.MaxDeliveries)
-	}
-	return nil
-}
-
-// ValidatePut reports what is wrong with putting n elements of a priority, as an
-// ErrInvalid.
-func (c QueueConfig) ValidatePut(priority, n int) error {
-	switch {
-	case priority < 0 || priority > MaxPriority:
-		return fmt.Errorf("%w: priority %d; between 0 and %d", ErrInvalid, priority, MaxPriority)
-	case c.Capacity > 0 && n > c.Capacity:
-		return fmt.Errorf("%w: %d elements at once; Capacity is %d", ErrInvalid, n, c.Capacity)
-	}
-	return nil
 }

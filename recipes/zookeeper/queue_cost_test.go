@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // cost is what an operation takes of the server.
@@ -68,64 +71,71 @@ func TestTheCostOfAQueue(t *testing.T) {
 	}
 }
 
-// Waiting costs no request. As in the text, an element wakes every session that
-// waits: when it is put, and when it is claimed and taken, if the session has
-// looked by then.
+// Waiting costs no request, in an hour of virtual time. As in the text, an
+// element wakes every session that waits: when it is put, and when it is claimed
+// and taken, if the session has looked by then.
 func TestWaitingForAnElementCostsNothing(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	producer := queueOf(t, open(t, srv), "/q", recipes.QueueConfig{Capacity: 1})
-	must[recipes.ElementID](t)(producer.Put(ctx, nil)) // exists, receipts and bound too
-	must[recipes.Element](t)(producer.Take(ctx))
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		producing, closeProducer := openIn(t, srv)
+		defer closeProducer()
+		producer := queueOf(t, producing, "/q", recipes.QueueConfig{})
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	const waiters = 4
-	results := make(chan error, 2*waiters+1)
-	for range waiters {
-		q := queueOf(t, open(t, srv), "/q", recipes.QueueConfig{})
-		go func() { _, err := q.Take(ctx); results <- err }()
-		go func() { _, err := q.Receive(ctx); results <- err }()
-	}
-	idle := func() int64 { // all are waiting: what each of them reads was read
-		for {
-			n := srv.Counters().Reads
-			if srv.Watches() >= waiters {
-				return n
+		const waiters = 4
+		results := make(chan error, 2*waiters)
+		for range waiters {
+			s, closeSession := openIn(t, srv)
+			defer closeSession()
+			q := queueOf(t, s, "/q", recipes.QueueConfig{})
+			go func() { _, err := q.Take(ctx); results <- err }()
+			go func() { _, err := q.Receive(ctx); results <- err }()
+		}
+		idle(t, srv)
+		for range 2 {
+			got := costOf(srv, func() {
+				must[recipes.ElementID](t)(producer.Put(ctx, nil))
+				synctest.Wait()
+			})
+			if got.events < waiters || got.events > 6*waiters { // the first makes the queue and its children too
+				t.Errorf("an element caused %d watch events; %d sessions wait", got.events, waiters)
 			}
-			if ctx.Err() != nil {
-				t.Fatal("they do not wait")
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+			idle(t, srv)
+		}
+		cancel()
+		for range 2*waiters - 2 {
+			if err := <-results; !errors.Is(err, context.Canceled) {
+				t.Error(err)
 			}
 		}
-	}
-	idle()
-	quiet(t, srv)
-	got := costOf(srv, func() { must[recipes.ElementID](t)(producer.Put(ctx, nil)); <-results })
-	if got.events > 3*waiters {
-		t.Errorf("an element caused %d watch events; %d sessions wait", got.events, waiters)
-	}
-	quiet(t, srv)
-	cancel()
-	for range 2*waiters - 1 {
-		if err := <-results; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-	}
+	})
 }
 
-// quiet checks that nothing is asked for the time of several round trips after
-// it has become quiet.
-func quiet(t *testing.T, srv *zkserver.Server) {
+// openIn opens a session in a bubble of virtual time.
+func openIn(t *testing.T, srv *zkserver.Server) (s recipes.Session, end func()) {
 	t.Helper()
-	other := open(t, srv)
-	round := func() int64 {
-		for range 50 {
-			must[int](t)(queueOf(t, other, "/elsewhere", recipes.QueueConfig{}).Len(bounded(t)))
-		}
-		return srv.Counters().Reads + srv.Counters().Writes
+	s = must[recipes.Session](t)(zookeeper.OpenWith((&network{srv: srv}).dial)(t.Context(), recipes.Config{
+		Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10,
+	}))
+	return s, func() { s.Close(context.Background()) }
+}
+
+// idle checks that nothing but pings is sent for an hour of virtual time, once
+// everybody waits.
+func idle(t *testing.T, srv *zkserver.Server) {
+	t.Helper()
+	synctest.Wait()
+	pings := srv.Counters().Pings
+	got := costOf(srv, func() { time.Sleep(time.Hour); synctest.Wait() })
+	if got != (cost{}) {
+		t.Errorf("%v while everybody waits", got)
 	}
-	round() // lets those who are awake come to rest
-	before := round()
-	if n := round() - before - 50; n != 0 {
-		t.Errorf("%d requests while all are waiting", n)
+	if srv.Counters().Pings == pings {
+		t.Error("no pings: the hour has not passed")
 	}
 }
