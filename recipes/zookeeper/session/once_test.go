@@ -1,0 +1,142 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// at has one request of a kind go wrong, the first one.
+func at(srv *zkserver.Server, op zkserver.Op, fault func() zkserver.Fault) (met func() bool) {
+	var n atomic.Int64
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == op && n.Add(1) == 1 {
+			return fault()
+		}
+		return zkserver.Fault{}
+	})
+	return func() bool { return n.Load() > 0 }
+}
+
+func faultOf(f zkserver.Fault) func() zkserver.Fault { return func() zkserver.Fault { return f } }
+
+func TestAWriteThatIsSentOnceSaysThatItsOutcomeIsUnknown(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, to(srv)), t.Context()
+	if err := s.Create(ctx, "/a", []byte("0")); err != nil {
+		t.Fatal(err)
+	}
+	for name, fault := range map[string]zkserver.Fault{"before": {CloseBefore: true}, "after": {DropReply: true}} {
+		met := at(srv, zkserver.OpSetData, faultOf(fault))
+		if _, err := s.SetOnce(ctx, "/a", []byte(name), -1); !errors.Is(err, recipes.ErrUnknownOutcome) || !met() {
+			t.Errorf("set, connection lost %s: %v", name, err)
+		}
+	}
+	stat, err := s.SetOnce(ctx, "/a", []byte("1"), 1)
+	if err != nil || stat.Version != 2 {
+		t.Errorf("version %d, %v; want 2: one of the two was carried out, once", stat.Version, err)
+	}
+	if err := s.DeleteOnce(ctx, "/a", 7); !errors.Is(err, recipes.ErrBadVersion) {
+		t.Errorf("another version: %v", err)
+	}
+	at(srv, zkserver.OpDelete, faultOf(zkserver.Fault{DropReply: true}))
+	if err := s.DeleteOnce(ctx, "/a", 2); !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Errorf("delete, reply lost: %v", err)
+	}
+	if err := s.DeleteOnce(ctx, "/a", 2); !errors.Is(err, recipes.ErrNoNode) {
+		t.Errorf("it was not deleted: %v", err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := s.DeleteOnce(ended, "/a", -1); !errors.Is(err, context.Canceled) {
+		t.Errorf("an ended context: %v", err)
+	}
+}
+
+func TestACreationIsSentAgainOnlyIfItHasNotHappened(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, to(srv)), t.Context()
+	at(srv, zkserver.OpCreate, faultOf(zkserver.Fault{CloseBefore: true}))
+	if err := s.Create(ctx, "/p/before", nil); err != nil {
+		t.Errorf("lost before it arrived: %v", err)
+	}
+	at(srv, zkserver.OpCreate, faultOf(zkserver.Fault{DropReply: true}))
+	if err := s.Create(ctx, "/p/after", nil); !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Errorf("there, and nobody can tell by whom: %v", err)
+	}
+	srv.SetFault(nil)
+	if err := s.Create(ctx, "/p/after", nil); !errors.Is(err, recipes.ErrNodeExists) {
+		t.Errorf("it exists: %v", err)
+	}
+}
+
+func TestANameIsKnownForOnesOwnThoughTheReplyIsLost(t *testing.T) {
+	srv := embedded(t)
+	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
+	for name, fault := range map[string]zkserver.Fault{"/n/before": {CloseBefore: true}, "/n/after": {DropReply: true}} {
+		at(srv, zkserver.OpCreate, faultOf(fault))
+		stat, err := s.CreateNamed(ctx, name, nil)
+		if err != nil || stat.EphemeralOwner != s.ID() {
+			t.Errorf("%s: %+v, %v", name, stat, err)
+		}
+	}
+	srv.SetFault(nil)
+	// A name that this session has already is not taken for the new call's, nor
+	// is another's.
+	theirs, err := other.CreateNamed(ctx, "/n/theirs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/n/after", "/n/theirs"} {
+		at(srv, zkserver.OpCreate, faultOf(zkserver.Fault{CloseBefore: true}))
+		if _, err := s.CreateNamed(ctx, name, nil); !errors.Is(err, recipes.ErrNodeExists) {
+			t.Errorf("%s was given again: %v", name, err)
+		}
+	}
+	// Nobody deletes what is not his.
+	stat := theirs
+	stat.Czxid--
+	stat.Version++
+	if err := <-s.DeleteOwned("/n/theirs", stat); !errors.Is(err, recipes.ErrNoNode) {
+		t.Errorf("another's node: %v", err)
+	}
+	if err := <-other.DeleteOwned("/n/theirs", theirs); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, to(srv)), t.Context()
+	stat, err := s.CreateNamed(ctx, "/n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, deleted, err := s.DeletionW(ctx, "/n")
+	if err != nil || seen.Czxid != stat.Czxid {
+		t.Fatalf("%+v, %v", seen, err)
+	}
+	stat, err = s.SetOnce(ctx, "/n", []byte("x"), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sync(ctx, "/n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-deleted.Fired():
+		t.Error("woken by data")
+	default:
+	}
+	if err := <-s.DeleteOwned("/n", stat); err != nil {
+		t.Fatal(err)
+	}
+	<-deleted.Fired()
+	if _, _, err := s.DeletionW(ctx, "/n"); !errors.Is(err, recipes.ErrNoNode) {
+		t.Errorf("a node that is gone: %v", err)
+	}
+}
