@@ -7,10 +7,10 @@ import (
 	"os"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/zkrecipes/zkrecipes/plugin"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
 // ErrReattach: the environment says that a plugin runs already (it sets
@@ -72,14 +72,14 @@ type attached struct {
 	ended    chan struct{}
 }
 
-// watch waits for the end of the connection: nothing else tells when a process
-// has died that is not a child of this one.
+// watch waits for the end of a stream of its own: nothing else tells when a
+// process has died that is not a child of this one. (The state of a gRPC
+// connection lags behind what its calls have seen.)
 func (a *attached) watch() {
 	defer close(a.ended)
-	for state := a.conn.GetState(); state == connectivity.Ready; state = a.conn.GetState() {
-		if !a.conn.WaitForStateChange(a.ctx, state) {
-			return // stop
-		}
+	st, err := pb.NewPluginServiceClient(a.conn).Attach(a.ctx, &pb.AttachRequest{})
+	for err == nil { // until stop, at the latest
+		_, err = st.Recv()
 	}
 }
 
