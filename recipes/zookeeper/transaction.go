@@ -90,6 +90,8 @@ func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int
 			return -1, fmt.Errorf("%w: %w", recipes.ErrNoTransaction, err)
 		case at > 0:
 			return at - 1, err
+		case errors.Is(err, recipes.ErrUnknownOutcome):
+			return -1, t.session.Because(ctx, err)
 		default:
 			return -1, err
 		}

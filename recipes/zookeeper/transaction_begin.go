@@ -59,7 +59,7 @@ func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) 
 			}
 		case unknown || sent && at < 0:
 			t.session.Delete(marker)
-			return t.failed(fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, err))
+			return t.failed(fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, t.session.Because(ctx, err)))
 		default:
 			return t.failed(err)
 		}

@@ -83,7 +83,7 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 			sent = true
 		case unknown:
 			s.Delete(r.path) // its version is not known any more
-			return Outcome{}, err
+			return Outcome{}, s.Because(ctx, err)
 		case sent:
 			s.Delete(r.path)
 			return Outcome{}, fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, err)
@@ -172,6 +172,17 @@ func (s *Session) results(responses []zk.MultiResponse) []result {
 // Ensure creates path and what is missing above it, as CreateProtected does for
 // parents. Calling it twice is harmless.
 func (s *Session) Ensure(ctx context.Context, path string) error { return s.ensure(ctx, path) }
+
+// Because adds to an error of a request why it is not repeated: the session was
+// lost, or ctx ended. Either may have come a moment after the connection failed.
+func (s *Session) Because(ctx context.Context, err error) error {
+	for _, reason := range []error{s.Err(), ctx.Err()} {
+		if reason != nil && !errors.Is(err, reason) {
+			return fmt.Errorf("%w: %w", err, reason)
+		}
+	}
+	return err
+}
 
 // Interrupted is the error of something that ctx has ended: plainly that, if the
 // connection is up, or else one that matches ErrUnavailable too.
