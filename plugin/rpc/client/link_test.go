@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ type link struct {
 	server *server.Server
 	conn   *grpc.ClientConn
 	wire   *wire
+	calls  atomic.Int64 // unary calls that have reached the server's handlers
 }
 
 func newLink(t *testing.T, opts ...grpc.DialOption) *link {
@@ -44,7 +46,11 @@ func newLinkTo(t *testing.T, world *fake.World, opts ...grpc.DialOption) *link {
 	l := &link{world: world, wire: &wire{}}
 	l.server = server.New(server.Config{Open: world.Open, Version: "test"})
 	listener := bufconn.Listen(1 << 16)
-	g := grpc.NewServer(grpc.WaitForHandlers(true))
+	g := grpc.NewServer(grpc.WaitForHandlers(true), grpc.UnaryInterceptor(
+		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			l.calls.Add(1)
+			return handle(ctx, req)
+		}))
 	l.server.Register(g)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(listener) })
