@@ -17,7 +17,7 @@
 //
 //  1. Open a [Session] with a [Config] (zookeeper.Open, or Open of a launched
 //     plugin).
-//  2. Take a recipe by its path: Session.Lock, Session.Election.
+//  2. Take a recipe by its path: Session.Lock, Session.Queue, and so on.
 //  3. Wait: Lock.Acquire, Election.Campaign. What they return ([Hold],
 //     [Leadership]) is also how you give it back.
 //  4. While you hold it, watch Lost, and protect what you write: either pass
