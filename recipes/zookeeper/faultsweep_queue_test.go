@@ -104,7 +104,9 @@ func queueSweep(name string, cfg recipes.QueueConfig, act func(context.Context, 
 		check: func(st *stage, _ error) { b.audit(st, cfg) },
 		left: func(path string) bool {
 			return slices.Contains([]string{"receipts", "claims", "dead", "bound"}, strings.TrimPrefix(path, sweepPath+"/")) ||
-				strings.HasPrefix(path, sweepPath+"/dead/") && cfg.MaxDeliveries > 0
+				strings.HasPrefix(path, sweepPath+"/dead/") && cfg.MaxDeliveries > 0 ||
+				// A put whose outcome is unknown may happen after the audit.
+				strings.HasPrefix(path, sweepPath+"/queue-") && len(b.maybe) > 0
 		},
 	}
 }
