@@ -52,8 +52,9 @@ func TestPredecessorBeatsTheHerdOnARealServer(t *testing.T) {
 	if reads := herd["reads/op"]; len(reads) == 0 || slices.Min(reads) < 50 {
 		t.Errorf("herd: %v reads per handoff; want at least half the line of 100", reads)
 	}
-	if slow, fast := slices.Max(herd["handoffs/s"]), slices.Min(predecessor["handoffs/s"]); fast < 2*slow {
-		// Not an error: it says more about what else runs on this machine.
-		t.Logf("predecessor makes %v handoffs/s, the herd %v; a quiet machine shows more of a difference", fast, slow)
+	// The best of the one against the worst of the other, because a busy machine
+	// may slow down any trial.
+	if slow, fast := slices.Min(herd["handoffs/s"]), slices.Max(predecessor["handoffs/s"]); fast < 2*slow {
+		t.Errorf("predecessor makes %v handoffs/s, the herd %v; want at least twice as many", fast, slow)
 	}
 }
