@@ -42,10 +42,14 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 	verb := func(v verb) cli.CommandFactory {
 		return func() (cli.Command, error) { return &command{tool: t, verb: v}, nil }
 	}
-	return map[string]cli.CommandFactory{
+	verbs := map[string]cli.CommandFactory{
 		"lock":       verb(&lockVerb{}),
 		"elect":      verb(&electVerb{}),
 		"contenders": verb(&contendersVerb{}),
 		"doctor":     verb(&doctorVerb{}),
 	}
+	// Verbs of two words, such as "queue put", are in the table above; their
+	// families say here what they have in common.
+	t.addFamilies(verbs, map[string]string{})
+	return verbs
 }
