@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	gopath "path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+// TestScripts runs the scripts, each with a ZooKeeper server of its own whose
+// address is in ZKRECIPES_SERVERS. Commands for scripts:
+//
+//	zk waiting PATH N    waits until N contenders stand in line at PATH
+//	zk free PATH         fails if anybody does
+//	zk exists PATH       waits until the node is there
+//	zk create PATH [DATA] creates a node, and what is missing above it
+//	zk data PATH TEXT    fails if the node's data is another
+//	zk break PATH        deletes the first contender at PATH, as an operator may
+//	zk expire            expires all sessions (embedded server only)
+//	await FILE           waits until a file is there
+//
+// Conditions: [real] is a real ZooKeeper.
+func TestScripts(t *testing.T) { runScripts(t, false, embeddedServer) }
+
+// TestScriptsOnARealServer runs the same scripts on Apache ZooKeeper, each below
+// a chroot of its own.
+func TestScriptsOnARealServer(t *testing.T) {
+	servers := ensembletest.Shared(t).Connect()
+	runScripts(t, true, func(env *testscript.Env) (*scriptServer, error) {
+		return &scriptServer{addr: servers, chroot: "/" + filepath.Base(env.WorkDir)}, nil
+	})
+}
+
+// scriptServer is the ZooKeeper of one script.
+type scriptServer struct {
+	addr, chroot string
+	embedded     *zkserver.Server // nil for a real one
+	conn         *zk.Conn
+}
+
+func embeddedServer(env *testscript.Env) (*scriptServer, error) {
+	s, err := zkserver.Listen(zkserver.Config{TickTime: 500 * time.Millisecond})
+	if err != nil {
+		return nil, err
+	}
+	env.Defer(func() { _ = s.Close() })
+	return &scriptServer{addr: s.Addr(), embedded: s}, nil
+}
+
+type serverKey struct{}
+
+func runScripts(t *testing.T, real bool, start func(*testscript.Env) (*scriptServer, error)) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			s, err := start(env)
+			if err != nil {
+				return err
+			}
+			return s.setUp(env)
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "real" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return real, nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"zk": zkCommand, "await": await},
+	})
+}
+
+func (s *scriptServer) setUp(env *testscript.Env) error {
+	conn, _, err := zk.Connect(strings.Split(s.addr, ","), 10*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		return err
+	}
+	env.Defer(conn.Close)
+	s.conn = conn
+	if err := s.create(s.chroot, nil); err != nil {
+		return err
+	}
+	env.Values[serverKey{}] = s
+	env.Setenv("ZKRECIPES_SERVERS", s.addr)
+	if s.chroot != "" {
+		env.Setenv("ZKRECIPES_CHROOT", s.chroot)
+	}
+	env.Setenv("ZKRECIPES_LOG_LEVEL", "error") // not the warning of a missing checksum
+	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+	return nil
+}
+
+func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
+	s := ts.Value(serverKey{}).(*scriptServer)
+	verb, args := args[0], args[1:]
+	if len(args) > 0 {
+		args[0] = s.chroot + args[0]
+	}
+	switch verb {
+	case "expire":
+		for _, id := range s.embedded.Sessions() {
+			if id != s.conn.SessionID() {
+				s.embedded.ExpireSession(id)
+			}
+		}
+	case "waiting":
+		eventually(ts, args, func() bool { return fmt.Sprint(len(s.line(ts, args[0]))) == args[1] })
+	case "free":
+		if line := s.line(ts, args[0]); len(line) > 0 {
+			ts.Fatalf("%q stand in line at %s", line, args[0])
+		}
+	case "exists":
+		eventually(ts, args, func() bool { there, _, err := s.conn.Exists(args[0]); ts.Check(err); return there })
+	case "create":
+		var data string
+		if len(args) > 1 {
+			data = args[1]
+		}
+		ts.Check(s.create(args[0], []byte(data)))
+	case "data":
+		data, _, err := s.conn.Get(args[0])
+		ts.Check(err)
+		if string(data) != args[1] {
+			ts.Fatalf("%s holds %q", args[0], data)
+		}
+	case "break":
+		line := s.line(ts, args[0])
+		if len(line) == 0 {
+			ts.Fatalf("nobody stands in line at %s", args[0])
+		}
+		ts.Check(s.conn.Delete(gopath.Join(args[0], line[0]), -1))
+	default:
+		ts.Fatalf("zk %s", verb)
+	}
+}
+
+func (s *scriptServer) create(path string, data []byte) error {
+	if path == "" || path == "/" {
+		return nil
+	}
+	if err := s.create(gopath.Dir(path), nil); err != nil {
+		return err
+	}
+	if _, err := s.conn.Create(path, data, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		return err
+	}
+	return nil
+}
+
+// line returns who stands in line at path, in order of the sequence.
+func (s *scriptServer) line(ts *testscript.TestScript, path string) (line []string) {
+	children, _, err := s.conn.Children(path)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		ts.Fatalf("%s: %v", path, err)
+	}
+	for _, name := range children {
+		if strings.HasPrefix(name, "_c_") && !strings.Contains(name, "ack_") {
+			line = append(line, name)
+		}
+	}
+	slices.SortFunc(line, func(a, b string) int { return strings.Compare(sequence(a), sequence(b)) })
+	return line
+}
+
+func sequence(name string) string { return name[max(0, len(name)-10):] }
+
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, args, func() bool { _, err := os.Stat(ts.MkAbs(args[0])); return err == nil })
+}
+
+// eventually looks again and again: what it looks at is another process.
+func eventually(ts *testscript.TestScript, what []string, happened func() bool) {
+	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			ts.Fatalf("%v did not happen", what)
+		}
+	}
+}
