@@ -12,6 +12,10 @@ const (
 	exitOK      = 0
 	exitFailed  = 1 // verbs without a command
 	exitUsage   = 2 // nothing was done
+	exitAbsent  = 3 // verbs without a command, as the next three: what was asked for is not there
+	exitRefused = 4 // what is there is another's, or has changed; nothing was done
+	exitAborted = 5 // the decision of a transaction is to abort
+	exitUnknown = 6 // it may have been done or not: look before it is done again
 	exitLost    = 123
 	exitTimeout = 124 // not granted, with -try or in -timeout
 	exitOwn     = 125 // verbs with a command: something of ours failed

@@ -47,9 +47,16 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 		"elect":      verb(&electVerb{}),
 		"contenders": verb(&contendersVerb{}),
 		"doctor":     verb(&doctorVerb{}),
+
+		"config delete": verb(&configDeleteVerb{}),
+		"config get":    verb(&configGetVerb{}),
+		"config set":    verb(&configSetVerb{}),
+		"config watch":  verb(&configWatchVerb{}),
 	}
 	// Verbs of two words, such as "queue put", are in the table above; their
 	// families say here what they have in common.
-	t.addFamilies(verbs, map[string]string{})
+	t.addFamilies(verbs, map[string]string{
+		"config": "Show, change and watch a configuration",
+	})
 	return verbs
 }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// ask is what verbs have in common that do one thing at once, and end: a session
+// for it, in bounded time, and an exit code for each decision that the caller can
+// make about an error.
+func (t *tool) ask(ctx context.Context, out *output, f func(context.Context, recipes.Session) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*recipes.DefaultOpenTimeout)
+	defer cancel()
+	return typed(t.withSession(ctx, out, func(s recipes.Session) error { return f(ctx, s) }))
+}
+
+// askHelp is the end of the help of such a verb.
+const askHelp = `Exit code: 0 if it was done, and otherwise
+
+    1    zkrecipes failed, for example to reach ZooKeeper
+    2    wrong usage or configuration; nothing was done
+    3    what was asked for is not there
+    4    what is there is somebody else's, or has changed; nothing was done
+    6    the answer was lost, and it may have been done or not: look first
+    123  the session was lost
+    124  it has taken too long`
+
+// typed gives an error of the contract its exit code. An unknown outcome comes
+// first: it says more than the loss of the session that was the reason.
+func typed(err error) error {
+	var already exitError
+	if err == nil || errors.As(err, &already) {
+		return err
+	}
+	for _, kind := range []struct {
+		code int
+		is   []error
+	}{
+		{exitUnknown, []error{recipes.ErrUnknownOutcome}},
+		{exitUsage, []error{recipes.ErrInvalid, recipes.ErrUnknownSite}},
+		{exitLost, []error{recipes.ErrSessionLost}},
+		{exitAbsent, []error{recipes.ErrNoNode, recipes.ErrNoTransaction}},
+		{exitRefused, []error{
+			recipes.ErrNodeExists, recipes.ErrBadVersion, recipes.ErrNotEmpty, recipes.ErrVoted,
+			recipes.ErrUndecided, recipes.ErrNotHeld,
+		}},
+		{exitFailed, []error{recipes.ErrUnavailable}},
+		{exitTimeout, []error{context.DeadlineExceeded}},
+	} {
+		for _, sentinel := range kind.is {
+			if errors.Is(err, sentinel) {
+				return exitError{kind.code, err}
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"unicode/utf8"
+)
+
+// inJSON is how bytes that somebody stored are shown in JSON: as text where they
+// are text, and otherwise in base64, in a field of its own.
+func inJSON(stored []byte) (text string, base64 []byte) {
+	if utf8.Valid(stored) {
+		return string(stored), nil
+	}
+	return "", stored
+}
+
+// writeBytes writes stored bytes as they are: what is written to a file, or
+// taken by another program, is what was stored. A terminal gets a line.
+func writeBytes(w io.Writer, stored []byte) error {
+	if terminal(w) && !bytes.HasSuffix(stored, []byte{'\n'}) {
+		stored = append(bytes.Clone(stored), '\n')
+	}
+	_, err := w.Write(stored)
+	return err
+}
+
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}
+
+// most bounds what is read from stdin; no ZooKeeper takes that much.
+const most = 16 << 20
+
+// onOneLine shows bytes on one line, all of them, quoted where they would not be
+// one or would move a terminal's cursor.
+func onOneLine(stored []byte) string {
+	text := string(stored)
+	quoted := strconv.Quote(text)
+	if text == "" || text == quoted[1:len(quoted)-1] {
+		return text
+	}
+	return quoted
+}
+
+// readAll reads what is to be stored.
+func readAll(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read stdin: %w", err)
+	case len(data) > most:
+		return nil, usage("more than %d bytes on stdin: ZooKeeper stores small things", most)
+	}
+	return data, nil
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// configDeleteVerb removes a key of a configuration.
+type configDeleteVerb struct {
+	revision  int64
+	path, key string
+}
+
+func (v *configDeleteVerb) describe() (arguments, synopsis, help string) {
+	return "config delete [flags] PATH KEY", "Remove a key", `
+Removes KEY from the configuration at PATH; with -if-revision only if nobody has
+changed it meanwhile. A key that has keys below it is not removed.
+
+` + askHelp
+}
+
+func (v *configDeleteVerb) flags(f *flag.FlagSet) {
+	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), "only if this is the present `revision`; -1: whatever it is")
+}
+
+func (v *configDeleteVerb) arguments(args []string) error {
+	if len(args) != 2 {
+		return errors.New("give PATH and KEY, after the flags")
+	}
+	v.path, v.key = args[0], args[1]
+	if err := recipes.ValidateRevision(recipes.Revision(v.revision)); err != nil {
+		return fmt.Errorf("-if-revision: %w", err)
+	}
+	return cmp.Or(recipes.ValidatePath(v.path), recipes.ValidateKey(v.key))
+}
+
+func (v *configDeleteVerb) otherwise() int { return exitFailed }
+
+func (v *configDeleteVerb) run(ctx context.Context, t *tool, out *output) error {
+	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+		c, err := s.Configuration(v.path, recipes.ConfigurationConfig{})
+		if err != nil {
+			return err
+		}
+		return c.Delete(ctx, v.key, recipes.Revision(v.revision))
+	})
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// configGetVerb shows a key of a configuration, or all.
+type configGetVerb struct {
+	revision  bool
+	path, key string
+	all       bool
+}
+
+func (v *configGetVerb) describe() (arguments, synopsis, help string) {
+	return "config get [flags] PATH [KEY]", "Show the value of a key, or all keys", `
+Writes the value of KEY in the configuration at PATH to stdout, as it is stored.
+KEY is a path below PATH, such as db/host; "" is PATH itself. Without KEY all keys
+are listed.
+
+A value's revision grows with every change. To change a value and not what
+somebody else has made of it meanwhile, take the revision first:
+
+    revision=$(zkrecipes config get -revision /app db/host)
+    value=$(zkrecipes config get /app db/host)
+    zkrecipes config set -if-revision $revision /app db/host "$value,db2"
+
+` + askHelp
+}
+
+func (v *configGetVerb) flags(f *flag.FlagSet) {
+	f.BoolVar(&v.revision, "revision", false, "show the revision of KEY and not its value")
+}
+
+func (v *configGetVerb) arguments(args []string) error {
+	if len(args) != 1 && len(args) != 2 {
+		return errors.New("give PATH, or PATH and KEY, after the flags")
+	}
+	v.path, v.all = args[0], len(args) == 1
+	if v.all {
+		if v.revision {
+			return errors.New("-revision is that of one KEY")
+		}
+		return recipes.ValidatePath(v.path)
+	}
+	v.key = args[1]
+	return cmp.Or(recipes.ValidatePath(v.path), recipes.ValidateKey(v.key))
+}
+
+func (v *configGetVerb) otherwise() int { return exitFailed }
+
+func (v *configGetVerb) run(ctx context.Context, t *tool, out *output) error {
+	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+		c, err := s.Configuration(v.path, recipes.ConfigurationConfig{})
+		if err != nil {
+			return err
+		}
+		if v.all {
+			return v.list(ctx, c, out)
+		}
+		e, err := c.Get(ctx, v.key)
+		if err != nil {
+			return err
+		}
+		shown := e.Value
+		if v.revision {
+			shown = fmt.Appendln(nil, e.Revision)
+		}
+		var writing error
+		err = out.result(inEntryJSON(e), func(w io.Writer) { writing = writeBytes(w, shown) })
+		return cmp.Or(err, writing)
+	})
+}
+
+func (v *configGetVerb) list(ctx context.Context, c recipes.Configuration, out *output) error {
+	entries, err := c.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	keys := []entryJSON{}
+	for _, e := range entries {
+		keys = append(keys, inEntryJSON(e))
+	}
+	return out.result(struct {
+		Path string      `json:"path"`
+		Keys []entryJSON `json:"keys"`
+	}{v.path, keys}, func(out io.Writer) {
+		if len(entries) == 0 {
+			fmt.Fprintf(out, "there is no configuration at %s\n", v.path)
+			return
+		}
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "KEY\tREVISION\tMODIFIED\tVALUE")
+		for _, e := range entries {
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", shownKey(e.Key), e.Revision, e.Modified.UTC().Format(time.RFC3339), printable(e.Value))
+		}
+		_ = w.Flush()
+	})
+}
+
+// shownKey shows the configuration's own key as it would be typed.
+func shownKey(key string) string {
+	if key == "" {
+		return `""`
+	}
+	return key
+}
+
+// entryJSON is a key in JSON. One that does not exist has revision 0.
+type entryJSON struct {
+	Key         string     `json:"key"`
+	Revision    int64      `json:"revision"`
+	Modified    *time.Time `json:"modified,omitempty"`
+	Value       string     `json:"value"`
+	ValueBase64 []byte     `json:"value_base64,omitempty"` // of a value that is no text
+}
+
+func inEntryJSON(e recipes.Entry) entryJSON {
+	j := entryJSON{Key: e.Key, Revision: int64(e.Revision)}
+	if !e.None() {
+		at := e.Modified.UTC()
+		j.Modified = &at
+	}
+	j.Value, j.ValueBase64 = inJSON(e.Value)
+	return j
+}
