@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,7 +51,9 @@ func (h *hello) version() (int, bool) {
 	return v, err == nil
 }
 
-// overheard notes what is read.
+// overheard notes what is read. Its end is that of the process: a pipe that the
+// process's children would hold open is closed then, which go-plugin would log
+// as an error.
 type overheard struct {
 	io.ReadCloser
 	hello *hello
@@ -59,5 +62,8 @@ type overheard struct {
 func (o overheard) Read(b []byte) (int, error) {
 	n, err := o.ReadCloser.Read(b)
 	o.hello.add(b[:n])
+	if errors.Is(err, os.ErrClosed) {
+		err = io.EOF
+	}
 	return n, err
 }

@@ -1,0 +1,22 @@
+package host
+
+import (
+	"io"
+	"os"
+	"testing"
+)
+
+// go-plugin logs as an error whatever ends the reading of stdout but its end.
+func TestStdoutThatIsClosedAfterTheProcessHasExitedHasEnded(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close() // as a child of the process may hold it
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (overheard{r, &hello{}}).Read(make([]byte, 1)); err != io.EOF {
+		t.Fatal(err)
+	}
+}
