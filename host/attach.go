@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/plugin"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/client"
 )
 
 // ErrReattach: the environment says that a plugin runs already (it sets
@@ -46,8 +47,8 @@ func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 	if r.Network == "unix" {
 		target = "unix:" + r.Address
 	}
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(unbounded), grpc.MaxCallSendMsgSize(unbounded)))
+	conn, err := grpc.NewClient(target, append(client.DialOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		return fail(err)
 	}

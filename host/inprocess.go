@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/client"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/server"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -22,11 +23,9 @@ const memory = 256 << 10
 // tests, and for measuring what gRPC costs without a process.
 func InProcess(open recipes.Opener) (*Plugin, error) {
 	m := newInMemory(open)
-	conn, err := grpc.NewClient("passthrough:///memory",
+	conn, err := grpc.NewClient("passthrough:///memory", append(client.DialOptions(),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return m.listener.DialContext(ctx) }),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		// As go-plugin has it: what the plugin sends is not bounded here.
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(unbounded), grpc.MaxCallSendMsgSize(unbounded)))
+		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		m.stop(context.Background())
 		return nil, err
@@ -40,8 +39,6 @@ func InProcess(open recipes.Opener) (*Plugin, error) {
 	}
 	return p, nil
 }
-
-const unbounded = 1<<31 - 1
 
 // inMemory is a plugin's server in this process.
 type inMemory struct {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/client"
 )
 
 // Launch starts a plugin and returns when it can open sessions. If it fails, or
@@ -85,6 +86,7 @@ func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 		RunnerFunc:          l.run,
 		AllowedProtocols:    []goplugin.Protocol{goplugin.ProtocolGRPC},
 		AutoMTLS:            true,
+		GRPCDialOptions:     client.DialOptions(),
 		SkipHostEnv:         true,
 		StartTimeout:        l.cfg.StartTimeout,
 		Logger:              l.cfg.Logger,

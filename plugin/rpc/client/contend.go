@@ -44,36 +44,35 @@ func (s *session) contend(ctx context.Context, what string, joined func(recipes.
 }
 
 // await makes the call and, while it waits, calls joined, if not nil, as soon
-// as the stream or the call itself tells the place, exactly once.
-func (s *session) await(ctx context.Context, id string, joined func(recipes.Place), run contest) (answer, error) {
-	call := func() (a answer, err error) {
-		err = s.try(ctx, func(ctx context.Context) error {
-			a, err = run(ctx, id)
-			return err
-		})
-		return a, err
+// as the stream or the call itself tells the place, exactly once. The call is
+// the caller's own: the goroutine is for the one that nobody is waiting for.
+func (s *session) await(ctx context.Context, id string, joined func(recipes.Place), run contest) (a answer, err error) {
+	call := func(ctx context.Context) (err error) {
+		a, err = run(ctx, id)
+		return err
 	}
 	if joined == nil {
-		return call()
+		err = s.try(ctx, call)
+		return a, err
 	}
 
 	told := s.expect(id)
 	defer s.unexpect(id)
-	var a answer
-	var err error
-	done := make(chan struct{})
-	go func() { // waited for below, on every way
+	answered, done := make(chan struct{}), make(chan struct{})
+	called := false
+	go func() { // waited for below
 		defer close(done)
-		a, err = call()
+		select {
+		case p := <-told:
+			called = true
+			joined(p)
+		case <-answered:
+		}
 	}()
-	select {
-	case p := <-told:
-		joined(p)
-		<-done
-		return a, err
-	case <-done:
-	}
-	if p, ok := place(told, a, err); ok {
+	err = s.try(ctx, call)
+	close(answered)
+	<-done
+	if p, ok := place(told, a, err); ok && !called {
 		joined(p)
 	}
 	return a, err

@@ -121,18 +121,23 @@ func (g *grant) change(ctx context.Context, what string, ops []recipes.Op, rpc f
 	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, g.s.verdict(ctx, e, said))
 }
 
-// release gives the grant back. The work is the session's: it goes on when ctx
-// ends.
+// release gives the grant back. It is the session's work, and goes on when ctx
+// ends, but begins as the caller's own: whoever is next waits for it, and to
+// start a goroutine first is a wake-up more on that way.
 func (g *grant) release(ctx context.Context) error {
-	released, err := g.startRelease()
+	first, err := g.startRelease()
 	if err != nil {
 		return fmt.Errorf("release %s: %w", g.znode, err)
 	}
+	if first {
+		g.s.forget(g.id)
+		g.tryRelease(ctx)
+	}
 	select {
-	case <-released:
+	case <-g.released:
 	case <-ctx.Done():
 		select {
-		case <-released: // both: the answer is worth more
+		case <-g.released: // both: the answer is worth more
 		default:
 			return fmt.Errorf("release %s: %w", g.znode, ctx.Err())
 		}
@@ -143,41 +148,49 @@ func (g *grant) release(ctx context.Context) error {
 	return nil
 }
 
-// startRelease closes Lost and then starts the release, the first time; an
+// startRelease closes Lost, and reports whether this is the first release; an
 // error says that the grant had been lost before.
-func (g *grant) startRelease() (<-chan struct{}, error) {
+func (g *grant) startRelease() (first bool, err error) {
 	g.s.look()
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	switch {
 	case g.released != nil:
-		defer g.mu.Unlock()
-		return g.released, nil
+		return false, nil
 	case g.err != nil:
-		defer g.mu.Unlock()
-		return nil, g.err
+		return false, g.err
 	}
 	g.released = make(chan struct{})
 	g.err = recipes.ErrReleased
 	close(g.lost)
-	g.mu.Unlock() // the session's end takes it, and the work may wait for that
-	work := func() {
-		defer close(g.released)
-		g.s.forget(g.id)
-		g.releaseErr = g.tellRelease()
+	return true, nil
+}
+
+// tryRelease tells the plugin, and leaves it to the session where that was not
+// answered before ctx ended.
+func (g *grant) tryRelease(ctx context.Context) {
+	err := g.s.try(ctx, g.rpcRelease)
+	e, said := wire.Error(err)
+	if err == nil || said && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) {
+		g.endRelease(e)
+		return
 	}
+	work := func() { g.endRelease(g.s.persist(g.rpcRelease)) }
 	if !g.s.spawn(work) {
 		work() // the session is ending: it returns when it has
 	}
-	return g.released, nil
 }
 
-func (g *grant) tellRelease() error {
-	err := g.s.persist(func(ctx context.Context) error {
-		_, err := g.s.Client.grants.Release(ctx, &pb.ReleaseRequest{Session: g.s.handle, RequestId: g.id})
-		return err
-	})
-	if err != nil && errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
-		return fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
-	}
+func (g *grant) rpcRelease(ctx context.Context) error {
+	_, err := g.s.Client.grants.Release(ctx, &pb.ReleaseRequest{Session: g.s.handle, RequestId: g.id})
 	return err
+}
+
+// endRelease notes what the plugin has said, or why the session has ended.
+func (g *grant) endRelease(err error) {
+	if errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
+		err = fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
+	}
+	g.releaseErr = err
+	close(g.released)
 }

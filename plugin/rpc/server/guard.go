@@ -23,6 +23,8 @@ func Options(logger hclog.Logger) []grpc.ServerOption {
 	l := newLimiter(defaultLimits)
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage),
+		grpc.StaticStreamWindowSize(wire.StreamWindow),
+		grpc.StaticConnWindowSize(wire.ConnectionWindow),
 		grpc.ChainUnaryInterceptor(guardUnary(logger)),
 		grpc.ChainStreamInterceptor(guardStream(logger), l.stream),
 	}
