@@ -52,11 +52,15 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 		"config get":    verb(&configGetVerb{}),
 		"config set":    verb(&configSetVerb{}),
 		"config watch":  verb(&configWatchVerb{}),
+		"group join":    verb(&groupJoinVerb{}),
+		"group members": verb(&groupMembersVerb{}),
+		"group watch":   verb(&groupWatchVerb{}),
 	}
 	// Verbs of two words, such as "queue put", are in the table above; their
 	// families say here what they have in common.
 	t.addFamilies(verbs, map[string]string{
 		"config": "Show, change and watch a configuration",
+		"group":  "Join a group and see who is in it",
 	})
 	return verbs
 }

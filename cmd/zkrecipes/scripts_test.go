@@ -6,6 +6,7 @@ import (
 	"os"
 	gopath "path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,19 +27,21 @@ import (
 //	zk exists PATH       waits until the node is there
 //	zk create PATH [DATA] creates a node, and what is missing above it
 //	zk data PATH TEXT    fails if the node's data is another
+//	zk set PATH TEXT     changes the node's data
+//	zk delete PATH       deletes the node
 //	zk break PATH        deletes the first contender at PATH, as an operator may
 //	zk expire            expires all sessions (embedded server only)
-//	await FILE           waits until a file is there
+//	await FILE [PATTERN] waits until a file is there, and has a line that matches
 //
 // Conditions: [real] is a real ZooKeeper.
 func TestScripts(t *testing.T) { runScripts(t, false, embeddedServer) }
 
 // TestScriptsOnARealServer runs the same scripts on Apache ZooKeeper, each below
-// a chroot of its own.
+// a chroot of its own, which another run does not have.
 func TestScriptsOnARealServer(t *testing.T) {
 	servers := ensembletest.Shared(t).Connect()
 	runScripts(t, true, func(env *testscript.Env) (*scriptServer, error) {
-		return &scriptServer{addr: servers, chroot: "/" + filepath.Base(env.WorkDir)}, nil
+		return &scriptServer{addr: servers, chroot: "/" + filepath.Base(filepath.Dir(env.WorkDir)) + filepath.Base(env.WorkDir)}, nil
 	})
 }
 
@@ -133,6 +136,11 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 		if string(data) != args[1] {
 			ts.Fatalf("%s holds %q", args[0], data)
 		}
+	case "set":
+		_, err := s.conn.Set(args[0], []byte(args[1]), -1)
+		ts.Check(err)
+	case "delete":
+		ts.Check(s.conn.Delete(args[0], -1))
 	case "break":
 		line := s.line(ts, args[0])
 		if len(line) == 0 {
@@ -175,7 +183,15 @@ func (s *scriptServer) line(ts *testscript.TestScript, path string) (line []stri
 func sequence(name string) string { return name[max(0, len(name)-10):] }
 
 func await(ts *testscript.TestScript, _ bool, args []string) {
-	eventually(ts, args, func() bool { _, err := os.Stat(ts.MkAbs(args[0])); return err == nil })
+	pattern := ""
+	if len(args) > 1 {
+		pattern = args[1]
+	}
+	line := regexp.MustCompile("(?m)" + pattern)
+	eventually(ts, args, func() bool {
+		content, err := os.ReadFile(ts.MkAbs(args[0]))
+		return err == nil && line.Match(content)
+	})
 }
 
 // eventually looks again and again: what it looks at is another process.

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// groupMembersVerb shows who is in a group.
+type groupMembersVerb struct{ path string }
+
+func (v *groupMembersVerb) describe() (arguments, synopsis, help string) {
+	return "group members [flags] PATH", "Show the members of a group", `
+Shows the members of the group at PATH, those first who have been there longest.
+SINCE is when a member joined, by the server's clock; TOKEN tells it from a later
+one of the same name. A member that has died is shown until its session has timed
+out.
+
+` + askHelp
+}
+
+func (v *groupMembersVerb) flags(*flag.FlagSet) {}
+
+func (v *groupMembersVerb) arguments(args []string) error {
+	if len(args) != 1 {
+		return errors.New("give one PATH, after the flags")
+	}
+	v.path = args[0]
+	return recipes.ValidatePath(v.path)
+}
+
+func (v *groupMembersVerb) otherwise() int { return exitFailed }
+
+func (v *groupMembersVerb) run(ctx context.Context, t *tool, out *output) error {
+	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+		g, err := s.Group(v.path, recipes.GroupConfig{})
+		if err != nil {
+			return err
+		}
+		members, err := g.Members(ctx)
+		if err != nil {
+			return err
+		}
+		list := []memberJSON{}
+		for _, m := range members {
+			list = append(list, inMemberJSON(m))
+		}
+		return out.result(struct {
+			Path    string       `json:"path"`
+			Members []memberJSON `json:"members"`
+		}{v.path, list}, func(w io.Writer) { v.table(w, members) })
+	})
+}
+
+func (v *groupMembersVerb) table(out io.Writer, members []recipes.Member) {
+	if len(members) == 0 {
+		fmt.Fprintf(out, "nobody is in the group %s\n", v.path)
+		return
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSINCE\tSESSION\tTOKEN\tDATA")
+	for _, m := range members {
+		fmt.Fprintf(w, "%s\t%s\t%#x\t%d\t%s\n", m.Name, m.Since.UTC().Format(time.RFC3339), uint64(m.SessionID), m.Token, printable(m.Data))
+	}
+	_ = w.Flush()
+}
+
+// memberJSON is a member in JSON.
+type memberJSON struct {
+	Name       string    `json:"name"`
+	Znode      string    `json:"znode"`
+	Since      time.Time `json:"since"`
+	SessionID  string    `json:"session_id"` // in hexadecimal, as ZooKeeper's own tools have it
+	Token      int64     `json:"token"`
+	Data       string    `json:"data"`
+	DataBase64 []byte    `json:"data_base64,omitempty"` // of data that are no text
+}
+
+func inMemberJSON(m recipes.Member) memberJSON {
+	j := memberJSON{Name: m.Name, Znode: m.Znode, Since: m.Since.UTC(), SessionID: fmt.Sprintf("%#x", uint64(m.SessionID)), Token: int64(m.Token)}
+	j.Data, j.DataBase64 = inJSON(m.Data)
+	return j
+}

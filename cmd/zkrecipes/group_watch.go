@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// groupWatchVerb shows who comes and goes.
+type groupWatchVerb struct {
+	path  string
+	known []recipes.Member
+}
+
+func (v *groupWatchVerb) describe() (arguments, synopsis, help string) {
+	return "group watch [flags] PATH", "Show who joins and leaves a group", `
+Shows the members of the group at PATH, and then a line for each change. A line
+is joined, left or updated, the member's name, and its data, which are quoted where
+they would not fit a line. Who is there at the beginning has joined. Changes that
+follow each other fast may be shown as one.
+
+` + followHelp
+}
+
+func (v *groupWatchVerb) flags(*flag.FlagSet) {}
+
+func (v *groupWatchVerb) arguments(args []string) error {
+	if len(args) != 1 {
+		return errors.New("give one PATH, after the flags")
+	}
+	v.path = args[0]
+	return recipes.ValidatePath(v.path)
+}
+
+func (v *groupWatchVerb) otherwise() int { return exitFailed }
+
+func (v *groupWatchVerb) run(ctx context.Context, t *tool, out *output) error {
+	return follow(ctx, t, out, func(ctx context.Context, s recipes.Session) (<-chan []recipes.Member, error) {
+		g, err := s.Group(v.path, recipes.GroupConfig{})
+		if err != nil {
+			return nil, err
+		}
+		return g.Watch(ctx)
+	}, func(now []recipes.Member) error {
+		changes := memberChanges(v.known, now)
+		v.known = now
+		for _, c := range changes {
+			if err := out.line(c, fmt.Sprintf("%s %s %s", c.Event, c.Name, onOneLine(c.data))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// memberChange is one change of a group.
+type memberChange struct {
+	Event string `json:"event"` // joined, left, updated
+	memberJSON
+	data []byte
+}
+
+// memberChanges returns how a group became another: who has left, then who has
+// joined or has other data. Members are told apart by their tokens, since a name
+// may come back.
+func memberChanges(before, now []recipes.Member) (changes []memberChange) {
+	change := func(event string, m recipes.Member) {
+		changes = append(changes, memberChange{event, inMemberJSON(m), m.Data})
+	}
+	known, present := byToken(before), byToken(now)
+	for _, m := range before {
+		if _, there := present[m.Token]; !there {
+			change("left", m)
+		}
+	}
+	for _, m := range now {
+		former, there := known[m.Token]
+		switch {
+		case !there:
+			change("joined", m)
+		case !bytes.Equal(former.Data, m.Data):
+			change("updated", m)
+		}
+	}
+	return changes
+}
+
+func byToken(members []recipes.Member) map[recipes.Token]recipes.Member {
+	m := make(map[recipes.Token]recipes.Member, len(members))
+	for _, one := range members {
+		m[one.Token] = one
+	}
+	return m
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// presence is what group join and names register have in common: a znode that is
+// there while a command runs or, without a command, until a signal comes.
+type presence struct{ guard }
+
+func (p *presence) flags(f *flag.FlagSet) {
+	f.DurationVar(&p.timeout, "timeout", 0, "give up if it is not there in this time, connecting included; 0 is no limit")
+	f.DurationVar(&p.grace, "grace", 5*time.Second, "how long a command may take to end after its TERM, when the znode or the\nsession is lost, before it is killed")
+	f.StringVar(&p.data, "data", "", "`text` that others see; by default this host, process and command")
+}
+
+const presenceHelp = `The command gets $ZKRECIPES_ZNODE, the path of the znode, and $ZKRECIPES_TOKEN,
+which grows each time. When the znode or the session is lost, the command is sent
+TERM and, if it has not ended after -grace, KILL. Signals that zkrecipes gets are
+passed on to it. Without a command a signal is the end, and what was taken is
+given back.
+
+Exit code: that of the command, 128+n if signal n ended it, 0 for a signal without
+a command, and otherwise
+
+    2    wrong usage or configuration; nothing was done
+    123  it was lost, whatever the command returned
+    124  somebody else has the name, or the time has passed
+    125  zkrecipes failed, for example to reach ZooKeeper
+    126  the command cannot be run
+    127  the command was not found`
+
+// arguments takes PATH, the n arguments that follow it, and a command if there
+// is one. It returns those that follow PATH.
+func (p *presence) arguments(args []string, n int) ([]string, error) {
+	given, command := args, []string(nil)
+	if at := slices.Index(args, "--"); at >= 0 {
+		given, command = args[:at], args[at:]
+	}
+	switch {
+	case len(given) != 1+n:
+		return nil, fmt.Errorf(`%d arguments are given, not %d; flags go before them, and a command after "--"`, len(given), 1+n)
+	case command != nil:
+		return given[1:], p.guard.arguments(append(given[:1:1], command...))
+	case p.timeout < 0:
+		return nil, errors.New("-timeout must not be negative")
+	}
+	host, _ := os.Hostname()
+	p.path, p.data = given[0], cmp.Or(p.data, fmt.Sprintf("%s[%d]", host, os.Getpid()))
+	return given[1:], recipes.ValidatePath(p.path)
+}
+
+// presenceJSON is the result where no command runs.
+type presenceJSON struct {
+	Path  string `json:"path"`
+	Znode string `json:"znode"`
+	Token int64  `json:"token"`
+}
+
+func (p *presence) run(ctx context.Context, t *tool, out *output, take func(context.Context, recipes.Session) (grant, error)) error {
+	if p.argv != nil {
+		return p.guard.run(ctx, t, out, take)
+	}
+	r := newRelay()
+	defer r.stop()
+	ctx, stop := r.interruptible(ctx)
+	defer stop()
+	taking := ctx
+	if p.timeout > 0 {
+		var cancel context.CancelFunc
+		taking, cancel = context.WithTimeout(ctx, p.timeout)
+		defer cancel()
+	}
+	there := false
+	err := t.withSession(taking, out, func(s recipes.Session) error {
+		h, err := take(taking, s)
+		if err != nil {
+			return err
+		}
+		there = true
+		return p.stay(ctx, h, out)
+	})
+	var interrupted interruption
+	switch {
+	case there || err == nil:
+	case errors.As(context.Cause(ctx), &interrupted):
+		return exitError{exitSignal + interrupted.number(), fmt.Errorf("%w before it was there", interrupted)}
+	case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, recipes.ErrUnavailable):
+		return exitWith(exitTimeout, "%s is not there after %v: %w", p.path, p.timeout, err)
+	}
+	return err
+}
+
+// stay shows that it is there, and waits for the end.
+func (p *presence) stay(ctx context.Context, h grant, out *output) error {
+	lost := h.Lost()
+	if err := out.line(presenceJSON{p.path, h.Znode(), int64(h.Token())}, fmt.Sprintf("%s %d", h.Znode(), h.Token())); err != nil {
+		p.leave(h, out)
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		p.leave(h, out)
+		return nil
+	case <-lost:
+		return exitWith(exitLost, "%s was lost: %w", h.Znode(), h.Err())
+	}
+}
+
+func (p *presence) leave(h grant, out *output) {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if err := h.giveBack(ctx); err != nil {
+		out.say(fmt.Sprintf("%s could not be removed at once, it is gone at the session's timeout at the latest: %v", h.Znode(), err))
+		return
+	}
+	out.event(event{Event: "released", Path: p.path}, "")
+}
