@@ -46,11 +46,15 @@ func typed(err error) error {
 			recipes.ErrNodeExists, recipes.ErrBadVersion, recipes.ErrNotEmpty, recipes.ErrVoted,
 			recipes.ErrUndecided, recipes.ErrNotHeld,
 		}},
-		{exitFailed, []error{recipes.ErrUnavailable}},
+		{exitOK, []error{recipes.ErrUnavailable}}, // which is what the verb says
 		{exitTimeout, []error{context.DeadlineExceeded}},
 	} {
 		for _, sentinel := range kind.is {
-			if errors.Is(err, sentinel) {
+			switch {
+			case !errors.Is(err, sentinel):
+			case kind.code == exitOK:
+				return err
+			default:
 				return exitError{kind.code, err}
 			}
 		}

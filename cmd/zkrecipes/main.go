@@ -55,12 +55,18 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 		"group join":    verb(&groupJoinVerb{}),
 		"group members": verb(&groupMembersVerb{}),
 		"group watch":   verb(&groupWatchVerb{}),
+
+		"names list":       verb(&namesListVerb{}),
+		"names lookup":     verb(&namesLookupVerb{}),
+		"names register":   verb(&namesRegisterVerb{}),
+		"names unregister": verb(&namesUnregisterVerb{}),
 	}
 	// Verbs of two words, such as "queue put", are in the table above; their
 	// families say here what they have in common.
 	t.addFamilies(verbs, map[string]string{
 		"config": "Show, change and watch a configuration",
 		"group":  "Join a group and see who is in it",
+		"names":  "Take names, and look up whose they are",
 	})
 	return verbs
 }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// namesListVerb shows all names of a directory.
+type namesListVerb struct{ path string }
+
+func (v *namesListVerb) describe() (arguments, synopsis, help string) {
+	return "names list [flags] PATH", "Show all names of a directory", `
+Shows the names that are registered in the directory at PATH, sorted. SESSION is
+whose they are, or persistent for one that was taken for good; SINCE is when they
+were registered, by the server's clock; TOKEN tells a registration from a later one
+of the same name.
+
+` + askHelp
+}
+
+func (v *namesListVerb) flags(*flag.FlagSet) {}
+
+func (v *namesListVerb) arguments(args []string) error {
+	if len(args) != 1 {
+		return errors.New("give one PATH, after the flags")
+	}
+	v.path = args[0]
+	return recipes.ValidatePath(v.path)
+}
+
+func (v *namesListVerb) otherwise() int { return exitFailed }
+
+func (v *namesListVerb) run(ctx context.Context, t *tool, out *output) error {
+	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+		n, err := s.Names(v.path, recipes.NamesConfig{})
+		if err != nil {
+			return err
+		}
+		records, err := n.List(ctx)
+		if err != nil {
+			return err
+		}
+		list := []recordJSON{}
+		for _, r := range records {
+			list = append(list, inRecordJSON(r))
+		}
+		return out.result(struct {
+			Path  string       `json:"path"`
+			Names []recordJSON `json:"names"`
+		}{v.path, list}, func(w io.Writer) { v.table(w, list, records) })
+	})
+}
+
+func (v *namesListVerb) table(out io.Writer, list []recordJSON, records []recipes.Record) {
+	if len(list) == 0 {
+		fmt.Fprintf(out, "no name is registered at %s\n", v.path)
+		return
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSINCE\tSESSION\tTOKEN\tDATA")
+	for i, r := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", r.Name, r.Since.Format(time.RFC3339), cmp.Or(r.SessionID, "persistent"), r.Token, printable(records[i].Data))
+	}
+	_ = w.Flush()
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// namesLookupVerb shows who has a name.
+type namesLookupVerb struct{ path, name string }
+
+func (v *namesLookupVerb) describe() (arguments, synopsis, help string) {
+	return "names lookup [flags] PATH NAME", "Show the data of a name", `
+Writes the data that NAME was registered with, in the directory at PATH, to stdout,
+as they are stored. -format=json shows the registration too: whose it is, since
+when, and whether it is for good.
+
+` + askHelp
+}
+
+func (v *namesLookupVerb) flags(*flag.FlagSet) {}
+
+func (v *namesLookupVerb) arguments(args []string) error {
+	if len(args) != 2 {
+		return errors.New("give PATH and NAME, after the flags")
+	}
+	v.path, v.name = args[0], args[1]
+	return cmp.Or(recipes.ValidatePath(v.path), recipes.ValidateName(v.name))
+}
+
+func (v *namesLookupVerb) otherwise() int { return exitFailed }
+
+func (v *namesLookupVerb) run(ctx context.Context, t *tool, out *output) error {
+	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+		n, err := s.Names(v.path, recipes.NamesConfig{})
+		if err != nil {
+			return err
+		}
+		r, err := n.Lookup(ctx, v.name)
+		if err != nil {
+			return err
+		}
+		var writing error
+		err = out.result(inRecordJSON(r), func(w io.Writer) { writing = writeBytes(w, r.Data) })
+		return cmp.Or(err, writing)
+	})
+}
+
+// recordJSON is a registration in JSON.
+type recordJSON struct {
+	Name       string    `json:"name"`
+	Znode      string    `json:"znode"`
+	Since      time.Time `json:"since"`
+	Persistent bool      `json:"persistent"`
+	SessionID  string    `json:"session_id,omitempty"` // of one that is not persistent, in hexadecimal
+	Token      int64     `json:"token"`
+	Data       string    `json:"data"`
+	DataBase64 []byte    `json:"data_base64,omitempty"` // of data that are no text
+}
+
+func inRecordJSON(r recipes.Record) recordJSON {
+	j := recordJSON{Name: r.Name, Znode: r.Znode, Since: r.Since.UTC(), Persistent: r.SessionID == 0, Token: int64(r.Token)}
+	if !j.Persistent {
+		j.SessionID = fmt.Sprintf("%#x", uint64(r.SessionID))
+	}
+	j.Data, j.DataBase64 = inJSON(r.Data)
+	return j
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// namesRegisterVerb takes a name.
+type namesRegisterVerb struct {
+	presence
+	name    string
+	forGood bool
+}
+
+func (v *namesRegisterVerb) describe() (arguments, synopsis, help string) {
+	return "names register [flags] PATH NAME [-- COMMAND [ARGUMENT...]]", "Take a name, while a command runs or for good", `
+Takes NAME in the directory at PATH, which nobody else has then. It is kept while
+the command runs or, without one, until a signal comes; then its znode and its
+token are shown on stdout.
+
+With -persistent it is kept until names unregister, and no command is run. Exit
+code 6 says then that the answer was lost, and it may be taken or not.
+
+    zkrecipes names register -data 10.0.0.5:5432 /services db -- ./serve
+    zkrecipes names lookup /services db
+
+` + presenceHelp
+}
+
+func (v *namesRegisterVerb) flags(f *flag.FlagSet) {
+	v.presence.flags(f)
+	f.BoolVar(&v.forGood, "persistent", false, "keep the name after zkrecipes has ended; -data is then empty by default")
+}
+
+func (v *namesRegisterVerb) arguments(args []string) error {
+	data := v.data
+	rest, err := v.presence.arguments(args, 1)
+	if err != nil {
+		return err
+	}
+	v.name = rest[0]
+	if v.forGood {
+		if v.argv != nil {
+			return errors.New("-persistent keeps the name after zkrecipes has ended, so that it takes no command")
+		}
+		v.data = data
+	}
+	return recipes.ValidateName(v.name)
+}
+
+func (v *namesRegisterVerb) run(ctx context.Context, t *tool, out *output) error {
+	if v.forGood {
+		return v.persist(ctx, t, out)
+	}
+	return v.presence.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
+		n, err := s.Names(v.path, recipes.NamesConfig{})
+		if err != nil {
+			return grant{}, err
+		}
+		r, err := n.Register(ctx, v.name, []byte(v.data))
+		if err != nil {
+			return grant{}, taken(err)
+		}
+		return grant{Grant: r, giveBack: r.Unregister}, nil
+	})
+}
+
+func (v *namesRegisterVerb) persist(ctx context.Context, t *tool, out *output) error {
+	if v.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, v.timeout)
+		defer cancel()
+	}
+	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+		n, err := s.Names(v.path, recipes.NamesConfig{})
+		if err != nil {
+			return err
+		}
+		if err := n.RegisterPersistent(ctx, v.name, []byte(v.data)); err != nil {
+			return taken(err)
+		}
+		r, err := n.Lookup(ctx, v.name)
+		if errors.Is(err, recipes.ErrNoNode) {
+			err = fmt.Errorf("%w: it was registered, and somebody has unregistered it at once", recipes.ErrNoNode)
+		}
+		if err != nil {
+			return err
+		}
+		return out.line(presenceJSON{v.path, r.Znode, int64(r.Token)}, fmt.Sprintf("%s %d", r.Znode, r.Token))
+	})
+}

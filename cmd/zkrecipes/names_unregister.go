@@ -1,0 +1,49 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// namesUnregisterVerb gives back a name that was taken for good.
+type namesUnregisterVerb struct {
+	path, name string
+	token      int64
+}
+
+func (v *namesUnregisterVerb) describe() (arguments, synopsis, help string) {
+	return "names unregister [flags] PATH NAME", "Give back a name that was taken for good", `
+Gives back NAME in the directory at PATH, which was taken with -persistent, by
+whomever; with -token only if it is that registration, and not a later one. A name
+that a session has is given back by that.
+
+` + askHelp
+}
+
+func (v *namesUnregisterVerb) flags(f *flag.FlagSet) {
+	f.Int64Var(&v.token, "token", 0, "only the registration with this `token`, which register and list show")
+}
+
+func (v *namesUnregisterVerb) arguments(args []string) error {
+	if len(args) != 2 {
+		return errors.New("give PATH and NAME, after the flags")
+	}
+	v.path, v.name = args[0], args[1]
+	return cmp.Or(recipes.ValidatePath(v.path), recipes.ValidateName(v.name))
+}
+
+func (v *namesUnregisterVerb) otherwise() int { return exitFailed }
+
+func (v *namesUnregisterVerb) run(ctx context.Context, t *tool, out *output) error {
+	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+		n, err := s.Names(v.path, recipes.NamesConfig{})
+		if err != nil {
+			return err
+		}
+		return n.Unregister(ctx, v.name, recipes.Token(v.token))
+	})
+}
