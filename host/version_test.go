@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/plugin"
-	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/server"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -30,29 +30,39 @@ func (s some) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn
 	return nil, errors.New("a plugin uses nothing")
 }
 
-// without leaves out a service.
-type without struct {
+// only leaves out all other services.
+type only struct {
 	grpc.ServiceRegistrar
-	name string
+	names []string
 }
 
-func (w without) RegisterService(d *grpc.ServiceDesc, impl any) {
-	if d.ServiceName != w.name {
-		w.ServiceRegistrar.RegisterService(d, impl)
+func (o only) RegisterService(d *grpc.ServiceDesc, impl any) {
+	if slices.Contains(o.names, strings.TrimPrefix(d.ServiceName, "zkrecipes.v1.")) {
+		o.ServiceRegistrar.RegisterService(d, impl)
 	}
 }
+
+// serveOlder is a plugin from before most of the recipes.
+func serveOlder() {
+	serveVersions(nil, func(g grpc.ServiceRegistrar) grpc.ServiceRegistrar {
+		return only{g, []string{"PluginService", "SessionService", "GrantService", "LockService"}}
+	}, 1)
+}
+
+func all(g grpc.ServiceRegistrar) grpc.ServiceRegistrar { return g }
 
 // serveVersions is a plugin that speaks these versions. Of the second one the
 // first host knows nothing.
-func serveVersions(leaveOut string, versions ...int) {
+func serveVersions(opts []grpc.ServerOption, services func(grpc.ServiceRegistrar) grpc.ServiceRegistrar, versions ...int) {
 	sets := map[int]goplugin.PluginSet{}
 	for _, v := range versions {
 		sets[v] = goplugin.PluginSet{plugin.Name: some{register: func(g grpc.ServiceRegistrar) {
-			server.New(server.Config{Open: fake.New().Open, Version: "another"}).Register(without{g, leaveOut})
+			server.New(server.Config{Open: fake.New().Open, Version: "another"}).Register(services(g))
 		}}}
 	}
 	goplugin.Serve(&goplugin.ServeConfig{
-		HandshakeConfig: plugin.Handshake(), VersionedPlugins: sets, GRPCServer: goplugin.DefaultGRPCServer,
+		HandshakeConfig: plugin.Handshake(), VersionedPlugins: sets,
+		GRPCServer: func(more []grpc.ServerOption) *grpc.Server { return grpc.NewServer(append(more, opts...)...) },
 	})
 }
 
@@ -74,9 +84,30 @@ func TestPluginOfAnotherProtocolIsATypedError(t *testing.T) {
 	}
 }
 
+// TestNewerPluginSaysMore: fields, messages and reasons that this host does not
+// know are left aside, and what it does know still means the same.
+func TestNewerPluginSaysMore(t *testing.T) {
+	p := launch(t, config(t, "newer plugin"))
+	s := open(t, p, time.Minute)
+	h := acquire(t, s)
+	if h.Token() == 0 || s.State() != recipes.Connected {
+		t.Error(h.Token(), s.State())
+	}
+	other, err := open(t, p, time.Minute).Lock("/l", recipes.LockConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.TryAcquire(ctx(t)); !errors.Is(err, recipes.ErrContended) {
+		t.Errorf("a reason more makes another error of it: %v", err)
+	}
+	if err := h.Release(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOlderPluginRefusesWhatItDoesNotKnow: a recipe that came later fails when
-// it is used, with an error that names it, and what the plugin does know works.
-// Info tells before.
+// it is used, at once, with an error that says so and names it, and what the
+// plugin does know works.
 func TestOlderPluginRefusesWhatItDoesNotKnow(t *testing.T) {
 	p := launch(t, config(t, "older plugin"))
 	s := open(t, p, time.Minute)
@@ -85,9 +116,36 @@ func TestOlderPluginRefusesWhatItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Leader(ctx(t))
-	if !errors.Is(err, recipes.ErrInternal) || !strings.Contains(err.Error(), pb.ElectionService_ServiceDesc.ServiceName) {
-		t.Errorf("%v", err)
+	q, err := s.Queue("/q", recipes.QueueConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Barrier("/b", recipes.BarrierConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Counter("/c", recipes.CounterConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for service, use := range map[string]func(context.Context) error{
+		"ElectionService": func(ctx context.Context) error { _, err := e.Campaign(ctx, nil); return err },
+		"QueueService":    func(ctx context.Context) error { _, err := q.Put(ctx, nil); return err },
+		"BarrierService":  b.Wait,
+		"CounterService":  func(ctx context.Context) error { _, err := c.Add(ctx, 1); return err },
+	} {
+		start := time.Now()
+		err := use(ctx(t))
+		if !errors.Is(err, recipes.ErrUnsupported) || errors.Is(err, recipes.ErrInternal) || errors.Is(err, recipes.ErrUnknownOutcome) ||
+			!strings.Contains(err.Error(), service) {
+			t.Errorf("%s: %v", service, err)
+		}
+		if time.Since(start) > time.Second {
+			t.Errorf("%s: it took %v to say so", service, time.Since(start))
+		}
+	}
+	if _, err := e.Observe(ctx(t)); !errors.Is(err, recipes.ErrUnsupported) {
+		t.Errorf("a stream: %v", err)
 	}
 	if s.State() != recipes.Connected {
 		t.Error("the session did not survive it")

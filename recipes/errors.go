@@ -93,6 +93,11 @@ var (
 	// holds). Give some back first.
 	ErrLimit = errors.New("limit reached")
 
+	// ErrUnsupported: the plugin is older than this host and does not know what
+	// was asked of it. Nothing was changed. Install a newer plugin; what one
+	// knows, its capabilities tell. It is never returned without a plugin.
+	ErrUnsupported = errors.New("not supported by this plugin")
+
 	// ErrOverflow: the sum does not fit into 64 bits. Nothing was changed.
 	ErrOverflow = errors.New("overflow")
 

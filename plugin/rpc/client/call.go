@@ -29,10 +29,11 @@ func (s *session) call(ctx context.Context, what string, rpc func(context.Contex
 }
 
 // explain returns the error of a call that gRPC says has failed. What the
-// plugin's recipes said names the operation already.
+// plugin's recipes said names the operation already; a plugin without that
+// recipe cannot.
 func (s *session) explain(ctx context.Context, what string, err error) error {
 	e, said := wire.Error(err)
-	if v := s.verdict(ctx, e, said); !said || v != e {
+	if v := s.verdict(ctx, e, said); !said || v != e || errors.Is(e, recipes.ErrUnsupported) {
 		return fmt.Errorf("%s: %w", what, v)
 	}
 	return e

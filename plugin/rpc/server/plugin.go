@@ -14,19 +14,6 @@ type pluginService struct {
 	*Server
 }
 
-// Capabilities are what Info tells. Names are only ever added.
-var capabilities = []string{
-	"lock",
-	"election",
-	"queue",
-	"priority-queue",
-	"transaction",
-	"group",
-	"barrier",
-	"double-barrier",
-	"names",
-	"configuration", "counter", "latch"}
-
 // Attached is closed when a host has attached for the first time.
 func (s *Server) Attached() <-chan struct{} { return s.attach }
 
@@ -69,5 +56,5 @@ func (s pluginService) Shutdown(ctx context.Context, _ *pb.ShutdownRequest) (*pb
 }
 
 func (s pluginService) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
-	return &pb.InfoResponse{Version: s.cfg.Version, Capabilities: capabilities}, nil
+	return &pb.InfoResponse{Version: s.cfg.Version, Capabilities: Capabilities()}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 
@@ -84,6 +85,9 @@ func Error(err error) (e error, said bool) {
 		return err, false
 	}
 	info := errorInfo(s)
+	if info == nil && s.Code() == codes.Unimplemented {
+		return unsupported(s), true
+	}
 	if info == nil {
 		return &Remote{text: s.Message(), is: []error{byCode(s.Code())}}, false
 	}
@@ -95,6 +99,13 @@ func Error(err error) (e error, said bool) {
 		is = append(is, taken)
 	}
 	return &Remote{text: s.Message(), is: is}, true
+}
+
+// unsupported is what a plugin says of a service or a method that came later
+// than it. gRPC says it in the plugin's place, but it is as certain as what the
+// recipes say: nobody has carried the call out.
+func unsupported(s *status.Status) error {
+	return &Remote{text: fmt.Sprintf("%v: %s", recipes.ErrUnsupported, s.Message()), is: []error{recipes.ErrUnsupported}}
 }
 
 // WriteError is Error for a guarded write of ops: if one of them made it fail,

@@ -31,7 +31,7 @@ var sentinels = []error{
 	recipes.ErrPluginLost, recipes.ErrAuthFailed,
 	recipes.ErrRemoved, recipes.ErrRevoked, recipes.ErrReleased, recipes.ErrNotRevocable, recipes.ErrMismatch,
 	recipes.ErrNoTransaction, recipes.ErrUnknownSite, recipes.ErrVoted, recipes.ErrUndecided,
-	recipes.ErrOverflow,
+	recipes.ErrOverflow, recipes.ErrUnsupported,
 	context.Canceled, context.DeadlineExceeded,
 }
 
@@ -164,12 +164,19 @@ func TestStatusOfGRPCItselfIsNotTheRecipes(t *testing.T) {
 		codes.Unavailable:       recipes.ErrUnavailable,
 		codes.Canceled:          context.Canceled,
 		codes.DeadlineExceeded:  context.DeadlineExceeded,
-		codes.Unimplemented:     recipes.ErrInternal,
 		codes.ResourceExhausted: recipes.ErrTooLarge,
 	} {
 		if got, said := wire.Error(status.Error(code, "x")); said || !errors.Is(got, want) {
 			t.Errorf("%v: %v, %v; want %v", code, got, said, want)
 		}
+	}
+}
+
+// TestUnknownMethodIsUnsupported: gRPC says it, and it is certain all the same.
+func TestUnknownMethodIsUnsupported(t *testing.T) {
+	got, said := wire.Error(status.Error(codes.Unimplemented, "unknown method X"))
+	if !said || !errors.Is(got, recipes.ErrUnsupported) || errors.Is(got, recipes.ErrInternal) || !strings.Contains(got.Error(), "unknown method X") {
+		t.Errorf("%v, %v", got, said)
 	}
 }
 

@@ -58,6 +58,7 @@ var kinds = []kind{
 	{context.Canceled, "CANCELED", codes.Canceled},
 	{context.DeadlineExceeded, "DEADLINE_EXCEEDED", codes.DeadlineExceeded},
 	{recipes.ErrOverflow, "OVERFLOW", codes.OutOfRange},
+	{recipes.ErrUnsupported, "UNSUPPORTED", codes.Unimplemented},
 }
 
 // matching returns the kinds that err matches, in the order of the table. An

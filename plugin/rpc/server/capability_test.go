@@ -1,0 +1,52 @@
+package server
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc"
+)
+
+// about lists, for every service, the capabilities that tell of it. Those that
+// every plugin has are not among them.
+var about = map[string][]string{
+	"zkrecipes.v1.PluginService":        nil,
+	"zkrecipes.v1.SessionService":       nil,
+	"zkrecipes.v1.GrantService":         nil,
+	"zkrecipes.v1.LockService":          {"lock"},
+	"zkrecipes.v1.ElectionService":      {"election"},
+	"zkrecipes.v1.QueueService":         {"queue", "priority-queue"},
+	"zkrecipes.v1.TransactionService":   {"transaction"},
+	"zkrecipes.v1.GroupService":         {"group"},
+	"zkrecipes.v1.BarrierService":       {"barrier"},
+	"zkrecipes.v1.DoubleBarrierService": {"double-barrier"},
+	"zkrecipes.v1.NamesService":         {"names"},
+	"zkrecipes.v1.ConfigurationService": {"configuration"},
+	"zkrecipes.v1.CounterService":       {"counter"},
+	"zkrecipes.v1.LatchService":         {"latch"},
+	"zkrecipes.v1.SharedLockService":    {"shared-lock"},
+	"zkrecipes.v1.SemaphoreService":     {"semaphore"},
+	"zkrecipes.v1.PriorityLockService":  {"priority-lock"},
+}
+
+// TestEveryServiceHasItsCapability: a host that asks before it calls must not
+// be told that a plugin lacks what it has.
+func TestEveryServiceHasItsCapability(t *testing.T) {
+	g := grpc.NewServer()
+	s := New(Config{})
+	s.Register(g)
+	var told []string
+	for name := range g.GetServiceInfo() {
+		names, ok := about[name]
+		if !ok {
+			t.Errorf("%s is new: add its capability", name)
+		}
+		told = append(told, names...)
+	}
+	have := Capabilities()
+	slices.Sort(told)
+	slices.Sort(have)
+	if !slices.Equal(told, have) {
+		t.Errorf("the services have %q, the capabilities are %q", told, have)
+	}
+}
