@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -34,7 +33,9 @@ type guard struct {
 type grant struct {
 	recipes.Grant
 	giveBack func(context.Context) error
+	together bool                        // giveBack waits until all others give back, too
 	started  func(context.Context) error // called when the command runs; may be nil
+	asked    <-chan struct{}             // closed when somebody asks for it; may be nil
 }
 
 func (g *guard) flags(f *flag.FlagSet) {
@@ -56,7 +57,7 @@ the command is killed if zkrecipes is.
 Exit code: that of the command, 128+n if signal n ended it, and otherwise
 
     2    wrong usage or configuration; nothing was done
-    123  the hold was lost, whatever the command returned
+    123  the hold was lost, or somebody asked for it, whatever the command returned
     124  it was not granted: somebody else holds it, or the time has passed
     125  zkrecipes failed, for example to reach ZooKeeper
     126  the command cannot be run
@@ -139,63 +140,4 @@ func lookUp(name string) (string, error) {
 		return "", exitError{exitCannot, fmt.Errorf("command %s: %w", name, err)}
 	}
 	return path, nil
-}
-
-// hold runs the command under a grant and gives the grant back.
-func (g *guard) hold(h grant, out *output, r *relay, program string) exitError {
-	lost := h.Lost() // asks to be told, from now on
-	c, err := startChild(program, g.argv, []string{
-		tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path,
-	})
-	if err != nil {
-		g.release(h, out)
-		return exitError{exitCannot, fmt.Errorf("command %s: %w", g.argv[0], err)}
-	}
-	r.to(c)
-	if h.started != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), farewell)
-		defer cancel()
-		if err := h.started(ctx); err != nil && h.Err() == nil {
-			out.say(fmt.Sprintf("the leader could not be acknowledged: %v", err))
-		}
-	}
-	select {
-	case <-c.exited:
-	case <-lost:
-		g.end(c, h, out)
-	}
-	r.to(nil)
-	status := c.exitCode()
-	out.event(event{Event: "exited", Path: g.path, Code: &status}, "")
-	if err := h.Err(); err != nil {
-		return exitError{exitLost, fmt.Errorf("the hold on %s was lost while the command ran: %w", g.path, err)}
-	}
-	g.release(h, out)
-	return exitError{code: status}
-}
-
-// end ends a command whose hold is lost.
-func (g *guard) end(c *child, h grant, out *output) {
-	out.event(event{Event: "lost", Path: g.path, Token: int64(h.Token()), Cause: fmt.Sprint(h.Err())},
-		fmt.Sprintf("lost %s, ending the command: %v", g.path, h.Err()))
-	c.terminate()
-	grace := time.NewTimer(g.grace)
-	defer grace.Stop()
-	select {
-	case <-c.exited:
-	case <-grace.C:
-		out.event(event{Event: "killed", Path: g.path}, fmt.Sprintf("the command has not ended in %v, killing it", g.grace))
-		c.kill()
-		<-c.exited
-	}
-}
-
-func (g *guard) release(h grant, out *output) {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
-	defer cancel()
-	if err := h.giveBack(ctx); err != nil {
-		out.say(fmt.Sprintf("%s could not be given back at once, it is free at the session's timeout at the latest: %v", g.path, err))
-		return
-	}
-	out.event(event{Event: "released", Path: g.path}, "")
 }

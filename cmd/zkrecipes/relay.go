@@ -26,10 +26,12 @@ type relay struct {
 	done    chan struct{}
 	cancel  context.CancelCauseFunc
 
-	mu    sync.Mutex
-	child *child
-	ran   bool
-	early os.Signal // ended the wait
+	mu      sync.Mutex
+	child   *child
+	ran     bool
+	early   os.Signal   // ended the wait
+	start   bool        // the command is being started
+	waiting []os.Signal // came then
 }
 
 // newRelay begins to take signals. Those that whoever started this process has
@@ -66,10 +68,20 @@ func (r *relay) take(s os.Signal) {
 	switch {
 	case r.child != nil:
 		r.child.pass(s)
+	case r.start:
+		r.waiting = append(r.waiting, s)
 	case !r.ran && ends(s):
 		r.early = s
 		r.cancel(interruption{s})
 	}
+}
+
+// starting says that the signals from now on are those of the command that is
+// about to start: it may know how to take them before to is called.
+func (r *relay) starting() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.start = true
 }
 
 // to says whose signals they are from now on; nil is nobody's, when the command
@@ -77,10 +89,25 @@ func (r *relay) take(s os.Signal) {
 func (r *relay) to(c *child) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.child, r.ran = c, true
-	if c != nil && r.early != nil {
+	r.child, r.ran, r.start = c, true, false
+	if c == nil {
+		return
+	}
+	if r.early != nil {
 		c.pass(r.early)
 	}
+	for _, s := range r.waiting {
+		c.pass(s)
+	}
+}
+
+// again is interruptible after the command has ended.
+func (r *relay) again(ctx context.Context) context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ctx, r.cancel = context.WithCancelCause(ctx)
+	r.child, r.ran = nil, false
+	return ctx
 }
 
 func (r *relay) stop() {

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// hold runs the command under a grant and gives the grant back.
+func (g *guard) hold(h grant, out *output, r *relay, program string) exitError {
+	lost := h.Lost() // asks to be told, from now on
+	r.starting()
+	c, err := startChild(program, g.argv, []string{
+		tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path,
+	})
+	if err != nil {
+		r.to(nil)
+		g.release(h, out)
+		return exitError{exitCannot, fmt.Errorf("command %s: %w", g.argv[0], err)}
+	}
+	r.to(c)
+	if h.started != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		defer cancel()
+		if err := h.started(ctx); err != nil && h.Err() == nil {
+			out.say(fmt.Sprintf("the leader could not be acknowledged: %v", err))
+		}
+	}
+	asked := false
+	select {
+	case <-c.exited:
+	case <-lost:
+		out.event(event{Event: "lost", Path: g.path, Token: int64(h.Token()), Cause: fmt.Sprint(h.Err())},
+			fmt.Sprintf("lost %s, ending the command: %v", g.path, h.Err()))
+		g.end(c, out)
+	case <-h.asked:
+		asked = true
+		out.event(event{Event: "asked", Path: g.path, Token: int64(h.Token())},
+			fmt.Sprintf("somebody asks for %s, ending the command", g.path))
+		g.end(c, out)
+	}
+	status := c.exitCode()
+	out.event(event{Event: "exited", Path: g.path, Code: &status}, "")
+	return g.after(h, out, r, status, asked)
+}
+
+// after gives back what the command has run under. The command's own exit code
+// counts only if it had the grant for as long as it ran.
+func (g *guard) after(h grant, out *output, r *relay, status int, asked bool) exitError {
+	if err := h.Err(); err != nil {
+		r.to(nil)
+		return exitError{exitLost, fmt.Errorf("the hold on %s was lost while the command ran: %w", g.path, err)}
+	}
+	if h.together {
+		return g.leave(h, out, r, status)
+	}
+	r.to(nil)
+	g.release(h, out)
+	if asked {
+		return exitError{exitLost, fmt.Errorf("the command was ended because somebody asked for %s", g.path)}
+	}
+	return exitError{code: status}
+}
+
+// end ends a command that may not go on.
+func (g *guard) end(c *child, out *output) {
+	c.terminate()
+	grace := time.NewTimer(g.grace)
+	defer grace.Stop()
+	select {
+	case <-c.exited:
+	case <-grace.C:
+		out.event(event{Event: "killed", Path: g.path}, fmt.Sprintf("the command has not ended in %v, killing it", g.grace))
+		c.kill()
+		<-c.exited
+	}
+}
+
+func (g *guard) release(h grant, out *output) {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if err := h.giveBack(ctx); err != nil {
+		out.say(fmt.Sprintf("%s could not be given back at once, it is free at the session's timeout at the latest: %v", g.path, err))
+		return
+	}
+	out.event(event{Event: "released", Path: g.path}, "")
+}
+
+// leave gives back what all who have it give back together. It takes as long as
+// they do, unless a signal comes.
+func (g *guard) leave(h grant, out *output, r *relay, status int) exitError {
+	ctx := r.again(context.Background())
+	err := h.giveBack(ctx)
+	r.to(nil)
+	var interrupted interruption
+	switch {
+	case err == nil:
+		out.event(event{Event: "released", Path: g.path}, "")
+		return exitError{code: status}
+	case errors.As(context.Cause(ctx), &interrupted):
+		return exitError{exitSignal + interrupted.number(), fmt.Errorf("%w before all had left %s", interrupted, g.path)}
+	}
+	return exitError{exitLost, fmt.Errorf("the command has ended, but whether all others have is not known: %w", err)}
+}
