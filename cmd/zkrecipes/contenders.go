@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// contendersVerb shows a line.
+// contendersVerb shows who stands in line.
 type contendersVerb struct {
 	election bool
 	path     string
@@ -21,13 +21,18 @@ type contendersVerb struct {
 
 func (v *contendersVerb) describe() (arguments, synopsis, help string) {
 	return "contenders [flags] PATH", "Show who holds a lock, and who waits", `
-Shows who stands in line at PATH, in order: the first one holds the lock, or
-leads. SINCE is when a contender joined, by the server's clock; TOKEN is its
-fencing token. It is a picture that may be outdated when you see it.`
+Shows who stands in line at PATH: who holds and who waits, in order. Each recipe
+has a line of its own, told by KIND: lock, read and write (of a shared lock),
+semaphore, election. One that can be asked to give a shared lock back is
+"revocable", one that was asked "asked". SINCE is when a contender joined, by the
+server's clock; TOKEN is its fencing token. It is a picture that may be outdated
+when you see it.
+
+` + askHelp
 }
 
 func (v *contendersVerb) flags(f *flag.FlagSet) {
-	f.BoolVar(&v.election, "election", false, "PATH is that of an election")
+	f.BoolVar(&v.election, "election", false, "only the candidates of an election")
 }
 
 func (v *contendersVerb) arguments(args []string) error {
@@ -41,10 +46,8 @@ func (v *contendersVerb) arguments(args []string) error {
 func (v *contendersVerb) otherwise() int { return exitFailed }
 
 func (v *contendersVerb) run(ctx context.Context, t *tool, out *output) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*recipes.DefaultOpenTimeout)
-	defer cancel()
-	return t.withSession(ctx, out, func(s recipes.Session) error {
-		line, err := v.line(ctx, s)
+	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+		line, err := v.all(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -52,19 +55,20 @@ func (v *contendersVerb) run(ctx context.Context, t *tool, out *output) error {
 	})
 }
 
-func (v *contendersVerb) line(ctx context.Context, s recipes.Session) ([]recipes.Contender, error) {
+// all returns the lines of all kinds, one after the other.
+func (v *contendersVerb) all(ctx context.Context, s recipes.Session) (all []standing, err error) {
+	lines := []func(context.Context, recipes.Session, string) ([]standing, error){lockLine, sharedLine, permitsLine, electionLine}
 	if v.election {
-		e, err := s.Election(v.path, recipes.ElectionConfig{})
+		lines = lines[len(lines)-1:]
+	}
+	for _, look := range lines {
+		line, err := look(ctx, s, v.path)
 		if err != nil {
 			return nil, err
 		}
-		return e.Candidates(ctx)
+		all = append(all, line...)
 	}
-	l, err := s.Lock(v.path, recipes.LockConfig{})
-	if err != nil {
-		return nil, err
-	}
-	return l.Contenders(ctx)
+	return all, nil
 }
 
 // picture is a line in JSON.
@@ -74,48 +78,72 @@ type picture struct {
 }
 
 type contenderJSON struct {
-	State     string    `json:"state"`
-	Since     time.Time `json:"since"`
-	SessionID string    `json:"session_id"` // in hexadecimal, as ZooKeeper's own tools have it
-	Token     int64     `json:"token"`
-	Znode     string    `json:"znode"`
-	Data      string    `json:"data"`
+	State      string    `json:"state"`
+	Kind       string    `json:"kind"`
+	Since      time.Time `json:"since"`
+	SessionID  string    `json:"session_id"` // in hexadecimal, as ZooKeeper's own tools have it
+	Token      int64     `json:"token"`
+	Znode      string    `json:"znode"`
+	Revocable  bool      `json:"revocable,omitempty"`
+	ForceAfter string    `json:"force_after,omitempty"`
+	Asked      bool      `json:"asked,omitempty"`
+	Data       string    `json:"data"`
 }
 
-func (v *contendersVerb) picture(line []recipes.Contender) picture {
+func (v *contendersVerb) picture(line []standing) picture {
 	p := picture{Path: v.path, Contenders: []contenderJSON{}}
-	for i, c := range line {
-		p.Contenders = append(p.Contenders, contenderJSON{
-			State: v.state(i), Since: c.Since.UTC(), SessionID: sessionID(c), Token: int64(c.Token), Znode: c.Znode, Data: string(c.Data),
-		})
+	for _, c := range line {
+		p.Contenders = append(p.Contenders, c.json())
 	}
 	return p
 }
 
-func (v *contendersVerb) table(out io.Writer, line []recipes.Contender) {
+func (c standing) json() contenderJSON {
+	j := contenderJSON{
+		State: c.state(), Kind: c.kind, Since: c.Since.UTC(), SessionID: c.session(), Token: int64(c.Token), Znode: c.Znode,
+		Revocable: c.revocable, Asked: c.revoked, Data: string(c.Data),
+	}
+	if c.grace > 0 {
+		j.ForceAfter = c.grace.String()
+	}
+	return j
+}
+
+func (v *contendersVerb) table(out io.Writer, line []standing) {
 	if len(line) == 0 {
 		fmt.Fprintf(out, "nobody stands in line at %s\n", v.path)
 		return
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STATE\tSINCE\tSESSION\tTOKEN\tDATA")
-	for i, c := range line {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", v.state(i), c.Since.UTC().Format(time.RFC3339), sessionID(c), c.Token, printable(c.Data))
+	fmt.Fprintln(w, "STATE\tKIND\tSINCE\tSESSION\tTOKEN\tDATA")
+	for _, c := range line {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", c.state(), c.kind+c.consent(), c.Since.UTC().Format(time.RFC3339), c.session(), c.Token, printable(c.Data))
 	}
 	_ = w.Flush()
 }
 
-func (v *contendersVerb) state(i int) string {
+func (c standing) state() string {
 	switch {
-	case i > 0:
+	case !c.holds:
 		return "waits"
-	case v.election:
+	case c.kind == kindElection:
 		return "leads"
 	}
 	return "holds"
 }
 
-func sessionID(c recipes.Contender) string { return fmt.Sprintf("0x%x", uint64(c.SessionID)) }
+// consent is what a contender allows others, for people.
+func (c standing) consent() string {
+	switch {
+	case c.revoked:
+		return ",asked"
+	case c.revocable:
+		return ",revocable"
+	}
+	return ""
+}
+
+func (c standing) session() string { return fmt.Sprintf("0x%x", uint64(c.SessionID)) }
 
 // printable shows what anybody may have stored, without letting it move the
 // cursor or fill the screen.

@@ -45,6 +45,8 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 	verbs := map[string]cli.CommandFactory{
 		"lock":       verb(&lockVerb{}),
 		"elect":      verb(&electVerb{}),
+		"revoke":     verb(&revokeVerb{}),
+		"semaphore":  verb(&semaphoreVerb{}),
 		"contenders": verb(&contendersVerb{}),
 		"doctor":     verb(&doctorVerb{}),
 
