@@ -13,17 +13,11 @@ import (
 // follow shows every change that a channel gives, until a signal ends it.
 func follow[T any](ctx context.Context, t *tool, out *output,
 	watch func(context.Context, recipes.Session) (<-chan T, error), show func(T) error) error {
-	r := newRelay()
-	defer r.stop()
-	ctx, stop := r.interruptible(ctx)
-	defer stop()
-	began := false
-	err := t.withSession(ctx, out, func(s recipes.Session) error {
+	err := t.interruptibly(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		changes, err := watch(ctx, s)
 		if err != nil {
 			return err
 		}
-		began = true
 		for c := range changes {
 			if err := show(c); err != nil {
 				return err
@@ -35,21 +29,18 @@ func follow[T any](ctx context.Context, t *tool, out *output,
 		<-s.Lost() // which is why the channel was closed
 		return s.Err()
 	})
-	var interrupted interruption
-	switch {
-	case errors.Is(err, syscall.EPIPE): // as any program that writes to one that has ended
+	if errors.Is(err, syscall.EPIPE) { // as any program that writes to one that has ended
 		return exitError{code: exitSignal + int(syscall.SIGPIPE)}
-	case err != nil && !began && errors.As(context.Cause(ctx), &interrupted):
-		return exitError{exitSignal + interrupted.number(), fmt.Errorf("%w before there was anything to show", interrupted)}
 	}
-	return typed(err)
+	return err
 }
 
 const followHelp = `It ends when it is interrupted, with exit code 0, or when its session is lost,
 with 123: what has changed since then is not known. The other exit codes are
 
     1    zkrecipes failed, for example to reach ZooKeeper
-    2    wrong usage or configuration`
+    2    wrong usage or configuration
+    128  and n: signal n has come before there was anything to show`
 
 // line writes one change: in JSON one object a line.
 func (o *output) line(value any, text string) error {

@@ -50,6 +50,15 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 		"contenders": verb(&contendersVerb{}),
 		"doctor":     verb(&doctorVerb{}),
 
+		"barrier place":  verb(&barrierPlaceVerb{}),
+		"barrier remove": verb(&barrierRemoveVerb{}),
+		"barrier wait":   verb(&barrierWaitVerb{}),
+		"double-barrier": verb(&doubleBarrierVerb{}),
+		"queue len":      verb(&queueLenVerb{}),
+		"queue peek":     verb(&queuePeekVerb{}),
+		"queue put":      verb(&queuePutVerb{}),
+		"queue take":     verb(&queueTakeVerb{}),
+
 		"config delete": verb(&configDeleteVerb{}),
 		"config get":    verb(&configGetVerb{}),
 		"config set":    verb(&configSetVerb{}),
@@ -62,13 +71,22 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 		"names lookup":     verb(&namesLookupVerb{}),
 		"names register":   verb(&namesRegisterVerb{}),
 		"names unregister": verb(&namesUnregisterVerb{}),
+
+		"tx abort":  verb(&txAbortVerb{}),
+		"tx begin":  verb(&txBeginVerb{}),
+		"tx done":   verb(&txDoneVerb{}),
+		"tx status": verb(&txStatusVerb{}),
+		"tx vote":   verb(&txVoteVerb{}),
 	}
 	// Verbs of two words, such as "queue put", are in the table above; their
 	// families say here what they have in common.
 	t.addFamilies(verbs, map[string]string{
-		"config": "Show, change and watch a configuration",
-		"group":  "Join a group and see who is in it",
-		"names":  "Take names, and look up whose they are",
+		"barrier": "Have others wait until a barrier is removed",
+		"queue":   "Put into a queue, and take from it",
+		"config":  "Show, change and watch a configuration",
+		"group":   "Join a group and see who is in it",
+		"names":   "Take names, and look up whose they are",
+		"tx":      "Begin, vote in and end two-phase commits",
 	})
 	return verbs
 }

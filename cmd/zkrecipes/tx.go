@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// txPath is what the verbs of transactions have in common.
+type txPath struct{ path string }
+
+func (p txPath) otherwise() int { return exitFailed }
+
+const txHelp = `Exit code: 0 for commit, 5 for abort, and otherwise
+
+    1    zkrecipes failed, for example to reach ZooKeeper
+    2    wrong usage or configuration, or no site of the transaction
+    3    there is no transaction, or all its sites are done with it
+    4    what is there forbids it: a transaction, another vote, a dead site
+    6    the answer was lost, and it may have been done or not: tx status tells
+    123  the session was lost
+    124  it has taken too long
+    128  and n: signal n has come before that`
+
+// decisionJSON is a decision in JSON.
+type decisionJSON struct {
+	Path     string `json:"path"`
+	Decision string `json:"decision"` // commit, abort
+	Reason   string `json:"reason,omitempty"`
+}
+
+// decided shows the decision, and makes an abort the exit code.
+func (p txPath) decided(out *output, d recipes.Decision) error {
+	word := decisionWord(d)
+	err := out.result(decisionJSON{p.path, word, d.Reason}, func(w io.Writer) {
+		fmt.Fprintln(w, strings.TrimSpace(word+" "+printable([]byte(d.Reason))))
+	})
+	if err == nil && !d.Commit {
+		return exitError{code: exitAborted} // stdout has said it
+	}
+	return err
+}
+
+func decisionWord(d recipes.Decision) string {
+	if d.Commit {
+		return string(recipes.VoteCommit)
+	}
+	return string(recipes.VoteAbort)
+}
+
+// within bounds the wait for a decision; 0 is no bound.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+// explain says in an error what a person can do about it.
+func (p txPath) explain(err error) error {
+	switch {
+	case errors.Is(err, recipes.ErrNodeExists):
+		return fmt.Errorf("%w; zkrecipes tx status %s shows what has begun there", err, p.path)
+	case errors.Is(err, recipes.ErrUnknownSite), errors.Is(err, recipes.ErrVoted), errors.Is(err, recipes.ErrUndecided):
+		return fmt.Errorf("%w; zkrecipes tx status %s shows the sites", err, p.path)
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// txBeginVerb begins a transaction and coordinates it.
+type txBeginVerb struct {
+	txPath
+	sites   []string
+	list    string
+	data    string
+	variant string
+	timeout time.Duration
+	detach  bool
+}
+
+func (v *txBeginVerb) describe() (arguments, synopsis, help string) {
+	return "tx begin -sites SITE,... [flags] PATH", "Begin a two-phase commit, and wait for the decision", `
+Begins a transaction at PATH, in which every one of the sites votes with tx vote,
+and shows the decision: commit if all have voted for it, abort as soon as one has
+not. The decision is kept until every site has said tx done.
+
+A site that does not vote makes all others wait: -timeout aborts then, and so does
+a signal, unless there is a decision. If zkrecipes is killed, or with -detach, a
+site that waits in tx vote makes the decision.
+
+The variants differ in who watches whom: coordinator-only has this process watch
+the sites; all-watch has the sites watch each other, and costs more the more they
+are; own-nodes sees a site that dies, whose tx vote has to run until the decision,
+and aborts.
+
+    zkrecipes tx begin -sites db,cache -data 'schema 7' -timeout 1m /deploy/7
+
+` + txHelp
+}
+
+func (v *txBeginVerb) flags(f *flag.FlagSet) {
+	f.StringVar(&v.list, "sites", "", "`names` of the sites, with commas between them; required")
+	f.StringVar(&v.data, "data", "", "`text` for the sites, which tx status shows them; - takes it from stdin")
+	f.StringVar(&v.variant, "variant", string(recipes.DefaultVariant), "`who` watches whom: all-watch, coordinator-only or own-nodes")
+	f.DurationVar(&v.timeout, "timeout", 0, "abort if there is no decision in this time; 0 waits for ever")
+	f.BoolVar(&v.detach, "detach", false, "do not wait: a site that waits coordinates")
+}
+
+func (v *txBeginVerb) arguments(args []string) error {
+	switch {
+	case len(args) != 1:
+		return errors.New("give one PATH, after the flags")
+	case v.list == "":
+		return errors.New("-sites is missing: the names of who has to vote")
+	case v.timeout < 0:
+		return errors.New("-timeout must not be negative")
+	case v.detach && v.timeout > 0:
+		return errors.New("-detach does not wait, so that it takes no -timeout")
+	}
+	v.path, v.sites = args[0], strings.Split(v.list, ",")
+	_, err := recipes.ParseVariant(v.variant)
+	return cmp.Or(recipes.ValidatePath(v.path), recipes.ValidateSites(v.sites), err)
+}
+
+func (v *txBeginVerb) run(ctx context.Context, t *tool, out *output) error {
+	payload := []byte(v.data)
+	if v.data == "-" {
+		var err error
+		if payload, err = readAll(os.Stdin); err != nil { // before a session waits for it
+			return err
+		}
+	}
+	return t.interruptibly(ctx, out, func(ctx context.Context, s recipes.Session) error {
+		tx, err := s.Transaction(v.path, recipes.TransactionConfig{Variant: recipes.Variant(v.variant)})
+		if err != nil {
+			return err
+		}
+		if err := tx.Begin(ctx, payload, v.sites...); err != nil || v.detach {
+			return v.explain(err)
+		}
+		d, err := v.coordinate(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return v.decided(out, d)
+	})
+}
+
+// coordinate waits for the decision, and makes it if it may not wait any longer:
+// a coordinator that just left would have the sites wait, perhaps for nobody.
+func (v *txBeginVerb) coordinate(ctx context.Context, tx recipes.Transaction) (recipes.Decision, error) {
+	waiting, cancel := within(ctx, v.timeout)
+	defer cancel()
+	d, err := tx.Coordinate(waiting)
+	if err == nil || waiting.Err() == nil {
+		return d, err
+	}
+	reason := fmt.Sprintf("no decision in %v", v.timeout)
+	var signal interruption
+	if errors.As(context.Cause(ctx), &signal) {
+		reason = fmt.Sprintf("the coordinator was %v", signal)
+	}
+	ending, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	return tx.Abort(ending, reason)
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// txDoneVerb says that a site has acted on the decision.
+type txDoneVerb struct {
+	txPath
+	site string
+}
+
+func (v *txDoneVerb) describe() (arguments, synopsis, help string) {
+	return "tx done [flags] PATH SITE", "Say that a site has acted on the decision", `
+Says that SITE has acted on the decision of the transaction at PATH, and will not
+ask for it again. When all sites have said so, the transaction is deleted. It may
+be said again; exit code 3 says then that all are done.
+
+` + askHelp
+}
+
+func (v *txDoneVerb) flags(*flag.FlagSet) {}
+
+func (v *txDoneVerb) arguments(args []string) error {
+	if len(args) != 2 {
+		return errors.New("give PATH and SITE, after the flags")
+	}
+	v.path, v.site = args[0], args[1]
+	return cmp.Or(recipes.ValidatePath(v.path), recipes.ValidateSites([]string{v.site}))
+}
+
+func (v *txDoneVerb) run(ctx context.Context, t *tool, out *output) error {
+	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+		tx, err := s.Transaction(v.path, recipes.TransactionConfig{})
+		if err != nil {
+			return err
+		}
+		// A site with its own node that joined before the decision, and left at
+		// once, would be dead, and abort it.
+		status, err := tx.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if status.Decision == nil {
+			return v.explain(fmt.Errorf("%w: there is no decision that %s could have acted on", recipes.ErrUndecided, v.site))
+		}
+		site, err := tx.Join(ctx, v.site)
+		if err != nil {
+			return v.explain(err)
+		}
+		return site.Done(ctx)
+	})
+}
