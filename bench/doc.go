@@ -14,7 +14,8 @@
 //
 // What the trials do is in package bench/load; what their figures are called, and
 // the file format, is in package bench/record; bench/probe watches the load
-// generator, and bench/relay cuts sessions off. From records, bench/compare tells
+// generator, bench/relay cuts sessions off, and bench/workers has several processes
+// measure together. From records, bench/compare tells
 // what became better or worse, bench/plan answers questions of capacity and
 // bench/report draws. bench/slo searches for the largest load under an objective.
 package bench

@@ -63,6 +63,24 @@ type Experiment struct {
 	// Wanted names the figures that should be there. Those that are not are
 	// named in the records.
 	Wanted []string
+
+	// Part says that other processes run the same trials; nil: none do.
+	Part *Part
+}
+
+// Part is what one of several processes runs of each trial: Contenders, Lines and
+// Rate of its own, on the line that all share, or on lines of its own if the
+// workload is load.Many. Its records are to be added by [Merge].
+type Part struct {
+	Number, Of int // this process, from 1, and how many there are
+	// Begin returns when all of them are about to begin a trial's measured part,
+	// End when all have ended it.
+	Begin, End func(context.Context) error
+}
+
+// Shareable reports whether a workload can be run by several processes.
+func Shareable(w load.Workload) bool {
+	return w == load.Drain || w == load.Cycle || w == load.Open || w == load.Many
 }
 
 // Transport is a way to reach the recipes.
@@ -120,6 +138,13 @@ func (e Experiment) Validate() error {
 		return fmt.Errorf("experiment: count is %d; at least 1", e.Count)
 	case e.Hold < 0 || e.Duration < 0 || e.Warmup < 0:
 		return errors.New("experiment: hold, duration and warm-up must not be negative")
+	}
+	if e.Part != nil {
+		for _, w := range e.Workloads {
+			if !Shareable(w) {
+				return fmt.Errorf("experiment: workload %s is of one process; several run drain, cycle, open and many", w)
+			}
+		}
 	}
 	if err := recipes.ValidatePath(e.Root); err != nil {
 		return fmt.Errorf("experiment: root: %w", err)

@@ -35,6 +35,17 @@ func (e Experiment) record(t Trial) record.Record {
 	case load.Open:
 		r.Rate, r.Arrivals = e.Rate, e.arrivals()
 	}
+	if e.Part == nil {
+		return r
+	}
+	// The record is of what all processes do together.
+	r.Workers = e.Part.Of
+	if t.Workload == load.Many {
+		r.Lines *= r.Workers
+	} else {
+		r.Contenders *= r.Workers
+	}
+	r.Rate *= float64(r.Workers)
 	return r
 }
 
@@ -51,11 +62,19 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 	l.Begin = func(ctx context.Context) error {
 		r.Memory = watch.read(len(all.sessions))
 		err := figures.begin(ctx)
+		if err == nil && e.Part != nil {
+			err = e.Part.Begin(ctx)
+		}
 		client = probe.Start()
 		return err
 	}
 	l.End = func(ctx context.Context) error {
 		r.Client = client.Stop()
+		if e.Part != nil {
+			if err := e.Part.End(ctx); err != nil {
+				return err
+			}
+		}
 		return figures.end(ctx)
 	}
 	r.Measurement, err = l.Run(ctx)
@@ -65,13 +84,24 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 
 // load returns the load of a trial over its sessions.
 func (e Experiment) load(t Trial, all opened) load.Load {
-	return load.Load{
+	l := load.Load{
 		Workload: t.Workload, Recipe: t.Recipe, Strategy: t.Strategy, Sessions: all.sessions,
 		Path: fmt.Sprintf("%s/%04d", e.Root, t.Number),
 		Hold: e.Hold, Duration: e.Duration, Warmup: e.Warmup,
 		Rounds: e.rounds(), Lines: e.lines(t), Rate: e.Rate, Arrivals: e.arrivals(), Seed: e.Seed + uint64(t.Number),
 		Kill: all.kill, Aftermath: aftermath,
 	}
+	if e.Part == nil {
+		return l
+	}
+	if t.Workload == load.Many {
+		l.Path += fmt.Sprintf("/worker-%d", e.Part.Number)
+	} else {
+		l.Shared = true
+	}
+	// The same arrivals everywhere would be one process's, multiplied.
+	l.Seed += uint64(e.Part.Number) << 32
+	return l
 }
 
 // lines is how many lines a trial has.
@@ -103,7 +133,11 @@ func (e Experiment) arrivals() load.Arrivals {
 func (e Experiment) config(t Trial) recipes.Config {
 	cfg := e.Session
 	if cfg.MaxPacket == 0 {
-		cfg.MaxPacket = MaxPacket(t.Contenders)
+		n := t.Contenders
+		if e.Part != nil {
+			n *= e.Part.Of
+		}
+		cfg.MaxPacket = MaxPacket(n)
 	}
 	return cfg
 }

@@ -48,6 +48,11 @@ type Load struct {
 	// Aftermath, of a Failover, is how long after the next grant the survivors'
 	// traffic is counted.
 	Aftermath time.Duration
+	// Shared says that other processes run the same load at the same path, and
+	// that their measurements will be added by Merge. It is of Drain and Cycle,
+	// whose lines then begin when Begin returns and end when everybody has left,
+	// and of Open. A Cycle warms up for just Warmup.
+	Shared bool
 	// Begin, if not nil, is called when the measured part is about to begin and
 	// everybody is at rest; End when it has ended and everybody is at rest
 	// again. An error of theirs ends the load.
@@ -85,16 +90,16 @@ func (l Load) Run(ctx context.Context) (Measurement, error) {
 			return Measurement{}, errors.New("a failover needs at least 2 contenders")
 		}
 		return l.failover(ctx)
-	case Drain:
-		if alone {
+	case Drain, Cycle:
+		switch {
+		case l.Shared:
+			return l.shared(ctx)
+		case alone:
 			return l.alone(ctx)
+		case l.Workload == Cycle:
+			return l.contend(ctx, newCycle(l))
 		}
 		return l.contend(ctx, drain{contenders: len(l.Sessions)})
-	case Cycle:
-		if alone {
-			return l.alone(ctx)
-		}
-		return l.contend(ctx, newCycle(l))
 	}
 	return Measurement{}, fmt.Errorf("workload %q is unknown", l.Workload)
 }

@@ -6,8 +6,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // many cycles Lines independent lines at once. They begin their measured parts
@@ -37,28 +35,6 @@ func (l Load) many(ctx context.Context) (Measurement, error) {
 		return Measurement{}, err
 	}
 	return merge(parts), nil
-}
-
-// merge adds measurements that were made at the same time.
-func merge(parts []Measurement) Measurement {
-	sum := newRecorder().m
-	sum.Warm.Steady = true
-	sum.Counters = difference(sum.Counters, sum.Counters)
-	for _, p := range parts {
-		sum.Operations += p.Operations
-		sum.Elapsed = max(sum.Elapsed, p.Elapsed)
-		sum.Unfinished += p.Unfinished
-		sum.Turns = append(sum.Turns, p.Turns...)
-		sum.Warm.Took = max(sum.Warm.Took, p.Warm.Took)
-		sum.Warm.Steady = sum.Warm.Steady && p.Warm.Steady
-		add(&sum.Counters, p.Counters, 1)
-		for _, h := range []struct{ to, from *hdrhistogram.Histogram }{
-			{sum.Wait, p.Wait}, {sum.Handoff, p.Handoff}, {sum.Service, p.Service}, {sum.Late, p.Late},
-		} {
-			h.to.Merge(h.from)
-		}
-	}
-	return sum
 }
 
 // meeting is where a number of lines wait for each other, once. The last to come

@@ -44,6 +44,9 @@ type Measurement struct {
 	// Turns is how many of the operations each contender had, by its number.
 	// A drain, which gives one to everybody, has none.
 	Turns []int64 `json:",omitempty"`
+	// Grants are those of a line that is shared with other processes, in the
+	// order in which they were given; nil for other loads, and after Merge.
+	Grants []Grant `json:"-"`
 	// Warm is how the warm-up ended.
 	Warm Warm `json:",omitzero"`
 	// Counters is what all sessions sent and received in the measured part,

@@ -52,6 +52,9 @@ func (l Load) openLoop(ctx context.Context) (Measurement, error) {
 	if err != nil {
 		return Measurement{}, err
 	}
+	if m.Operations == 0 {
+		return Measurement{}, fmt.Errorf("nothing arrives within %v at %v acquisitions a second; measure for longer", l.Duration, l.Rate)
+	}
 	after, err := settled(ctx, l.Sessions)
 	if err != nil {
 		return Measurement{}, err
@@ -101,7 +104,7 @@ func (o *open) arrivals(ctx context.Context, duration time.Duration, seed uint64
 	if err != nil {
 		return Measurement{}, err
 	}
-	if rec.m.Operations == 0 {
+	if rec.m.Operations == 0 && n > 0 {
 		return Measurement{}, fmt.Errorf("%w: none of %d within %v", ErrOverloaded, n, 2*duration)
 	}
 	rec.m.Elapsed = max(duration, last.since(start))
@@ -126,6 +129,9 @@ func (o *open) acquire(ctx context.Context, c contender, intended time.Time, rec
 	}
 	if err := o.guard.enter(c.id, turn.token); err != nil {
 		return err
+	}
+	if o.Shared {
+		rec.count(func(m *Measurement) { m.Grants = append(m.Grants, Grant{Token: turn.token}) })
 	}
 	held := pause(ctx, o.Hold)
 	o.turns.Add(1)

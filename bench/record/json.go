@@ -58,6 +58,26 @@ func (w *JSONWriter) Write(r Record) error {
 		}
 		w.started = true
 	}
+	l, err := newLine(r)
+	if err != nil {
+		return fmt.Errorf("write record of %s: %w", r.Name(), err)
+	}
+	return w.line(l)
+}
+
+// Marshal returns one record in JSON, complete, without an environment.
+func Marshal(r Record) ([]byte, error) {
+	l, err := newLine(r)
+	if err != nil {
+		return nil, fmt.Errorf("record of %s: %w", r.Name(), err)
+	}
+	return json.Marshal(l)
+}
+
+// Unmarshal is the reverse of Marshal.
+func Unmarshal(text []byte) (Record, error) { return readRecord(text) }
+
+func newLine(r Record) (line, error) {
 	l := line{Record: r, Histograms: map[string]string{}}
 	for name, h := range r.histograms() {
 		if *h == nil || (*h).TotalCount() == 0 {
@@ -65,11 +85,11 @@ func (w *JSONWriter) Write(r Record) error {
 		}
 		text, err := encode(*h)
 		if err != nil {
-			return fmt.Errorf("write record of %s: histogram %s: %w", r.Name(), name, err)
+			return line{}, fmt.Errorf("histogram %s: %w", name, err)
 		}
 		l.Histograms[name] = text
 	}
-	return w.line(l)
+	return l, nil
 }
 
 func (w *JSONWriter) line(v any) error {

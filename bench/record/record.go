@@ -27,6 +27,9 @@ type Record struct {
 	// came; 0 and "" for others.
 	Rate     float64       `json:",omitempty"`
 	Arrivals load.Arrivals `json:",omitempty"`
+	// Workers is how many processes the contenders, or the lines, were spread
+	// over, if they had to meet for it; 0 for one process by itself.
+	Workers int `json:",omitempty"`
 
 	// Trial is the trial's number in its run, from 1.
 	Trial int `json:",omitempty"`
@@ -85,6 +88,9 @@ func (r Record) Name() string {
 	}
 	if r.Rate > 0 {
 		fmt.Fprintf(&b, "/rate=%g/arrivals=%s", r.Rate, r.Arrivals)
+	}
+	if r.Workers > 0 {
+		fmt.Fprintf(&b, "/workers=%d", r.Workers)
 	}
 	if r.Hold > 0 {
 		// Nobody wants to type a µ to filter by it.

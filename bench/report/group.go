@@ -63,6 +63,9 @@ func title(r record.Record, s record.Server) string {
 	if r.Rate > 0 {
 		t += fmt.Sprintf(", %g/s %s", r.Rate, r.Arrivals)
 	}
+	if r.Workers > 0 {
+		t += fmt.Sprintf(", %d workers", r.Workers)
+	}
 	mode := s.Mode
 	if mode == "" {
 		mode = "unknown mode"

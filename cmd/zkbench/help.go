@@ -67,6 +67,16 @@ its processors, its scheduler, its garbage collector, or late starts. The server
 own figures (mntr) are taken before and after each trial; -record keeps them and
 names those that the servers do not have.
 
+With -join PATH -workers W, W processes, on as many machines, measure together:
+start all with the same flags. They meet at PATH in the servers given by -servers,
+begin and end each trial together, and the first of them adds what all measured
+and writes the results. Each has -contenders of its own in a line that all share,
+or, for many, -lines of its own; open and cycle load the servers W times. Tokens
+are checked across all of them, mutual exclusion within each: the clocks of two
+machines do not agree well enough to tell who was first. For the same reason
+handoffs are those within a process. If one does not come within -patience, or
+dies, the others end and name it.
+
 Results are written to stdout in the Go benchmark format; progress and a table go
 to stderr. An op is a handoff (a turn, if there is a single contender), from
 the moment the holder asks to leave to the moment the next one is granted;
@@ -94,6 +104,9 @@ Examples:
 
 	# Table 3 of the ZooKeeper paper: clients that enter and leave barriers.
 	zkbench run -workload double-barrier -contenders 50,100,200 -rounds 200 -count 1
+
+	# Three load generators: the same on three machines.
+	zkbench run -servers zk1:2181,zk2:2181 -join /zkbench/meet -workers 3 -workload cycle
 
 	# What the plugin costs against calling the library.
 	zkbench run -via direct -count 10 -out direct.txt

@@ -129,6 +129,9 @@ func models(runs []record.Run, seed uint64) (models []*plan.Model, skipped []err
 				continue
 			}
 			key := fmt.Sprintf("%s %s %s %s %v %s", r.Recipe, r.Workload, r.Strategy, r.Transport, r.Hold, place(run.Environment.Server))
+			if r.Workers > 0 {
+				key += fmt.Sprintf(", %d workers", r.Workers)
+			}
 			if groups[key] == nil {
 				order = append(order, key)
 			}

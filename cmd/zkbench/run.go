@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/probe"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/bench/workers"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -45,9 +46,20 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	if err := e.Validate(); err != nil {
 		return usageError{err}
 	}
+	crew, err := c.join(ctx, s, &e, end)
+	if err != nil {
+		return err
+	}
+	env := environment(ctx, srv, args)
+	if crew != nil {
+		env.Details["workers"] = strings.Join(crew.Workers(), "; ")
+	}
 	c.say("%d trials on %s, seed %d", len(e.Trials()), place(srv.about), e.Seed)
-	sink.describe(c.stdout, environment(ctx, srv, args))
-	err = c.measure(ctx, e, sink)
+	sink.describe(c.stdout, env)
+	err = c.measure(ctx, e, crew, sink)
+	if crew != nil && crew.Number() != 1 {
+		return err // the records are the first worker's
+	}
 	if interrupted := (*interruption)(nil); err == nil || errors.As(err, &interrupted) && interrupted.done > 0 {
 		err = errors.Join(err, sink.commit())
 	}
@@ -96,18 +108,29 @@ func freshRoot() string {
 
 // interruption is the end of a run that was told to end. The zero value is one
 // that came before the first trial.
-type interruption struct{ done, trials int }
+type interruption struct {
+	done, trials int
+	why          error // nil: whoever started the run wanted it
+}
 
 func (i *interruption) Error() string {
-	if i.trials == 0 {
+	switch {
+	case i.trials == 0:
 		return "before the first trial"
+	case i.why != nil:
+		return fmt.Sprintf("after %d of %d trials: %v", i.done, i.trials, i.why)
 	}
 	return fmt.Sprintf("after %d of %d trials", i.done, i.trials)
 }
 
+func (i *interruption) Unwrap() error { return i.why }
+
 // measure runs the trials, writes each result when it is there, and in the end a
 // table of them all, however the run ends.
-func (c command) measure(ctx context.Context, e bench.Experiment, out *sink) (err error) {
+//
+// With a crew, each trial is run together with the other workers, and the results
+// are written by the first.
+func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.Crew, out *sink) (err error) {
 	trials := e.Trials()
 	var records []record.Record
 	progress := newProgress(c.stderr, trials)
@@ -116,14 +139,27 @@ func (c command) measure(ctx context.Context, e bench.Experiment, out *sink) (er
 		err = errors.Join(err, record.Table(c.stderr, records))
 		c.sayInvalid(records)
 	}()
-	for _, trial := range trials {
+	running := ctx
+	if crew != nil {
+		running = crew.Context()
+	}
+	for done, trial := range trials {
 		progress.begin(trial)
-		r, err := e.Run(ctx, trial)
-		if err != nil && ctx.Err() != nil && !errors.Is(err, load.ErrBroken) {
-			return &interruption{len(records), len(trials)}
-		}
-		if err != nil {
+		r, whole, err := trialOf(running, e, trial, crew)
+		switch {
+		case err == nil:
+		case errors.Is(err, load.ErrBroken):
 			return err
+		case ctx.Err() != nil:
+			return &interruption{done: done, trials: len(trials)}
+		case running.Err() != nil:
+			return &interruption{done, len(trials), context.Cause(running)}
+		default:
+			return err
+		}
+		if !whole {
+			progress.step()
+			continue
 		}
 		records = append(records, r)
 		progress.pause()
@@ -132,7 +168,25 @@ func (c command) measure(ctx context.Context, e bench.Experiment, out *sink) (er
 		}
 		progress.step()
 	}
+	if crew != nil {
+		crew.Finish(ctx)
+	}
 	return nil
+}
+
+// trialOf runs a trial. With a crew, whole is false for all workers but the first,
+// which gets the sum of what all recorded.
+func trialOf(ctx context.Context, e bench.Experiment, t bench.Trial, crew *workers.Crew) (r record.Record, whole bool, err error) {
+	r, err = e.Run(ctx, t)
+	if err != nil || crew == nil {
+		return r, true, err
+	}
+	all, err := crew.Give(ctx, r)
+	if err != nil || crew.Number() != 1 {
+		return r, false, err
+	}
+	r, err = bench.Merge(all)
+	return r, true, err
 }
 
 // sayInvalid tells of trials that say more about zkbench than about the server.

@@ -33,6 +33,7 @@ type settings struct {
 	arrivals load.Arrivals
 
 	where
+	join joining
 
 	plugin                 string
 	out                    string
@@ -107,6 +108,9 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	})
 
 	s.where.add(f)
+	if verb != "slo" { // it searches by itself
+		s.join.add(f)
+	}
 
 	f.StringVar(&s.plugin, "plugin", "", "plugin executable for -via plugin; by default "+pluginName+" beside zkbench,\nthen on the PATH, then built with go build if this is a checkout of the module")
 	f.StringVar(&s.out, "out", "", "`file` that gets what stdout gets, when the run has ended; it is replaced")
@@ -127,6 +131,9 @@ func given(flags *flag.FlagSet) map[string]bool {
 // usageError.
 func (s *settings) check(given map[string]bool) error {
 	if err := s.where.check(given); err != nil {
+		return usageError{err}
+	}
+	if err := s.join.check(given, s); err != nil {
 		return usageError{err}
 	}
 	has := func(w load.Workload) bool { return slices.Contains(s.workloads.values, w) }

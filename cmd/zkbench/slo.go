@@ -157,7 +157,7 @@ func (c command) slo(ctx context.Context, s sloSettings, args []string) (err err
 		return figure(r, err)
 	})
 	if ctx.Err() != nil {
-		err = &interruption{len(records), 0}
+		err = &interruption{done: len(records)}
 	}
 	return errors.Join(err, c.found(s, result, err == nil), sink.keep(records, environment(context.WithoutCancel(ctx), srv, args)))
 }

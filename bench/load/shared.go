@@ -1,0 +1,191 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Grant is one grant of a line that several processes share. Its times are of the
+// clock of the process that it was given to, from the beginning of the measured
+// part there; what was before that is negative.
+type Grant struct {
+	Token                 recipes.Token
+	Joined, Granted, Left time.Duration
+}
+
+// share is this process's part of a line that several processes share.
+//
+// There is no holder that all could wait for, as in a line: the one that holds is
+// mostly in another process. So the measured part is from a line in which
+// everybody stands, and of which the first in line holds until Begin has returned,
+// to one that everybody has left.
+type share struct {
+	Load
+	started  time.Time
+	rest     *rest
+	guard    guard
+	recorder *recorder
+	entrance chan struct{}   // bounds how many join for the first time at once
+	joined   []time.Duration // by id, of the latest joining
+	enrolled []bool          // by id
+	start    chan struct{}   // closed when Begin has returned, at began
+	began    time.Duration
+	turns    atomic.Int64
+}
+
+// shared runs this process's part of a drain or a cycle. The warm-up of a cycle is
+// at a path of its own, because a holder that waits for Begin must not have others
+// behind it that are to warm up first.
+func (l Load) shared(ctx context.Context) (Measurement, error) {
+	if l.Workload == Cycle && l.Warmup > 0 {
+		warm := l
+		warm.Path, warm.Duration, warm.Begin, warm.End = l.Path+"/warm-up", l.Warmup, nil, nil
+		if _, err := warm.part(ctx); err != nil {
+			return Measurement{}, fmt.Errorf("warm up: %w", err)
+		}
+	}
+	m, err := l.part(ctx)
+	m.Warm = Warm{Took: l.Warmup, Steady: l.Workload == Drain}
+	return m, err
+}
+
+func (l Load) part(ctx context.Context) (Measurement, error) {
+	n := len(l.Sessions)
+	s := &share{
+		Load: l, started: time.Now(), rest: newRest(), recorder: newRecorder(),
+		entrance: make(chan struct{}, parallelism), start: make(chan struct{}),
+		joined: make([]time.Duration, n+1), enrolled: make([]bool, n+1),
+	}
+	if l.Workload == Cycle {
+		s.recorder.m.Turns = make([]int64, n)
+	}
+	contenders, err := l.contenders(s.join)
+	if err != nil {
+		return Measurement{}, err
+	}
+	group, gctx := errgroup.WithContext(ctx)
+	for _, c := range contenders {
+		group.Go(func() error {
+			if err := s.contender(gctx, c); err != nil {
+				return fmt.Errorf("contender %d: %w", c.id, err)
+			}
+			return nil
+		})
+	}
+	var before recipes.Counters
+	group.Go(func() (err error) {
+		before, err = s.commence(gctx)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return Measurement{}, err
+	}
+	after, err := settled(ctx, l.Sessions)
+	if err != nil {
+		return Measurement{}, err
+	}
+	s.recorder.m.Counters = difference(after, before)
+	if err := l.end(ctx); err != nil {
+		return Measurement{}, err
+	}
+	return s.recorder.m, s.guard.check(s.turns.Load())
+}
+
+func (s *share) now() time.Duration { return time.Since(s.started) }
+
+// join is called when a contender has joined the line.
+func (s *share) join(id int64) {
+	s.joined[id] = s.now()
+	if !s.enrolled[id] {
+		s.enrolled[id] = true
+		<-s.entrance
+		s.rest.add(1)
+	}
+}
+
+// commence lets the first in line go when everybody stands in it.
+func (s *share) commence(ctx context.Context) (recipes.Counters, error) {
+	if err := s.rest.await(ctx, int64(len(s.Sessions))); err != nil {
+		return recipes.Counters{}, err
+	}
+	before, err := settled(ctx, s.Sessions)
+	if err != nil {
+		return recipes.Counters{}, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return recipes.Counters{}, err
+	}
+	s.began = s.now()
+	close(s.start)
+	return before, nil
+}
+
+// contender takes its turns.
+func (s *share) contender(ctx context.Context, c contender) error {
+	select {
+	case s.entrance <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for {
+		left, err := s.turn(ctx, c)
+		if err != nil {
+			return err
+		}
+		if s.Workload == Drain || left >= s.Duration {
+			return nil
+		}
+	}
+}
+
+// turn is one turn, and returns when it was over, from the beginning.
+func (s *share) turn(ctx context.Context, c contender) (time.Duration, error) {
+	asked := s.now()
+	turn, err := c.enter(ctx)
+	granted := s.now()
+	if err != nil {
+		return 0, err
+	}
+	if err := s.guard.enter(c.id, turn.token); err != nil {
+		return 0, err
+	}
+	select { // of the first in line alone this is not closed
+	case <-s.start:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	if err := pause(ctx, s.Hold); err != nil {
+		return 0, err
+	}
+	s.turns.Add(1)
+	left := s.now()
+	if err := s.guard.leave(c.id); err != nil {
+		return 0, err
+	}
+	s.granted(c.id, asked, Grant{turn.token, s.joined[c.id] - s.began, granted - s.began, left - s.began})
+	if err := turn.leave(ctx); err != nil {
+		return 0, fmt.Errorf("leave: %w", err)
+	}
+	s.recorder.record(s.recorder.m.Service, s.now()-granted)
+	return left - s.began, nil
+}
+
+func (s *share) granted(id int64, asked time.Duration, g Grant) {
+	if asked >= s.began {
+		s.recorder.record(s.recorder.m.Wait, g.Granted+s.began-asked)
+	}
+	s.recorder.count(func(m *Measurement) {
+		m.Operations++
+		m.Elapsed = max(m.Elapsed, g.Granted)
+		m.Grants = append(m.Grants, g)
+		if m.Turns != nil {
+			m.Turns[id-1]++
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Config says whom to meet, and where.
+type Config struct {
+	// Path is where the workers meet. One run at a time can meet there.
+	Path string
+	// Size is how many workers there are.
+	Size int
+	// About is this process to people: its host and its process id.
+	About string
+	// Experiment is what this worker is going to run, as text that is equal for
+	// all workers of one run, and readable where it is not.
+	Experiment string
+	// Root is below what path the trials of this process would lie. All workers use
+	// the first worker's.
+	Root string
+	// Patience is for how long a worker waits for others at each meeting.
+	Patience time.Duration
+}
+
+// Crew is the workers of a run, as one of them sees it. Its methods are for one
+// goroutine, but Context, Number and Root.
+type Crew struct {
+	cfg        Config
+	number     int
+	membership recipes.Membership
+	group      recipes.Group
+	barrier    recipes.DoubleBarrier // where trials begin and end
+	given      recipes.DoubleBarrier // where parts are given
+
+	hello   message
+	crew    map[int]member // complete, as it was when all were there
+	running recipes.Passage
+
+	ctx  context.Context
+	stop context.CancelCauseFunc
+	done chan struct{} // closed when nobody watches any more
+}
+
+// Join makes this process the first worker that is not there yet, and returns when
+// all are. s should have no other use: its timeout is how long the others take to
+// notice that this process died. On an error the process is no worker.
+func Join(ctx context.Context, s recipes.Session, cfg Config) (*Crew, error) {
+	c := &Crew{cfg: cfg, done: make(chan struct{})}
+	var err error
+	if c.barrier, err = s.DoubleBarrier(cfg.Path+"/trial", recipes.DoubleBarrierConfig{Size: cfg.Size}); err != nil {
+		return nil, err
+	}
+	if c.given, err = s.DoubleBarrier(cfg.Path+"/given", recipes.DoubleBarrierConfig{Size: cfg.Size}); err != nil {
+		return nil, err
+	}
+	if err := c.take(ctx, s); err != nil {
+		return nil, err
+	}
+	c.ctx, c.stop = context.WithCancelCause(ctx)
+	if err := c.roll(); err != nil {
+		c.leave()
+		return nil, err
+	}
+	return c, nil
+}
+
+// take joins the group under the first number that is free.
+func (c *Crew) take(ctx context.Context, s recipes.Session) error {
+	c.hello = message{About: c.cfg.About, Experiment: c.cfg.Experiment, Root: c.cfg.Root}
+	data, err := c.hello.marshal()
+	if err != nil {
+		return err
+	}
+	for number := 1; number <= c.cfg.Size; number++ {
+		group, err := s.Group(c.cfg.Path+"/workers", recipes.GroupConfig{Name: name(number)})
+		if err != nil {
+			return err
+		}
+		m, err := group.Join(ctx, data)
+		if errors.Is(err, recipes.ErrNodeExists) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("join the workers at %s: %w", c.cfg.Path, err)
+		}
+		c.number, c.group, c.membership = number, group, m
+		return nil
+	}
+	return fmt.Errorf("all %d places for workers at %s are taken: another run meets there, or one that died a moment ago (it is gone when its session has timed out); give another path, or try again",
+		c.cfg.Size, c.cfg.Path)
+}
+
+// roll waits until all workers are there, and has the rest of their lives watched.
+func (c *Crew) roll() error {
+	views, err := c.group.Watch(c.ctx)
+	if err != nil {
+		close(c.done)
+		return fmt.Errorf("watch the workers at %s: %w", c.cfg.Path, err)
+	}
+	patience := time.NewTimer(c.cfg.Patience)
+	defer patience.Stop()
+	var crew map[int]member
+	for len(crew) < c.cfg.Size {
+		select {
+		case members, ok := <-views:
+			if !ok {
+				close(c.done)
+				return c.cause(c.ctx, errors.New("the session ended"))
+			}
+			if crew, err = crewOf(members, c.cfg.Size); err != nil {
+				close(c.done)
+				return err
+			}
+		case <-patience.C:
+			close(c.done)
+			return c.absent(fmt.Sprintf("not all workers have come to %s within %v", c.cfg.Path, c.cfg.Patience), crew)
+		}
+	}
+	c.crew = crew
+	go c.watch(views)
+	if err := c.agree(); err != nil {
+		c.part(c.ctx) // so that all of them see all experiments
+		return err
+	}
+	return nil
+}
+
+// watch ends the crew's context when one of the workers has gone.
+func (c *Crew) watch(views <-chan []recipes.Member) {
+	defer close(c.done)
+	for members := range views {
+		now, err := crewOf(members, c.cfg.Size)
+		if err != nil {
+			c.stop(err)
+			return
+		}
+		for number, was := range c.crew {
+			// One that came back under the same number is another.
+			if now[number].token != was.token {
+				delete(now, number)
+			}
+		}
+		if len(now) < len(c.crew) {
+			c.stop(c.absent("the run ends", now))
+			return
+		}
+	}
+	c.stop(errors.New("the session with which this worker meets the others has ended"))
+}
+
+// absent is about those who are not in present.
+func (c *Crew) absent(when string, present map[int]member) *AbsentError {
+	e := &AbsentError{When: when}
+	for number := 1; number <= c.cfg.Size; number++ {
+		m, there := present[number]
+		switch was, known := c.crew[number]; {
+		case there:
+			e.Present = append(e.Present, m.describe(number))
+		case known:
+			e.Missing = append(e.Missing, was.describe(number))
+		default:
+			e.Missing = append(e.Missing, fmt.Sprintf("worker %d", number))
+		}
+	}
+	return e
+}
+
+// agree compares what the workers are going to run.
+func (c *Crew) agree() error {
+	first := c.crew[1]
+	for number := 2; number <= c.cfg.Size; number++ {
+		if m := c.crew[number]; m.Experiment != first.Experiment {
+			return fmt.Errorf("the workers were told to run different experiments; start all with the same flags:\n%s: %s\n%s: %s",
+				first.describe(1), first.Experiment, m.describe(number), m.Experiment)
+		}
+	}
+	return nil
+}
+
+// Number is this worker's, from 1. Number 1 gets what the others give.
+func (c *Crew) Number() int { return c.number }
+
+// Root is where the trials of this run lie.
+func (c *Crew) Root() string { return c.crew[1].Root }
+
+// Workers describes all workers, in the order of their numbers.
+func (c *Crew) Workers() (all []string) {
+	for number := 1; number <= c.cfg.Size; number++ {
+		all = append(all, c.crew[number].About)
+	}
+	return slices.Clip(all)
+}
+
+// Context ends when the context of Join does, or when a worker has gone; then its
+// cause is an [AbsentError].
+func (c *Crew) Context() context.Context { return c.ctx }

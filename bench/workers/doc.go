@@ -1,0 +1,21 @@
+// Package workers has several processes, on several machines, run the same trials
+// together: they find each other at a path in ZooKeeper, begin and end each trial
+// at a double barrier, and give what they measured to the first of them.
+//
+//  1. [Join] with a session of its own, which does nothing else. Every worker is
+//     given a number; it returns when all are there and agree about what to run.
+//  2. For each trial: [Crew.Begin] before its measured part, [Crew.End] after it,
+//     and [Crew.Give] its record. The worker with number 1 gets all of them back.
+//  3. [Crew.Finish] when all is done; [Crew.Close] in any case.
+//
+// All recipes are this project's own: a Group for who is there, in whose data the
+// records travel (ephemeral, so that nothing is left behind by a run that dies),
+// and a DoubleBarrier for beginning and ending together.
+//
+// # When a worker is missing
+//
+// Each has the time of Config.Patience to come to where the others wait. A worker
+// whose session ends (its process died, or was interrupted) is noticed by a watch:
+// at once if it closed it, else when its session timeout has passed. In either case
+// the others end with an [AbsentError], which names who is missing.
+package workers

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/workers"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// joining is the flags of a run by several processes.
+type joining struct {
+	path     string
+	workers  int
+	patience time.Duration
+}
+
+// add adds the flags to f.
+func (j *joining) add(f *flag.FlagSet) {
+	f.StringVar(&j.path, "join", "", "run together with other processes, which meet at this `path` in ZooKeeper; start all\nof them with the same flags, on as many machines as you like")
+	f.IntVar(&j.workers, "workers", 0, "`number` of processes that meet at -join; each has -contenders (or -lines) of its own")
+	f.DurationVar(&j.patience, "patience", 2*time.Minute, "for how long to wait at -join for a process that does not come")
+}
+
+// check says what is wrong with the flags taken together.
+func (j *joining) check(given map[string]bool, s *settings) error {
+	switch {
+	case !given["join"] && (given["workers"] || given["patience"]):
+		return errors.New("-workers and -patience need -join PATH, where the processes meet")
+	case !given["join"]:
+		return nil
+	case j.workers < 2:
+		return fmt.Errorf("-workers %d: -join needs 2 or more processes", j.workers)
+	case j.patience <= 0:
+		return fmt.Errorf("-patience %v: more than 0", j.patience)
+	case len(s.servers.values) == 0:
+		return errors.New("-join needs -servers: the processes have to load the same ZooKeeper, and a server of one of them ends with it")
+	}
+	for _, w := range s.workloads.values {
+		if !bench.Shareable(w) {
+			return fmt.Errorf("-workload %s is of one process; -join is of drain, cycle, open and many", w)
+		}
+	}
+	if err := recipes.ValidatePath(j.path); err != nil {
+		return fmt.Errorf("-join: %w", err)
+	}
+	return nil
+}
+
+// controlTimeout bounds for how long a process that has died is waited for: it is
+// the timeout of the session with which it meets the others.
+const controlTimeout = 10 * time.Second
+
+// join meets the other processes and fits the experiment to being a part. Without
+// -join there is no crew.
+func (c command) join(ctx context.Context, s settings, e *bench.Experiment, end *cleanup) (*workers.Crew, error) {
+	if s.join.path == "" {
+		return nil, nil
+	}
+	cfg := e.Session
+	cfg.SessionTimeout = min(controlTimeout, s.sessionTimeout)
+	session, err := e.Transports[0].Open(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("meet the other workers: %w", err)
+	}
+	end.add(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
+		defer cancel()
+		_ = session.Close(ctx) // it ends with its timeout, otherwise
+		return nil
+	})
+	c.say("waiting for %d workers at %s", s.join.workers, s.join.path)
+	crew, err := workers.Join(ctx, session, workers.Config{
+		Path: s.join.path, Size: s.join.workers, About: self(), Experiment: s.text(), Root: e.Root, Patience: s.join.patience,
+	})
+	if err != nil {
+		return nil, err
+	}
+	end.add(func() error { crew.Close(); return nil })
+	c.say("worker %d of %d; worker 1 writes the results", crew.Number(), s.join.workers)
+	e.Root = crew.Root()
+	e.Part = &bench.Part{Number: crew.Number(), Of: s.join.workers, Begin: crew.Begin, End: crew.End}
+	if crew.Number() != 1 {
+		e.Figures, e.Wanted = nil, nil
+	}
+	return crew, nil
+}
+
+// self is this process to people.
+func self() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+}
+
+// text is what all processes of a run must have in common.
+func (s settings) text() string {
+	text := fmt.Sprintf("-recipe %s -workload %s -strategy %s -contenders %s -via %s -count %d -seed %d -hold %v -duration %v -warmup %v -workers %d",
+		s.recipes.String(), s.workloads.String(), s.strategies.String(), s.contenders.String(), s.via.String(),
+		s.count, s.seed, s.hold, s.duration, s.warmup, s.join.workers)
+	return text + fmt.Sprintf(" -lines %d -rate %v -arrivals %s -session-timeout %v", s.lines, s.rate, s.arrivals, s.sessionTimeout)
+}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+)
+
+// TestScriptsOnARealServer runs the scripts that need a real ZooKeeper, which is
+// $SERVERS.
+func TestScriptsOnARealServer(t *testing.T) {
+	e := ensembletest.Start(t, ensembletest.Quick(1))
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "real"),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("SERVERS", e.Connect())
+			return withGo(env)
+		},
+	})
+}
