@@ -11,7 +11,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/plugin"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/client"
 )
 
 // ErrReattach: the environment says that a plugin runs already (it sets
@@ -47,14 +46,14 @@ func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 	if r.Network == "unix" {
 		target = "unix:" + r.Address
 	}
-	conn, err := grpc.NewClient(target, append(client.DialOptions(),
+	conn, err := grpc.NewClient(target, append(cfg.dialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		return fail(err)
 	}
 	a := &attached{reattach: r, conn: conn, ended: make(chan struct{})}
 	a.ctx, a.leave = context.WithCancel(context.Background())
-	p, err := newPlugin(ctx, conn, a)
+	p, err := newPlugin(ctx, conn, a, cfg.MeterProvider)
 	if err != nil {
 		a.leave()
 		_ = conn.Close()

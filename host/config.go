@@ -7,6 +7,12 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/client"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/telemetry"
 )
 
 // DefaultStartTimeout bounds the start of a plugin.
@@ -46,6 +52,19 @@ type Config struct {
 	// the plugin. nil discards it; the end of the plugin's stderr is in the
 	// error of a failed start all the same.
 	Logger hclog.Logger
+
+	// TracerProvider gets a span for each call to the plugin, whose parent is
+	// the span of the context that was given to the method. A plugin that
+	// traces too has its spans below it.
+	//
+	// MeterProvider gets the metrics of the calls, and those of what they are
+	// for: zkrecipes.sessions, zkrecipes.holds, zkrecipes.wait.duration and
+	// zkrecipes.losses (see package plugin/rpc/telemetry).
+	//
+	// Both are OpenTelemetry's API; the application brings the SDK. nil is
+	// none, whatever the global providers are, and costs nothing.
+	TracerProvider trace.TracerProvider
+	MeterProvider  metric.MeterProvider
 }
 
 // normalize returns the configuration with defaults filled in.
@@ -85,4 +104,9 @@ func (c Config) defaults() (Config, error) {
 		c.Logger = hclog.NewNullLogger()
 	}
 	return c, nil
+}
+
+// dialOptions are what a connection to the plugin needs.
+func (c Config) dialOptions() []grpc.DialOption {
+	return append(client.DialOptions(), telemetry.Dial(c.TracerProvider, c.MeterProvider)...)
 }

@@ -31,7 +31,7 @@ func InProcess(open recipes.Opener) (*Plugin, error) {
 		return nil, err
 	}
 	m.conn = conn
-	p, err := newPlugin(context.Background(), conn, m)
+	p, err := newPlugin(context.Background(), conn, m, nil)
 	if err != nil {
 		m.stop(context.Background())
 		m.cleanUp()
@@ -51,10 +51,11 @@ type inMemory struct {
 }
 
 func newInMemory(open recipes.Opener) *inMemory {
+	s := server.New(server.Config{Open: open, Version: plugin.Version()})
 	m := &inMemory{
 		listener: bufconn.Listen(memory),
-		server:   server.New(server.Config{Open: open, Version: plugin.Version()}),
-		grpc:     grpc.NewServer(append(server.Options(nil), grpc.WaitForHandlers(true))...),
+		server:   s,
+		grpc:     grpc.NewServer(append(s.Options(), grpc.WaitForHandlers(true))...),
 		ended:    make(chan struct{}),
 	}
 	m.server.Register(m.grpc)

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/plugin"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/client"
 )
 
 // Launch starts a plugin and returns when it can open sessions. If it fails, or
@@ -45,7 +44,7 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 	conn, err := l.start(ctx)
 	if err == nil {
 		var p *Plugin
-		if p, err = newPlugin(ctx, conn, l); err == nil {
+		if p, err = newPlugin(ctx, conn, l, cfg.MeterProvider); err == nil {
 			return p, nil
 		}
 	}
@@ -86,7 +85,7 @@ func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 		RunnerFunc:          l.run,
 		AllowedProtocols:    []goplugin.Protocol{goplugin.ProtocolGRPC},
 		AutoMTLS:            true,
-		GRPCDialOptions:     client.DialOptions(),
+		GRPCDialOptions:     l.cfg.dialOptions(),
 		SkipHostEnv:         true,
 		StartTimeout:        l.cfg.StartTimeout,
 		Logger:              l.cfg.Logger,

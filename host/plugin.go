@@ -6,10 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/client"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -53,13 +55,18 @@ const (
 )
 
 // newPlugin attaches to what conn leads to. It ends the other side if it fails.
-func newPlugin(ctx context.Context, conn *grpc.ClientConn, o other) (*Plugin, error) {
+func newPlugin(ctx context.Context, conn *grpc.ClientConn, o other, measured metric.MeterProvider) (*Plugin, error) {
+	meters, err := telemetry.NewMeters(measured)
+	if err != nil {
+		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
+	}
 	p := &Plugin{
 		service: pb.NewPluginServiceClient(conn),
 		client:  client.New(conn),
 		other:   o,
 		exited:  make(chan struct{}),
 	}
+	p.client.Measure(meters)
 	p.lifeline, p.letGo = context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, p.letGo)
 	st, err := p.service.Attach(p.lifeline, &pb.AttachRequest{})

@@ -33,6 +33,8 @@ var roles = map[string]func(){
 	"newer plugin":      func() { serveVersions(saysMore(), all, 1, 2) },
 	"much newer plugin": func() { serveVersions(nil, all, 2) },
 	"older plugin":      serveOlder,
+	"traced plugin":     serveTraced,
+	"limited plugin":    serveLimited,
 	"hostile":           func() { hostile(); servePlugin() },
 	"noisy":             func() { fmt.Println("hello from init"); servePlugin() },
 	"dying":             func() { fmt.Fprintln(os.Stderr, "cannot find my\nconfiguration"); os.Exit(3) },

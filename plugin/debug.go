@@ -9,7 +9,6 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/server"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -63,14 +62,14 @@ func Debug(ctx context.Context, open recipes.Opener, announce func(Reattach)) er
 		return err
 	}
 	logger := logger()
-	srv := server.New(server.Config{Open: open, Version: Version(), Logger: logger})
+	srv := Config{}.server(open, logger)
 	ready := make(chan *goplugin.ReattachConfig, 1)
 	closed := make(chan struct{})
 	go goplugin.Serve(&goplugin.ServeConfig{ // closes closed
 		HandshakeConfig:  Handshake(),
 		VersionedPlugins: versioned(func(s *grpc.Server) error { srv.Register(s); return nil }),
 		Logger:           logger,
-		GRPCServer:       grpcServer(logger),
+		GRPCServer:       grpcServer(srv),
 		Test:             &goplugin.ServeTestConfig{Context: ctx, ReattachConfigCh: ready, CloseCh: closed},
 	})
 	select {

@@ -37,16 +37,24 @@ const (
 // reaches the plugin too, and the host decides what to release; so is a hang-up.
 // SIGTERM tells the hosts of all sessions that they are lost, closes them, and
 // ends the process.
-func Serve(open recipes.Opener) {
+func Serve(open recipes.Opener) { ServeWith(open, Config{}) }
+
+// ServeWith is Serve with a configuration. One that is wrong is said on stderr,
+// and ends the process with 1.
+func ServeWith(open recipes.Opener, cfg Config) {
 	if handshake := Handshake(); os.Getenv(handshake.MagicCookieKey) != handshake.MagicCookieValue {
 		fmt.Fprint(os.Stderr, About(filepath.Base(os.Args[0])))
+		os.Exit(1)
+	}
+	if err := cfg.Limits.Validate(); err != nil {
+		fmt.Fprintf(os.Stderr, "plugin.Config: %v\n", err)
 		os.Exit(1)
 	}
 	defer removeSocketDirectory()
 	terminated := terminations()
 
 	logger := logger()
-	srv := server.New(server.Config{Open: open, Version: Version(), Logger: logger})
+	srv := cfg.server(open, logger)
 	process := &process{server: srv, logger: logger, stopped: make(chan struct{})}
 	var watch sync.WaitGroup
 	goplugin.Serve(&goplugin.ServeConfig{
@@ -54,7 +62,7 @@ func Serve(open recipes.Opener) {
 		VersionedPlugins: versioned(func(s *grpc.Server) error { srv.Register(s); return nil }),
 		Logger:           logger,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
-			s := grpcServer(logger)(opts)
+			s := grpcServer(srv)(opts)
 			watch.Go(func() { process.watch(s, terminated) })
 			return s
 		},
@@ -65,9 +73,9 @@ func Serve(open recipes.Opener) {
 }
 
 // grpcServer makes the gRPC server that go-plugin asks for.
-func grpcServer(logger hclog.Logger) func([]grpc.ServerOption) *grpc.Server {
+func grpcServer(s *server.Server) func([]grpc.ServerOption) *grpc.Server {
 	return func(opts []grpc.ServerOption) *grpc.Server {
-		return grpc.NewServer(append(opts, server.Options(logger)...)...)
+		return grpc.NewServer(append(opts, s.Options()...)...)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -35,6 +36,8 @@ type Client struct {
 	priorityLocks pb.PriorityLockServiceClient
 
 	conn grpc.ClientConnInterface // of the services of the other recipes
+
+	meters *telemetry.Meters
 
 	ctx    context.Context // its cause is why all sessions are lost
 	cancel context.CancelCauseFunc
@@ -63,6 +66,10 @@ func New(conn grpc.ClientConnInterface) *Client {
 		ctx:  ctx, cancel: cancel,
 	}
 }
+
+// Measure has m count the sessions that are opened from now on, and what they
+// hold. It has to be called before the first Open, if at all.
+func (c *Client) Measure(m *telemetry.Meters) { c.meters = m }
 
 // Fail ends all sessions with reason, which should match
 // recipes.ErrSessionLost, and makes Open fail with it. Only the first reason

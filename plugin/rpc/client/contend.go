@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -20,15 +21,16 @@ type answer interface {
 // A contest is one of those calls.
 type contest func(ctx context.Context, requestID string) (answer, error)
 
-// contend makes a call that asks for a grant. Whatever becomes of it, nothing
+// contend makes a call that asks for a grant of a recipe, by its capability's
+// name. Whatever becomes of it, nothing
 // is left in line, and nothing granted, that the caller does not know of: a
 // call that gRPC failed, or the caller stopped waiting for, is abandoned by
 // name until the plugin has taken notice.
-func (s *session) contend(ctx context.Context, what string, joined func(recipes.Place), run contest) (*grant, error) {
+func (s *session) contend(ctx context.Context, recipe, what string, joined func(recipes.Place), run contest) (*grant, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	id := uuid.NewString()
+	id, asked := uuid.NewString(), time.Now()
 	a, err := s.await(ctx, id, joined, run)
 	if err != nil {
 		if _, said := wire.Error(err); !said {
@@ -36,8 +38,10 @@ func (s *session) contend(ctx context.Context, what string, joined func(recipes.
 		}
 		return nil, s.explain(ctx, what, err)
 	}
-	g := newGrant(s, id, a.GetGrant())
+	g := newGrant(s, id, recipe, a.GetGrant())
+	s.meters.Granted(ctx, recipe, time.Since(asked))
 	if err := s.remember(g); err != nil { // the session's end releases it
+		g.lose(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
 		return nil, fmt.Errorf("%s: granted too late: %w", what, err)
 	}
 	return g, nil

@@ -32,7 +32,7 @@ func (b *doubleBarrier) Size() int    { return b.size }
 
 func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
 	var members []string
-	g, err := b.s.contend(ctx, b.what(), nil, func(ctx context.Context, id string) (answer, error) {
+	g, err := b.s.contend(ctx, "double-barrier", b.what(), nil, func(ctx context.Context, id string) (answer, error) {
 		r, err := b.rpc.EnterDoubleBarrier(ctx, &pb.EnterDoubleBarrierRequest{
 			Session: b.s.handle, RequestId: id, Path: b.path, Size: int64(b.size), Data: data,
 		})

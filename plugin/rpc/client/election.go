@@ -41,7 +41,7 @@ func (s *session) Election(path string, cfg recipes.ElectionConfig) (recipes.Ele
 func (e *election) Path() string { return e.path }
 
 func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leadership, error) {
-	g, err := e.s.contend(ctx, "election "+e.path, e.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+	g, err := e.s.contend(ctx, "election", "election "+e.path, e.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
 		return e.s.elections.Campaign(ctx, &pb.CampaignRequest{
 			Session: e.s.handle, RequestId: id,
 			Path: e.path, Strategy: string(e.cfg.Strategy), Proposal: proposal,

@@ -16,10 +16,11 @@ import (
 
 // grant is the host's half of a hold or a leadership.
 type grant struct {
-	s     *session
-	id    string // of the request that it answers
-	token recipes.Token
-	znode string
+	s      *session
+	id     string // of the request that it answers
+	recipe string
+	token  recipes.Token
+	znode  string
 
 	lost  chan struct{} // closed when err is set
 	watch sync.Once
@@ -30,9 +31,9 @@ type grant struct {
 	releaseErr error
 }
 
-func newGrant(s *session, id string, g *pb.Grant) *grant {
+func newGrant(s *session, id, recipe string, g *pb.Grant) *grant {
 	return &grant{
-		s: s, id: id, token: recipes.Token(g.GetToken()), znode: g.GetZnode(),
+		s: s, id: id, recipe: recipe, token: recipes.Token(g.GetToken()), znode: g.GetZnode(),
 		lost: make(chan struct{}),
 	}
 }
@@ -67,9 +68,15 @@ func (g *grant) lose(reason error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.err == nil {
-		g.err = reason
-		close(g.lost)
+		g.end(reason)
 	}
+}
+
+// end needs mu.
+func (g *grant) end(reason error) {
+	g.err = reason
+	close(g.lost)
+	g.s.meters.Ended(g.recipe, reason)
 }
 
 // judge notices that the plugin says that the grant does not stand.
@@ -161,8 +168,7 @@ func (g *grant) startRelease() (first bool, err error) {
 		return false, g.err
 	}
 	g.released = make(chan struct{})
-	g.err = recipes.ErrReleased
-	close(g.lost)
+	g.end(recipes.ErrReleased)
 	return true, nil
 }
 

@@ -34,7 +34,7 @@ func (g *group) Path() string { return g.path }
 func (g *group) what() string { return "group " + g.path }
 
 func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
-	m, err := g.s.contend(ctx, g.what(), nil, func(ctx context.Context, id string) (answer, error) {
+	m, err := g.s.contend(ctx, "group", g.what(), nil, func(ctx context.Context, id string) (answer, error) {
 		r, err := g.rpc.Join(ctx, &pb.JoinRequest{
 			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data,
 		})

@@ -46,7 +46,7 @@ func (l *lock) TryAcquire(ctx context.Context) (recipes.Hold, error) {
 }
 
 func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
-	g, err := l.s.contend(ctx, "lock "+l.path, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+	g, err := l.s.contend(ctx, "lock", "lock "+l.path, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
 		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
 			Session: l.s.handle, RequestId: id,
 			Path: l.path, Strategy: string(l.cfg.Strategy), Data: l.cfg.Data,

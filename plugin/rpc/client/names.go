@@ -38,7 +38,7 @@ func (n *names) Register(ctx context.Context, name string, data []byte) (recipes
 	if err := recipes.ValidateName(name); err != nil {
 		return nil, err
 	}
-	g, err := n.s.contend(ctx, n.what(name), nil, func(ctx context.Context, id string) (answer, error) {
+	g, err := n.s.contend(ctx, "names", n.what(name), nil, func(ctx context.Context, id string) (answer, error) {
 		r, err := n.rpc.RegisterName(ctx, n.request(id, name, data))
 		return unplaced{r}, err
 	})

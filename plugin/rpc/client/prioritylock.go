@@ -47,7 +47,7 @@ func (l *priorityLock) TryWrite(ctx context.Context) (recipes.PriorityHold, erro
 }
 
 func (l *priorityLock) acquire(ctx context.Context, mode recipes.Mode, try bool) (recipes.PriorityHold, error) {
-	g, err := l.s.contend(ctx, "priority lock "+l.path, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+	g, err := l.s.contend(ctx, "priority-lock", "priority lock "+l.path, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
 		return l.s.priorityLocks.AcquirePriority(ctx, &pb.AcquirePriorityRequest{
 			Session: l.s.handle, RequestId: id,
 			Path: l.path, Strategy: string(l.cfg.Strategy), Data: l.cfg.Data,

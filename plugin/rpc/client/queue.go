@@ -139,7 +139,7 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 	var r *pb.ReceiveElementResponse
-	g, err := q.s.contend(ctx, q.String(), nil, func(ctx context.Context, id string) (answer, error) {
+	g, err := q.s.contend(ctx, "queue", q.String(), nil, func(ctx context.Context, id string) (answer, error) {
 		var err error
 		r, err = q.s.queues.ReceiveElement(ctx, &pb.ReceiveElementRequest{
 			Session: q.s.handle, RequestId: id, Queue: q.ref(),

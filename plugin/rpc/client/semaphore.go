@@ -38,7 +38,7 @@ func (m *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
 }
 
 func (m *semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
-	g, err := m.s.contend(ctx, "semaphore "+m.path, m.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+	g, err := m.s.contend(ctx, "semaphore", "semaphore "+m.path, m.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
 		return m.s.semaphores.AcquirePermit(ctx, &pb.AcquirePermitRequest{
 			Session: m.s.handle, RequestId: id,
 			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,

@@ -54,6 +54,7 @@ func newSession(c *Client, st stream, hangUp context.CancelFunc, o *pb.Opened) *
 	}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.clock = newClock(s.timeout)
+	s.meters.SessionOpened()
 	return s
 }
 
@@ -147,6 +148,7 @@ func (s *session) finish(reason error) {
 		return
 	}
 	s.err = reason
+	s.meters.SessionEnded(reason)
 	grants := s.grants
 	s.grants = nil
 	s.mu.Unlock()

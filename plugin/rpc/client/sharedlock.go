@@ -50,7 +50,7 @@ func (l *sharedLock) TryWrite(ctx context.Context) (recipes.SharedHold, error) {
 }
 
 func (l *sharedLock) acquire(ctx context.Context, mode recipes.Mode, try bool) (recipes.SharedHold, error) {
-	g, err := l.s.contend(ctx, "shared lock "+l.path, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+	g, err := l.s.contend(ctx, "shared-lock", "shared lock "+l.path, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
 		return l.s.sharedLocks.AcquireShared(ctx, &pb.AcquireSharedRequest{
 			Session: l.s.handle, RequestId: id,
 			Path: l.path, Strategy: string(l.cfg.Strategy), Data: l.cfg.Data,

@@ -46,7 +46,8 @@ type claim struct {
 
 // claims are the claims of one session.
 type claims struct {
-	ss *session
+	ss    *session
+	limit int
 
 	mu     sync.Mutex
 	closed bool
@@ -54,8 +55,8 @@ type claims struct {
 	past   []string // ids of the finished, the oldest first
 }
 
-func newClaims(ss *session) *claims {
-	return &claims{ss: ss, all: make(map[string]*claim)}
+func newClaims(ss *session, limit int) *claims {
+	return &claims{ss: ss, limit: limit, all: make(map[string]*claim)}
 }
 
 // A contest joins a line and waits for its turn.
@@ -91,7 +92,7 @@ func (cs *claims) enter(id string, announce bool, run contest) (*claim, error) {
 		if cs.closed {
 			return nil, lost(cs.ss)
 		}
-		if n := len(cs.all) - len(cs.past); n >= MaxGrants {
+		if n := len(cs.all) - len(cs.past); n >= cs.limit {
 			return nil, fmt.Errorf("%w: the session holds or waits for %d things", recipes.ErrLimit, n)
 		}
 		ctx, cancel := context.WithCancel(cs.ss.ctx)

@@ -8,26 +8,25 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Options are what a gRPC server needs that serves a Server: the limits, and
-// that a panic in a handler becomes an error of that call (recipes.ErrInternal)
-// and is logged with its stack, while the plugin, which other sessions depend
-// on, lives. logger may be nil.
-func Options(logger hclog.Logger) []grpc.ServerOption {
-	if logger == nil {
-		logger = hclog.NewNullLogger()
-	}
-	l := newLimiter(defaultLimits)
-	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(MaxMessage),
+// Options are what a gRPC server needs that serves s: the limits, telemetry if
+// it is wanted, and that a panic in a handler becomes an error of that call
+// (recipes.ErrInternal) and is logged with its stack, while the plugin, which
+// other sessions depend on, lives.
+func (s *Server) Options() []grpc.ServerOption {
+	logger := s.cfg.Logger
+	l := newLimiter(s.cfg.Limits)
+	return append(telemetry.Server(s.cfg.TracerProvider, s.cfg.MeterProvider),
+		grpc.MaxRecvMsgSize(s.cfg.Limits.Message),
 		grpc.StaticStreamWindowSize(wire.StreamWindow),
 		grpc.StaticConnWindowSize(wire.ConnectionWindow),
 		grpc.ChainUnaryInterceptor(guardUnary(logger)),
 		grpc.ChainStreamInterceptor(guardStream(logger), l.stream),
-	}
+	)
 }
 
 // loggerKey is where the calls of a guarded server find its logger.

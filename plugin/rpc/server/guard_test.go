@@ -70,7 +70,7 @@ func (a asking) RecvMsg(m any) error {
 }
 
 func TestSessionsAreLimited(t *testing.T) {
-	l := newLimiter(limits{sessions: 2})
+	l := newLimiter(Limits{Sessions: 2})
 	open := func(then func()) error {
 		return l.stream(nil, nil, &grpc.StreamServerInfo{FullMethod: pb.SessionService_Open_FullMethodName}, func(any, grpc.ServerStream) error {
 			then()
@@ -89,7 +89,7 @@ func TestSessionsAreLimited(t *testing.T) {
 }
 
 func TestWatchesAreLimitedForEachSession(t *testing.T) {
-	l := newLimiter(limits{watches: 1})
+	l := newLimiter(Limits{Watches: 1})
 	watch := func(session string, then func()) error {
 		return l.stream(nil, asking{session: session}, &grpc.StreamServerInfo{FullMethod: pb.ElectionService_Observe_FullMethodName}, func(_ any, st grpc.ServerStream) error {
 			if err := st.RecvMsg(&pb.ObserveRequest{}); err != nil {

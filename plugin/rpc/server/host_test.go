@@ -68,7 +68,7 @@ func serve(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	l := bufconn.Listen(64 << 10)
 	s := server.New(server.Config{Open: fake.New().Open})
-	g := grpc.NewServer(append(server.Options(nil), grpc.WaitForHandlers(true))...)
+	g := grpc.NewServer(append(s.Options(), grpc.WaitForHandlers(true))...)
 	s.Register(g)
 	served := make(chan struct{})
 	go func() { defer close(served); _ = g.Serve(l) }()

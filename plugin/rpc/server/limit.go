@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -11,31 +12,60 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Limits on what hosts can have at a time; what goes beyond is refused with
-// recipes.ErrLimit. They are far above what an application needs, and are there
-// for one that forgets to give back.
+// The limits if nobody says otherwise. They are far above what an application
+// needs, and are there for one that forgets to give back.
 const (
-	// MaxSessions bounds the sessions of one plugin.
 	MaxSessions = 16 << 10
-	// MaxGrants bounds what one session holds or waits for.
-	MaxGrants = 64 << 10
-	// MaxWatches bounds the streams of one session, its own not counted.
-	MaxWatches = 16 << 10
+	MaxGrants   = 64 << 10
+	MaxWatches  = 16 << 10
+	MaxMessage  = 64 << 20
 )
 
-type limits struct{ sessions, watches int }
+// Limits bound what hosts can have at a time; what goes beyond is refused with
+// recipes.ErrLimit, and a message with recipes.ErrTooLarge. 0 is the constant
+// above.
+//
+// What waits to be sent to a host needs no limit of its own: it is at most one
+// message for each grant, and for each watch the latest value.
+type Limits struct {
+	// Sessions bounds the sessions of one plugin (MaxSessions).
+	Sessions int
+	// Grants bounds what one session holds or waits for (MaxGrants).
+	Grants int
+	// Watches bounds the streams of one session, its own not counted
+	// (MaxWatches).
+	Watches int
+	// Message bounds one message from a host, in bytes (MaxMessage, which is
+	// far above what ZooKeeper takes in one packet by default).
+	Message int
+}
 
-var defaultLimits = limits{MaxSessions, MaxWatches}
+// Validate reports a limit that is negative.
+func (l Limits) Validate() error {
+	for name, n := range map[string]int{"Sessions": l.Sessions, "Grants": l.Grants, "Watches": l.Watches, "Message": l.Message} {
+		if n < 0 {
+			return fmt.Errorf("Limits.%s is %d; it must be positive, or 0 for the default", name, n)
+		}
+	}
+	return nil
+}
+
+func (l Limits) defaults() Limits {
+	return Limits{
+		Sessions: cmp.Or(l.Sessions, MaxSessions), Grants: cmp.Or(l.Grants, MaxGrants),
+		Watches: cmp.Or(l.Watches, MaxWatches), Message: cmp.Or(l.Message, MaxMessage),
+	}
+}
 
 // limiter counts streams.
 type limiter struct {
-	limits
+	limits   Limits
 	mu       sync.Mutex
 	opens    int
 	watching map[string]int // by session
 }
 
-func newLimiter(l limits) *limiter { return &limiter{limits: l, watching: make(map[string]int)} }
+func newLimiter(l Limits) *limiter { return &limiter{limits: l, watching: make(map[string]int)} }
 
 // stream is an interceptor.
 func (l *limiter) stream(srv any, st grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
@@ -54,7 +84,7 @@ func (l *limiter) stream(srv any, st grpc.ServerStream, info *grpc.StreamServerI
 func (l *limiter) open() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.opens >= l.sessions {
+	if l.opens >= l.limits.Sessions {
 		return fmt.Errorf("%w: the plugin has %d sessions", recipes.ErrLimit, l.opens)
 	}
 	l.opens++
@@ -100,7 +130,7 @@ func (c *counted) done() {
 func (l *limiter) watch(session string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := l.watching[session]; n >= l.watches {
+	if n := l.watching[session]; n >= l.limits.Watches {
 		return fmt.Errorf("%w: the session watches %d things", recipes.ErrLimit, n)
 	}
 	l.watching[session]++

@@ -2,7 +2,8 @@
 // zkrecipes.v1 defines it, on top of any recipes.Opener. It knows nothing of
 // ZooKeeper and nothing of processes.
 //
-// Order of use: [New], [Server.Register], and at the end [Server.Close].
+// Order of use: [New], a gRPC server with [Server.Options], [Server.Register], and
+// at the end [Server.Close].
 package server
 
 import (
@@ -13,15 +14,13 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// MaxMessage bounds one message that the server accepts, in bytes. It is far
-// above what ZooKeeper takes in one packet by default.
-const MaxMessage = 64 << 20
 
 // farewellTimeout bounds how long a session that the plugin ends stays open for
 // its host to hear of that first.
@@ -46,6 +45,13 @@ type Config struct {
 	// Logger hears of sessions that come and go; nil discards it. It is also
 	// given to Open.
 	Logger hclog.Logger
+	// Limits bound what hosts can have.
+	Limits Limits
+	// TracerProvider and MeterProvider get the spans and the metrics of gRPC's
+	// OpenTelemetry instrumentation; a span has its caller in the host for a
+	// parent. nil is none, and costs nothing.
+	TracerProvider trace.TracerProvider
+	MeterProvider  metric.MeterProvider
 }
 
 // Server implements the services of zkrecipes.v1.
@@ -71,6 +77,7 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
+	cfg.Limits = cfg.Limits.defaults()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Server{
 		cfg: cfg, ctx: ctx, cancel: cancel,

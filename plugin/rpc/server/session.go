@@ -84,7 +84,7 @@ func (s *Server) start(opened recipes.Session) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	ss := &session{Session: opened, contact: contactOf(opened), ctx: ctx, cancel: cancel}
 	ss.out.ready = make(chan struct{}, 1)
-	ss.claims = newClaims(ss)
+	ss.claims = newClaims(ss, s.cfg.Limits.Grants)
 	s.add(ss)
 	s.cfg.Logger.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout())
 	return ss

@@ -1,0 +1,63 @@
+package host_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// serveLimited is a plugin whose operator allows little.
+func serveLimited() {
+	plugin.ServeWith(fake.New().Open, plugin.Config{Limits: plugin.Limits{Sessions: 1, Grants: 1, Watches: 1, Message: 4 << 10}})
+}
+
+// TestLimits: what goes beyond is refused with an error that says so, and what
+// is given back can be had again.
+func TestLimits(t *testing.T) {
+	p := launch(t, config(t, "limited plugin"))
+	s := open(t, p, time.Minute)
+	if _, err := p.Open(ctx(t), recipes.Config{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrLimit) {
+		t.Errorf("a second session: %v", err)
+	}
+	h := acquire(t, s)
+	l, err := s.Lock("/other", recipes.LockConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Acquire(ctx(t)); !errors.Is(err, recipes.ErrLimit) {
+		t.Errorf("a second hold: %v", err)
+	}
+	e, err := s.Election("/e", recipes.ElectionConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Observe(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Observe(ctx(t)); !errors.Is(err, recipes.ErrLimit) {
+		t.Errorf("a second watch: %v", err)
+	}
+	if err := h.Write(ctx(t), recipes.Set("/x", make([]byte, 8<<10), recipes.AnyVersion)); !errors.Is(err, recipes.ErrTooLarge) {
+		t.Errorf("a message that is too large: %v", err)
+	}
+	if err := h.Release(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	acquire(t, s)
+}
+
+func TestLimitsThatCannotBeAreRefused(t *testing.T) {
+	for _, l := range []plugin.Limits{{Sessions: -1}, {Grants: -1}, {Watches: -1}, {Message: -1}} {
+		if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "must be positive") {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+	if err := (plugin.Limits{}).Validate(); err != nil {
+		t.Error(err)
+	}
+}

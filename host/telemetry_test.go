@@ -1,0 +1,180 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/telemetry"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// serveTraced is a plugin that reports its spans.
+func serveTraced() {
+	conn := report("traced plugin")
+	spans := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter(func(s sdktrace.ReadOnlySpan) {
+		fmt.Fprintln(conn, s.Name(), s.SpanContext().TraceID(), s.Parent().SpanID())
+	})))
+	plugin.ServeWith(fake.New().Open, plugin.Config{TracerProvider: spans})
+}
+
+// exporter is an sdktrace.SpanExporter.
+type exporter func(sdktrace.ReadOnlySpan)
+
+func (e exporter) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	for _, s := range spans {
+		e(s)
+	}
+	return nil
+}
+
+func (e exporter) Shutdown(context.Context) error { return nil }
+
+const acquireSpan = "zkrecipes.v1.LockService/Acquire"
+
+// TestTraceCrossesTheProcesses: the application's span is the parent of the
+// host's, and that of the plugin's.
+func TestTraceCrossesTheProcesses(t *testing.T) {
+	r := listen(t)
+	exported := tracetest.NewInMemoryExporter()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exported))
+	cfg := config(t, "traced plugin", r.env())
+	cfg.TracerProvider = provider
+	p := launch(t, cfg)
+	traced := r.accept(t, "traced plugin")
+
+	l, err := open(t, p, time.Minute).Lock("/l", recipes.LockConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asking, application := provider.Tracer("application").Start(ctx(t), "work")
+	if _, err := l.Acquire(asking); err != nil {
+		t.Fatal(err)
+	}
+	application.End()
+
+	var call tracetest.SpanStub
+	for _, s := range exported.GetSpans() {
+		if s.Name == acquireSpan {
+			call = s
+		}
+	}
+	if call.Parent.SpanID() != application.SpanContext().SpanID() || !call.SpanContext.IsValid() {
+		t.Errorf("the host's span is %+v, below %v", call.SpanContext, call.Parent)
+	}
+	want := fmt.Sprint(acquireSpan, " ", application.SpanContext().TraceID(), " ", call.SpanContext.SpanID())
+	for line := traced.line(t); line != want; line = traced.line(t) { // the end of them is a failure
+		if strings.HasPrefix(line, acquireSpan) {
+			t.Fatalf("the plugin's span is %q; want %q", line, want)
+		}
+	}
+}
+
+// TestMetrics follows what is counted through a life that ends badly.
+func TestMetrics(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	cfg := config(t, "plugin")
+	cfg.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	p := launch(t, cfg)
+	s, quiet := open(t, p, time.Minute), open(t, p, time.Minute)
+	h := acquire(t, s)
+	l, err := quiet.Lock("/m", recipes.LockConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Acquire(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	held := read(t, reader)
+	if err := h.Release(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	released := read(t, reader)
+	if err := quiet.Close(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	acquire(t, s)
+	crash(t, p.PID())
+	closes(t, "Exited", p.Exited())
+	crashed := read(t, reader)
+
+	const (
+		locks        = telemetry.Holds + " zkrecipes.recipe=lock"
+		waits        = telemetry.Wait + " zkrecipes.recipe=lock"
+		sessionsLost = telemetry.Losses + " zkrecipes.kind=session,zkrecipes.reason=PLUGIN_LOST"
+		holdsLost    = telemetry.Losses + " zkrecipes.kind=hold,zkrecipes.reason=PLUGIN_LOST,zkrecipes.recipe=lock"
+	)
+	for _, test := range []struct {
+		when string
+		got  map[string]int64
+		want map[string]int64
+	}{
+		{"held", held, map[string]int64{telemetry.Sessions: 2, locks: 2, waits: 2, sessionsLost: 0, holdsLost: 0}},
+		{"released", released, map[string]int64{telemetry.Sessions: 2, locks: 1, waits: 2, sessionsLost: 0, holdsLost: 0}},
+		{"crashed", crashed, map[string]int64{telemetry.Sessions: 0, locks: 0, waits: 3, sessionsLost: 1, holdsLost: 1}},
+	} {
+		for name, want := range test.want {
+			if got := test.got[name]; got != want {
+				t.Errorf("%s: %s is %d; want %d; all: %v", test.when, name, got, want, test.got)
+			}
+		}
+	}
+}
+
+// read returns sums, and for histograms their numbers of values, by name and
+// attributes. Those of gRPC are left out.
+func read(t *testing.T, r sdkmetric.Reader) map[string]int64 {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := r.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]int64{}
+	for _, scope := range all.ScopeMetrics {
+		if scope.Scope.Name != telemetry.Scope {
+			continue
+		}
+		for _, m := range scope.Metrics {
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					values[name(m.Name, p.Attributes)] = p.Value
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					values[name(m.Name, p.Attributes)] = int64(p.Count)
+				}
+			}
+		}
+	}
+	return values
+}
+
+func name(metric string, of attribute.Set) string {
+	return strings.TrimSuffix(metric+" "+of.Encoded(attribute.DefaultEncoder()), " ")
+}
+
+// TestProductCarriesNoTelemetrySDK: exporters and the SDK are the application's
+// choice. The API and the instrumentation of gRPC are all that a host gets.
+func TestProductCarriesNoTelemetrySDK(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".", "../plugin", "../cmd/zkrecipes-plugin").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		if strings.HasPrefix(dep, "go.opentelemetry.io/otel/sdk") || strings.HasPrefix(dep, "go.opentelemetry.io/otel/exporters") {
+			t.Errorf("the product depends on %s", dep)
+		}
+	}
+}
