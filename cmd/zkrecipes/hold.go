@@ -41,22 +41,15 @@ func (g *guard) hold(h grant, out *output, r *relay, program string) exitError {
 			fmt.Sprintf("somebody asks for %s, ending the command", g.path))
 		g.end(c, out)
 	}
+	leaving := r.again(context.Background()) // a signal is no longer the command's
 	status := c.exitCode()
 	out.event(event{Event: "exited", Path: g.path, Code: &status}, "")
-	return g.after(h, out, r, status, asked)
-}
-
-// after gives back what the command has run under. The command's own exit code
-// counts only if it had the grant for as long as it ran.
-func (g *guard) after(h grant, out *output, r *relay, status int, asked bool) exitError {
-	if err := h.Err(); err != nil {
-		r.to(nil)
+	switch err := h.Err(); {
+	case err != nil:
 		return exitError{exitLost, fmt.Errorf("the hold on %s was lost while the command ran: %w", g.path, err)}
+	case h.together:
+		return g.leave(leaving, h, out, status)
 	}
-	if h.together {
-		return g.leave(h, out, r, status)
-	}
-	r.to(nil)
 	g.release(h, out)
 	if asked {
 		return exitError{exitLost, fmt.Errorf("the command was ended because somebody asked for %s", g.path)}
@@ -90,10 +83,8 @@ func (g *guard) release(h grant, out *output) {
 
 // leave gives back what all who have it give back together. It takes as long as
 // they do, unless a signal comes.
-func (g *guard) leave(h grant, out *output, r *relay, status int) exitError {
-	ctx := r.again(context.Background())
+func (g *guard) leave(ctx context.Context, h grant, out *output, status int) exitError {
 	err := h.giveBack(ctx)
-	r.to(nil)
 	var interrupted interruption
 	switch {
 	case err == nil:

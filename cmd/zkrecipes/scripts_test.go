@@ -30,6 +30,7 @@ import (
 //	zk set PATH TEXT     changes the node's data
 //	zk delete PATH       deletes the node
 //	zk break PATH        deletes the first contender at PATH, as an operator may
+//	zk watched           waits until somebody watches a node (embedded server only)
 //	zk expire            expires all sessions (embedded server only)
 //	await FILE [PATTERN] waits until a file is there, and has a line that matches
 //
@@ -116,6 +117,8 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 				s.embedded.ExpireSession(id)
 			}
 		}
+	case "watched":
+		eventually(ts, []string{"a watch"}, func() bool { return s.embedded.Watches() > 0 })
 	case "waiting":
 		eventually(ts, args, func() bool { return fmt.Sprint(len(s.line(ts, args[0]))) == args[1] })
 	case "free":

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// queueTakeVerb takes the first element of a queue.
+type queueTakeVerb struct {
+	waiting
+	consumer
+	try bool
+}
+
+func (v *queueTakeVerb) describe() (arguments, synopsis, help string) {
+	return "queue take [flags] PATH", "Take the first element of a queue", `
+Waits for an element in the queue at PATH, writes its data to stdout, byte for
+byte (a terminal gets a line), and removes it. It is removed when it has been
+written: if zkrecipes is killed in between, or stdout is closed, the element goes
+back and the next gets it, so that it may be seen twice but is not lost.
+
+` + waitHelp
+}
+
+func (v *queueTakeVerb) flags(f *flag.FlagSet) {
+	v.waiting.flags(f)
+	v.consumer.flags(f)
+	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if the queue is empty")
+}
+
+func (v *queueTakeVerb) arguments(args []string) error {
+	if err := v.check(v.try); err != nil {
+		return err
+	}
+	return v.consumer.arguments(args)
+}
+
+func (v *queueTakeVerb) otherwise() int { return exitFailed }
+
+func (v *queueTakeVerb) run(ctx context.Context, t *tool, out *output) error {
+	return v.waiting.run(ctx, t, out, "nothing was taken from "+v.path, func(ctx context.Context, s recipes.Session) error {
+		q, err := v.open(s)
+		if err != nil {
+			return err
+		}
+		d, err := v.receive(ctx, q)
+		if err != nil {
+			return err
+		}
+		return v.handOver(d, out)
+	})
+}
+
+func (v *queueTakeVerb) receive(ctx context.Context, q recipes.Consumer) (recipes.Delivery, error) {
+	if !v.try {
+		return q.Receive(ctx)
+	}
+	// Somebody else may take what Peek has seen, and then Receive would wait. It
+	// is not let wait for long, and the queue is looked at again.
+	const patience = time.Second
+	for {
+		if _, err := q.Peek(ctx); errors.Is(err, recipes.ErrEmpty) {
+			return nil, exitWith(exitTimeout, "the queue %s is empty", v.path)
+		} else if err != nil {
+			return nil, err
+		}
+		short, cancel := context.WithTimeout(ctx, patience)
+		d, err := q.Receive(short)
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return d, err
+		}
+	}
+}
+
+// handOver writes an element, and acknowledges it if it could be written. The
+// time for taking, and a signal, no longer matter.
+func (v *queueTakeVerb) handOver(d recipes.Delivery, out *output) error {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if err := out.element(d.Element()); err != nil {
+		if back := d.Return(ctx); back != nil {
+			return fmt.Errorf("%w; element %s goes back when the session has ended: %w", err, d.Element().ID, back)
+		}
+		return fmt.Errorf("%w; element %s has gone back", err, d.Element().ID)
+	}
+	if err := d.Ack(ctx); err != nil {
+		return exitError{exitUnknown, fmt.Errorf("element %s was written but may not have been removed, and be taken again: %w", d.Element().ID, err)}
+	}
+	return nil
+}
+
+// consumer is what the verbs have in common that look at a queue.
+type consumer struct {
+	priorities bool
+	path       string
+}
+
+func (c *consumer) flags(f *flag.FlagSet) {
+	f.BoolVar(&c.priorities, "priorities", false, "PATH is a priority queue, whose elements were put with -priority")
+}
+
+func (c *consumer) arguments(args []string) error {
+	if len(args) != 1 {
+		return errors.New("give one PATH, after the flags")
+	}
+	c.path = args[0]
+	return recipes.ValidatePath(c.path)
+}
+
+func (c *consumer) otherwise() int { return exitFailed }
+
+func (c *consumer) open(s recipes.Session) (recipes.Consumer, error) {
+	if c.priorities {
+		return s.PriorityQueue(c.path, recipes.QueueConfig{})
+	}
+	return s.Queue(c.path, recipes.QueueConfig{})
+}
+
+// elementJSON is an element of a queue.
+type elementJSON struct {
+	ID         recipes.ElementID `json:"id"`
+	Priority   int               `json:"priority"` // 0 in a queue without priorities
+	Put        time.Time         `json:"put"`
+	Data       string            `json:"data"`
+	DataBase64 []byte            `json:"data_base64,omitempty"` // instead, if it is not UTF-8
+}
+
+func (o *output) element(e recipes.Element) error {
+	j := elementJSON{ID: e.ID, Priority: e.Priority, Put: e.Put.UTC()}
+	j.Data, j.DataBase64 = inJSON(e.Data)
+	var writing error
+	if err := o.result(j, func(w io.Writer) { writing = writeBytes(w, e.Data) }); err != nil {
+		return err
+	}
+	return writing
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// waiting is what verbs have in common that wait for something and then end,
+// without a command.
+type waiting struct{ timeout time.Duration }
+
+func (w *waiting) flags(f *flag.FlagSet) {
+	f.DurationVar(&w.timeout, "timeout", 0, "give up after this time, connecting included; 0 waits for ever")
+}
+
+func (w *waiting) check(try bool) error {
+	switch {
+	case w.timeout < 0:
+		return errors.New("-timeout must not be negative")
+	case try && w.timeout > 0:
+		return errors.New("-try does not wait, so that it takes no -timeout")
+	}
+	return nil
+}
+
+const waitHelp = `A signal ends the wait, with exit code 128+n, and leaves nothing behind.
+
+Exit code: 0 if it was done, and otherwise
+
+    1    zkrecipes failed, for example to reach ZooKeeper
+    2    wrong usage or configuration; nothing was done
+    6    the answer was lost, and it may have been done or not: look first
+    123  the session was lost
+    124  it did not happen in the time given, or, with -try, at once`
+
+// run runs f with a session, until -timeout has passed or a signal comes.
+func (w *waiting) run(ctx context.Context, t *tool, out *output, what string, f func(context.Context, recipes.Session) error) error {
+	r := newRelay()
+	defer r.stop()
+	ctx, stop := r.interruptible(ctx)
+	defer stop()
+	bounded := ctx
+	if w.timeout > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, w.timeout)
+		defer cancel()
+	}
+	begun := false
+	err := t.withSession(bounded, out, func(s recipes.Session) error {
+		begun = true
+		return f(bounded, s)
+	})
+	var interrupted interruption
+	switch {
+	case err == nil, errors.Is(err, recipes.ErrUnknownOutcome): // which says more
+	case errors.As(context.Cause(ctx), &interrupted):
+		return exitError{exitSignal + interrupted.number(), fmt.Errorf("%w: %s", interrupted, what)}
+	case begun && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, recipes.ErrUnavailable):
+		return exitWith(exitTimeout, "%s in %v", what, w.timeout)
+	}
+	return typed(err)
+}
