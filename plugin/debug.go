@@ -50,6 +50,14 @@ func ParseReattach(value string) (Reattach, error) {
 // other users away. It fails in a process that was told to use AutoMTLS. A host
 // that dies takes its sessions with it, as always, but not this process.
 func Debug(ctx context.Context, open recipes.Opener, announce func(Reattach)) error {
+	return DebugWith(ctx, open, Config{}, announce)
+}
+
+// DebugWith is Debug with a configuration.
+func DebugWith(ctx context.Context, open recipes.Opener, cfg Config, announce func(Reattach)) error {
+	if err := cfg.Limits.Validate(); err != nil {
+		return fmt.Errorf("plugin.Config: %w", err)
+	}
 	if os.Getenv("PLUGIN_CLIENT_CERT") != "" {
 		return fmt.Errorf("a plugin that is being debugged cannot use AutoMTLS: unset PLUGIN_CLIENT_CERT, or have the host launch the plugin")
 	}
@@ -62,7 +70,7 @@ func Debug(ctx context.Context, open recipes.Opener, announce func(Reattach)) er
 		return err
 	}
 	logger := logger()
-	srv := Config{}.server(open, logger)
+	srv := cfg.server(open, logger)
 	ready := make(chan *goplugin.ReattachConfig, 1)
 	closed := make(chan struct{})
 	go goplugin.Serve(&goplugin.ServeConfig{ // closes closed

@@ -14,23 +14,26 @@ import (
 )
 
 func main() {
-	if code, done := run(os.Args[1:], os.Stdout, os.Stderr); done {
+	var cfg plugin.Config
+	if code, done := run(os.Args[1:], &cfg, os.Stdout, os.Stderr); done {
 		os.Exit(code)
 	}
-	plugin.Serve(zookeeper.Open)
+	plugin.ServeWith(zookeeper.Open, cfg)
 }
 
 // run answers what a person asks for on the command line; done is false when a
-// host has launched the program, or a person has asked for nothing.
-func run(args []string, stdout, stderr io.Writer) (code int, done bool) {
+// host has launched the program, or a person has asked for nothing. What the
+// flags say of serving is in cfg then.
+func run(args []string, cfg *plugin.Config, stdout, stderr io.Writer) (code int, done bool) {
 	flags := flag.NewFlagSet("zkrecipes-plugin", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: zkrecipes-plugin [-version | -debug | describe]\n\n"+plugin.About("zkrecipes-plugin")+"\n")
+		fmt.Fprint(stderr, "usage: zkrecipes-plugin [-max-... number] [-version | -debug | describe]\n\n"+plugin.About("zkrecipes-plugin")+"\n")
 		flags.PrintDefaults()
 	}
 	version := flags.Bool("version", false, "print the version and the protocol version, and exit")
 	debug := flags.Bool("debug", false, "serve hosts that have the environment variable that is printed, until interrupted,\nwithout TLS: for running the plugin in a debugger")
+	defineLimits(flags, &cfg.Limits)
 	switch err := flags.Parse(args); {
 	case err == flag.ErrHelp:
 		return 0, true
@@ -46,7 +49,7 @@ func run(args []string, stdout, stderr io.Writer) (code int, done bool) {
 		fmt.Fprintf(stdout, "zkrecipes-plugin %s, protocol %d\n", plugin.Version(), plugin.ProtocolVersion)
 		return 0, true
 	case *debug:
-		return report(stderr, serveDebug(stdout)), true
+		return report(stderr, serveDebug(stdout, *cfg)), true
 	}
 	return 0, false
 }

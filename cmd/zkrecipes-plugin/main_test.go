@@ -31,6 +31,9 @@ func TestPluginRunByHandExplainsItself(t *testing.T) {
 		{"help", []string{"-h"}, 0, "", "host.Launch"},
 		{"argument", []string{"serve"}, 2, "", "takes no arguments but describe"},
 		{"flag", []string{"-port=1"}, 2, "", "usage:"},
+		{"limits alone", []string{"-max-sessions=2"}, 1, "", "host.Launch"},
+		{"limit of nothing", []string{"-max-holds=0"}, 2, "", "it must be a whole number from 1"},
+		{"limit in words", []string{"-max-message=1MiB"}, 2, "", "it must be a whole number from 1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stdout, stderr strings.Builder

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strconv"
+
+	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/server"
+)
+
+// defineLimits defines flags for the limits. An operator has the host give them
+// to the plugin (host.Config.Args).
+func defineLimits(flags *flag.FlagSet, l *plugin.Limits) {
+	for _, f := range []struct {
+		name, usage string
+		value       *int
+		most        int
+	}{
+		{"max-sessions", "`number` of sessions of this plugin", &l.Sessions, server.MaxSessions},
+		{"max-holds", "`number` of what one session holds or waits for", &l.Grants, server.MaxGrants},
+		{"max-watches", "`number` of streams of one session beside its own", &l.Watches, server.MaxWatches},
+		{"max-message", "`bytes` of one message from a host", &l.Message, server.MaxMessage},
+	} {
+		flags.Func(f.name, fmt.Sprintf("limit on the %s (default %d)", f.usage, f.most), func(s string) error {
+			n, err := strconv.Atoi(s)
+			if err != nil || n < 1 {
+				return fmt.Errorf("it must be a whole number from 1")
+			}
+			*f.value = n
+			return nil
+		})
+	}
+}
