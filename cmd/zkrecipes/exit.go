@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Exit codes. They are part of the interface, and the help lists them. lock and
-// elect return what their command does, so that their own are where env, nohup
-// and timeout have theirs.
+// Exit codes. They are part of the interface, and the help lists them. Verbs that
+// run a command return what it does, so that their own are where env, nohup and
+// timeout have theirs.
 const (
 	exitOK      = 0
 	exitFailed  = 1 // verbs without a command

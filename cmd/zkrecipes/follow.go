@@ -35,11 +35,11 @@ func follow[T any](ctx context.Context, t *tool, out *output,
 	return err
 }
 
-const followHelp = `It ends when it is interrupted, with exit code 0, or when its session is lost,
-with 123: what has changed since then is not known. The other exit codes are
+const followHelp = `Exit code: 0 when a signal has ended it, and otherwise
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration
+    123  the session was lost: what has changed since then is not known
     128  and n: signal n has come before there was anything to show`
 
 // line writes one change: in JSON one object a line.

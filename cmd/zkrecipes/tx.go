@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -36,10 +35,7 @@ type decisionJSON struct {
 
 // decided shows the decision, and makes an abort the exit code.
 func (p txPath) decided(out *output, d recipes.Decision) error {
-	word := decisionWord(d)
-	err := out.result(decisionJSON{p.path, word, d.Reason}, func(w io.Writer) {
-		fmt.Fprintln(w, strings.TrimSpace(word+" "+printable([]byte(d.Reason))))
-	})
+	err := out.result(decisionJSON{p.path, decisionWord(d), d.Reason}, func(w io.Writer) { fmt.Fprintln(w, inWords(d)) })
 	if err == nil && !d.Commit {
 		return exitError{code: exitAborted} // stdout has said it
 	}
@@ -53,12 +49,26 @@ func decisionWord(d recipes.Decision) string {
 	return string(recipes.VoteAbort)
 }
 
+// inWords is a decision for people; the first word is for scripts.
+func inWords(d recipes.Decision) string {
+	if d.Reason == "" {
+		return decisionWord(d)
+	}
+	return fmt.Sprintf("%s (%s)", decisionWord(d), printable([]byte(d.Reason)))
+}
+
 // within bounds the wait for a decision; 0 is no bound.
 func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, timeout)
+}
+
+// over reports whether a wait failed because its time was over or a signal came.
+// The plugin has the deadline too, and may notice it first.
+func over(waiting context.Context, err error) bool {
+	return err != nil && (waiting.Err() != nil || errors.Is(err, context.DeadlineExceeded))
 }
 
 // explain says in an error what a person can do about it.

@@ -98,7 +98,7 @@ func (v *txBeginVerb) coordinate(ctx context.Context, tx recipes.Transaction) (r
 	waiting, cancel := within(ctx, v.timeout)
 	defer cancel()
 	d, err := tx.Coordinate(waiting)
-	if err == nil || waiting.Err() == nil {
+	if !over(waiting, err) {
 		return d, err
 	}
 	reason := fmt.Sprintf("no decision in %v", v.timeout)

@@ -82,10 +82,7 @@ func (v *txStatusVerb) inJSON(s recipes.TransactionStatus) statusJSON {
 func (v *txStatusVerb) table(out io.Writer, s recipes.TransactionStatus) {
 	decision, coordinator := "none yet", "none"
 	if d := s.Decision; d != nil {
-		decision = decisionWord(*d)
-		if d.Reason != "" {
-			decision += ": " + printable([]byte(d.Reason))
-		}
+		decision = inWords(*d)
 	}
 	if s.Coordinated {
 		coordinator = "at work"

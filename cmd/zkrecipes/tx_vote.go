@@ -74,7 +74,7 @@ func (v *txVoteVerb) run(ctx context.Context, t *tool, out *output) error {
 		if err == nil {
 			return v.decided(out, d)
 		}
-		if waiting.Err() != nil {
+		if over(waiting, err) {
 			err = fmt.Errorf("%w; %s", err, v.whatNow(tx))
 		}
 		return err
