@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-launches build cross bench lint vet proto proto-check fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-launches build cross bench results lint vet proto proto-check fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -20,6 +20,7 @@ help:
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make cross          the binaries for every platform, thrown away'
 	@echo 'make bench          herd against predecessor on a real ZooKeeper, compared by benchstat'
+	@echo 'make results        record the sweep on real ZooKeepers into testdata/results (20 minutes)'
 	@echo 'make lint           gofmt, vet on three systems, staticcheck'
 	@echo 'make proto          the generated code from the .proto files'
 	@echo 'make proto-check    lint them, and fail if the generated code is not theirs'
@@ -58,6 +59,10 @@ bench: zookeeper
 	@mkdir -p bin
 	$(GO) run ./cmd/zkbench run -ensemble 1 -workload drain -contenders 10,100 -count 6 -out bin/bench.txt
 	$(TOOL) benchstat -col '/strategy@(herd predecessor)' bin/bench.txt
+
+# Goes on where it was interrupted; see the script for what can be varied.
+results: zookeeper
+	@.ci/results
 
 vet:
 	@for os in linux darwin windows; do echo "vet $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet ./... || exit 1; done

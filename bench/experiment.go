@@ -26,6 +26,8 @@ type Experiment struct {
 	Count int
 	// Seed decides the order of the trials, and nothing else.
 	Seed uint64
+	// Ascending has the first round go from few contenders to many, for a Ceiling.
+	Ascending bool
 
 	// Hold, Duration and Warmup are those of load.Load.
 	Hold, Duration, Warmup time.Duration
@@ -164,8 +166,14 @@ func (e Experiment) Trials() []Trial {
 	combinations := e.combinations()
 	random := rand.New(rand.NewPCG(e.Seed, 0))
 	var trials []Trial
-	for range e.Count {
-		for _, i := range random.Perm(len(combinations)) {
+	for round := range e.Count {
+		order := random.Perm(len(combinations))
+		if e.Ascending && round == 0 {
+			slices.SortStableFunc(order, func(i, j int) int {
+				return combinations[i].Contenders - combinations[j].Contenders
+			})
+		}
+		for _, i := range order {
 			trial := combinations[i]
 			trial.Number = len(trials) + 1
 			trials = append(trials, trial)

@@ -15,7 +15,7 @@ import (
 // closes the sessions. An error names the trial; it matches load.ErrBroken if a
 // promise of the recipe was broken, or else what the sessions met.
 func (e Experiment) Run(ctx context.Context, t Trial) (record.Record, error) {
-	r := e.record(t)
+	r := e.Record(t)
 	if err := e.run(ctx, t, &r); err != nil {
 		return record.Record{}, fmt.Errorf("trial %d (%s): %w", t.Number, r.Name(), err)
 	}
@@ -23,8 +23,9 @@ func (e Experiment) Run(ctx context.Context, t Trial) (record.Record, error) {
 	return r, nil
 }
 
-// record returns a trial's record before it was run.
-func (e Experiment) record(t Trial) record.Record {
+// Record returns a trial's record as it is before the trial was run: what it is of,
+// and nothing measured.
+func (e Experiment) Record(t Trial) record.Record {
 	r := record.Record{
 		Recipe: t.Recipe, Workload: t.Workload, Strategy: t.Strategy, Contenders: t.Contenders,
 		Transport: t.Transport.Name, Hold: e.Hold, Procs: runtime.GOMAXPROCS(0), Trial: t.Number,

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,11 +12,35 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestRecordedLevelLeftOutLiesInItsInterval recomputes, from the recorded sweep,
+// predicted are the units that are compared with what was measured.
+var predicted = []string{record.UnitHandoffs, record.UnitHandoffP99, record.UnitEvents, record.UnitBytes}
+
+// TestRecordedLevelLeftOutLiesInItsInterval recomputes, from every recorded sweep,
 // what the plan would have said about each inner level without having seen it. Of
 // intervals of 95 % one in twenty may miss, and no more.
 func TestRecordedLevelLeftOutLiesInItsInterval(t *testing.T) {
-	f, err := os.Open(filepath.Join("..", "..", "testdata", "results", "small.jsonl"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "results", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recorded sweeps, %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			predictions, missed := 0, 0
+			for _, strategy := range recipes.Strategies() {
+				p, m := leaveOut(t, strategy, recorded(t, file))
+				predictions, missed = predictions+p, missed+m
+			}
+			if predictions < 40 || missed > predictions/20 {
+				t.Errorf("%d of %d predictions missed", missed, predictions)
+			}
+		})
+	}
+}
+
+// recorded returns the valid records of a file.
+func recorded(t *testing.T, file string) (records []record.Record) {
+	t.Helper()
+	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,46 +49,75 @@ func TestRecordedLevelLeftOutLiesInItsInterval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	predictions, missed := 0, 0
-	for _, strategy := range recipes.Strategies() {
-		for _, left := range []int{10, 20, 35, 50, 75} {
-			var rest []record.Record
-			values := map[string][]float64{}
-			for _, r := range runs[0].Records {
-				if r.Strategy != strategy {
-					continue
-				}
-				if r.Contenders != left {
-					rest = append(rest, r)
-					continue
-				}
-				for _, m := range r.Metrics() {
-					values[m.Unit] = append(values[m.Unit], m.Value)
-				}
-			}
-			if len(rest) == 0 {
-				continue // a strategy that was not recorded
-			}
-			m, err := plan.Fit(rest, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, unit := range []string{record.UnitHandoffs, record.UnitHandoffP99, record.UnitEvents, record.UnitBytes} {
-				e, err := m.At(unit, left)
-				if err != nil {
-					t.Fatal(err)
-				}
-				measured := values[unit]
-				slices.Sort(measured)
-				predictions++
-				if median := measured[len(measured)/2]; median < e.Lo*0.999 || median > e.Hi*1.001 {
-					missed++
-					t.Logf("%s, %d contenders: %s is %v; predicted %.4g to %.4g", strategy, left, unit, median, e.Lo, e.Hi)
-				}
+	for _, run := range runs {
+		for _, r := range run.Records {
+			if r.Valid() {
+				records = append(records, r)
 			}
 		}
 	}
-	if predictions < 40 || missed > predictions/20 {
-		t.Errorf("%d of %d predictions missed", missed, predictions)
+	return records
+}
+
+// leaveOut predicts each inner level of a strategy from the others. A strategy that
+// has too few levels to leave one out has no predictions.
+func leaveOut(t *testing.T, strategy recipes.Strategy, records []record.Record) (predictions, missed int) {
+	t.Helper()
+	byLevel := map[int][]record.Record{}
+	for _, r := range records {
+		if r.Strategy == strategy && r.Contenders > 1 {
+			byLevel[r.Contenders] = append(byLevel[r.Contenders], r)
+		}
 	}
+	var levels []int
+	for n := range byLevel {
+		levels = append(levels, n)
+	}
+	slices.Sort(levels)
+	if len(levels) <= plan.MinLevels {
+		return 0, 0
+	}
+	// The smallest and the largest would be extrapolated.
+	for _, left := range levels[1 : len(levels)-1] {
+		var rest []record.Record
+		for _, n := range levels {
+			if n != left {
+				rest = append(rest, byLevel[n]...)
+			}
+		}
+		m, err := plan.Fit(rest, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, unit := range predicted {
+			measured, ok := medianOf(byLevel[left], unit)
+			if !ok {
+				continue
+			}
+			e, err := m.At(unit, left)
+			if err != nil {
+				t.Fatal(err)
+			}
+			predictions++
+			if measured < e.Lo*0.999 || measured > e.Hi*1.001 {
+				missed++
+				t.Log(fmt.Sprintf("%s, %d contenders: %s is %.4g; predicted %.4g to %.4g", strategy, left, unit, measured, e.Lo, e.Hi))
+			}
+		}
+	}
+	return predictions, missed
+}
+
+func medianOf(records []record.Record, unit string) (float64, bool) {
+	var values []float64
+	for _, r := range records {
+		if v, ok := r.Metric(unit); ok {
+			values = append(values, v)
+		}
+	}
+	if len(values) == 0 {
+		return 0, false
+	}
+	slices.Sort(values)
+	return values[len(values)/2], true
 }

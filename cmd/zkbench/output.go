@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
 // output is the file of a flag such as -out. It is written beside its final place and moved
@@ -13,7 +17,7 @@ import (
 type output struct {
 	*os.File
 	flag  string // that named it
-	final string // "" if the file is not a regular one and is written in place
+	final string // "" if it is written in place: it is not a regular file, or is continued
 }
 
 // createOutput opens the file, so that what cannot be written is known before
@@ -42,6 +46,34 @@ func createOutput(flag, name string) (*output, error) {
 		return nil, fmt.Errorf("%s cannot be written: %w", flag, err)
 	}
 	return &output{File: f, flag: flag, final: name}, nil
+}
+
+// continueOutput opens a file of records to go on at its end, and returns the runs
+// that it has. The end of a line that a crash has cut short is taken away.
+func continueOutput(flag, name string) (*output, []record.Run, error) {
+	text, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s cannot be continued: %w", flag, err)
+	}
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	runs, err := record.Read(bytes.NewReader(text))
+	if err != nil && !errors.Is(err, record.ErrNoRecords) {
+		return nil, nil, fmt.Errorf("%s cannot be continued: %s: %w", flag, name, err)
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s cannot be written: %w", flag, err)
+	}
+	o := &output{File: f, flag: flag}
+	if err := f.Truncate(int64(len(text))); err != nil {
+		o.discard()
+		return nil, nil, fmt.Errorf("%s cannot be continued: %w", flag, err)
+	}
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		o.discard()
+		return nil, nil, fmt.Errorf("%s cannot be continued: %w", flag, err)
+	}
+	return o, runs, nil
 }
 
 // commit puts the file into its place.

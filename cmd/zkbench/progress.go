@@ -63,6 +63,14 @@ func (p *progress) step() {
 	}
 }
 
+// skip is one trial that is not made.
+func (p *progress) skip(t bench.Trial) {
+	if p.bar != nil {
+		p.remaining.left[combinationOf(t)]--
+		_ = p.bar.Add(1)
+	}
+}
+
 // end takes the bar away for good.
 func (p *progress) end() {
 	if p.bar != nil {

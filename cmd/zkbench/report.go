@@ -27,6 +27,7 @@ Examples:
 
 	zkbench report sweep.jsonl
 	zkbench report -html report.html -figures figures sweep.jsonl
+	zkbench report -figures figures -insert README.md sweep.jsonl
 
 Exit codes:
 
@@ -44,6 +45,7 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 	html := f.String("html", "", "`file` for the page")
 	markdown := f.String("markdown", "", "`file` for the tables")
 	figures := f.String("figures", "", "`directory` for the figures, as SVG and PNG; it is created")
+	insert := f.String("insert", "", "`file` in which to replace what is between the lines "+insertBegin+"\nand "+insertEnd+" by a short table, and the throughput figure of -figures")
 	hgrm := f.String("hgrm", "", "`directory` for the percentiles of each line, in milliseconds; it is created")
 	if err := c.parse(f, reportHelp, args); err != nil {
 		return err
@@ -56,7 +58,7 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 		return usageError{err}
 	}
 	sets := report.Group(runs)
-	if *html == "" && *markdown == "" && *figures == "" && *hgrm == "" {
+	if *html == "" && *markdown == "" && *figures == "" && *hgrm == "" && *insert == "" {
 		return report.Markdown(c.stdout, sets)
 	}
 	files := newFiles()
@@ -65,6 +67,7 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 	files.add("-markdown", *markdown, func(w io.Writer) error { return report.Markdown(w, sets) })
 	files.figures(*figures, sets)
 	files.percentiles(*hgrm, sets)
+	files.insert(*insert, *figures, sets)
 	return files.commit()
 }
 
@@ -120,7 +123,7 @@ func (f *files) figures(dir string, sets []report.Set) {
 	}
 	for i, s := range sets {
 		for _, figure := range report.Figures(s) {
-			name := filepath.Join(dir, fmt.Sprintf("%d-%s", i+1, figure.Name))
+			name := figureFile(dir, i, figure)
 			f.add("-figures", name+".svg", func(w io.Writer) error { return report.SVG(w, figure) })
 			f.add("-figures", name+".png", func(w io.Writer) error { return report.PNG(w, figure) })
 		}

@@ -27,7 +27,7 @@ func (c command) runVerb(ctx context.Context, args []string) error {
 
 // experiment runs what the settings describe. args are kept in the records.
 func (c command) experiment(ctx context.Context, s settings, args []string) (err error) {
-	sink, err := openSink(s.out, s.record)
+	sink, former, err := s.openSink()
 	if err != nil {
 		return err
 	}
@@ -50,13 +50,17 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	if err != nil {
 		return err
 	}
+	past, err := newPast(former, srv.about, s.limit)
+	if err != nil {
+		return err
+	}
 	env := environment(ctx, srv, args)
 	if crew != nil {
 		env.Details["workers"] = strings.Join(crew.Workers(), "; ")
 	}
 	c.say("%d trials on %s, seed %d", len(e.Trials()), place(srv.about), e.Seed)
 	sink.describe(c.stdout, env)
-	err = c.measure(ctx, e, crew, sink)
+	err = c.measure(ctx, e, crew, past, sink)
 	if crew != nil && crew.Number() != 1 {
 		return err // the records are the first worker's
 	}
@@ -89,8 +93,18 @@ func (s settings) experiment(transports []bench.Transport, session recipes.Confi
 		Contenders: s.contenders.values, Transports: transports,
 		Count: s.count, Seed: s.seed, Hold: s.hold, Duration: s.duration, Warmup: s.warmup,
 		Rounds: s.rounds, Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Limits: s.limits(),
-		Session: session, Root: freshRoot(),
+		Session: session, Root: freshRoot(), Ascending: s.limit > 0,
 	}
+}
+
+// openSink opens the files of the results. With -resume, it returns what the one of
+// -record has.
+func (s settings) openSink() (*sink, []record.Run, error) {
+	if s.resume {
+		return continueSink(s.out, s.record)
+	}
+	sink, err := openSink(s.out, s.record)
+	return sink, nil, err
 }
 
 // limits are those of this process as a load generator.
@@ -130,9 +144,9 @@ func (i *interruption) Unwrap() error { return i.why }
 //
 // With a crew, each trial is run together with the other workers, and the results
 // are written by the first.
-func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.Crew, out *sink) (err error) {
+func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.Crew, past *past, out *sink) (err error) {
 	trials := e.Trials()
-	var records []record.Record
+	records := past.records()
 	progress := newProgress(c.stderr, trials)
 	defer func() {
 		progress.end()
@@ -144,6 +158,14 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 		running = crew.Context()
 	}
 	for done, trial := range trials {
+		if skip, why := past.skip(e.Record(trial)); skip {
+			if why != "" {
+				progress.pause()
+				c.say("left out: %s", why)
+			}
+			progress.skip(trial)
+			continue
+		}
 		progress.begin(trial)
 		r, whole, err := trialOf(running, e, trial, crew)
 		switch {
@@ -162,6 +184,7 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 			continue
 		}
 		records = append(records, r)
+		past.ceiling.Add(r)
 		progress.pause()
 		if err := out.write(r); err != nil {
 			return err

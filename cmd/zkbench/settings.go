@@ -35,6 +35,9 @@ type settings struct {
 	where
 	join joining
 
+	resume bool          // of sweep
+	limit  time.Duration // of sweep
+
 	plugin                 string
 	out                    string
 	record                 string

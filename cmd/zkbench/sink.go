@@ -30,6 +30,21 @@ func openSink(out, records string) (*sink, error) {
 	return &sink{out: o, record: r}, nil
 }
 
+// continueSink is openSink for records that go on in the file of former ones, which
+// it returns. They are in it as soon as they are written.
+func continueSink(out, records string) (*sink, []record.Run, error) {
+	o, err := createOutput("-out", out)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	r, runs, err := continueOutput("-record", records)
+	if err != nil {
+		o.discard()
+		return nil, nil, usageError{err}
+	}
+	return &sink{out: o, record: r}, runs, nil
+}
+
 // describe says where the records come from. It is called before write.
 func (s *sink) describe(stdout io.Writer, env record.Environment) {
 	if s.out != nil {

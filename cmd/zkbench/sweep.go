@@ -14,12 +14,13 @@ for zkbench plan and zkbench report. It is zkbench run with other defaults: ever
 strategy, and 1, 2, 5, 10, 20, 50 and 100 contenders; see zkbench run -h for
 workloads, results and exit codes. On a terminal it shows how long it will still
 take. An interrupt ends it with what was measured so far, which is a whole number
-of rounds give or take one.
+of rounds give or take one; with -resume the same command goes on from there, even
+after a crash.
 
 Examples:
 
 	# Ten trials of each, on a real ZooKeeper started for it.
-	zkbench sweep -ensemble 1 -contenders 1..1000 -record sweep.jsonl
+	zkbench sweep -ensemble 1 -contenders 1..1000 -limit 20s -resume -record sweep.jsonl
 
 	# As a closed loop with a hold, for a plan at that hold.
 	zkbench sweep -servers zk1:2181 -workload cycle -hold 10ms -record hold.jsonl
@@ -34,6 +35,8 @@ func (c command) sweepVerb(ctx context.Context, args []string) error {
 	s.contenders.values = []int{1, 2, 5, 10, 20, 50, 100}
 	s.strategies.values = recipes.Strategies()
 	flags := s.flags("sweep")
+	flags.BoolVar(&s.resume, "resume", false, "continue the file of -record: valid trials that it has are not made again, and each\nnew one is in it at once")
+	flags.DurationVar(&s.limit, "limit", 0, "leave out numbers of contenders of which the measured part of one trial would take\nlonger than this `time`, by what shorter lines took; 0 leaves out none. The first\nround then goes from short lines to long ones")
 	if err := c.parse(flags, sweepHelp, args); err != nil {
 		return err
 	}
@@ -42,6 +45,10 @@ func (c command) sweepVerb(ctx context.Context, args []string) error {
 		return usageError{fmt.Errorf("%q is not a flag; values of a list are separated by commas without blanks", flags.Arg(0))}
 	case s.record == "":
 		return usageError{fmt.Errorf("a sweep is made to be kept; give -record FILE")}
+	case s.limit < 0:
+		return usageError{fmt.Errorf("-limit %v: not negative", s.limit)}
+	case s.join.path != "" && (s.resume || s.limit > 0):
+		return usageError{fmt.Errorf("-resume and -limit are of one process: with -join each would decide for itself")}
 	}
 	if err := s.check(given(flags)); err != nil {
 		return err

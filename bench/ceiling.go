@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+// Ceiling tells which trials would take too long, from those that were made with
+// fewer contenders: what a strategy costs in a line of a thousand is known after
+// lines of a hundred, and need not be waited for. Only the measured part counts.
+type Ceiling struct {
+	// Limit is how long a trial may take; 0 is no limit.
+	Limit time.Duration
+
+	took map[string]map[int][]time.Duration // by combination and contenders
+}
+
+// Add takes what a trial has taken into account.
+func (c *Ceiling) Add(r record.Record) {
+	if c.took == nil {
+		c.took = map[string]map[int][]time.Duration{}
+	}
+	key := combinationOf(r)
+	if c.took[key] == nil {
+		c.took[key] = map[int][]time.Duration{}
+	}
+	c.took[key][r.Contenders] = append(c.took[key][r.Contenders], r.Elapsed)
+}
+
+// combinationOf is a record's name but for its contenders.
+func combinationOf(r record.Record) string {
+	r.Contenders = 0
+	return r.Name()
+}
+
+// TooLong reports whether a trial would take longer than the limit, and how long it
+// is expected to take: the median of those that were made; or else what follows from
+// the two largest lines below it, by the power law through them, which is not taken
+// to be less than linear or more than cubic. (The herd is cubic: as many handoffs
+// as contenders, each with as many listings, each as long.) What is not known is not
+// too long.
+func (c *Ceiling) TooLong(r record.Record) (expected time.Duration, yes bool) {
+	took := c.took[combinationOf(r)]
+	if all := took[r.Contenders]; len(all) > 0 {
+		expected = middle(all)
+	} else {
+		expected = extrapolate(took, r.Contenders)
+	}
+	return expected, c.Limit > 0 && expected > c.Limit
+}
+
+func extrapolate(took map[int][]time.Duration, n int) time.Duration {
+	var below []int
+	for level := range took {
+		if level > 1 && level < n { // a contender alone is another experiment
+			below = append(below, level)
+		}
+	}
+	if len(below) == 0 {
+		return 0
+	}
+	slices.Sort(below)
+	last := below[len(below)-1]
+	power := 1.0
+	if len(below) > 1 {
+		before := below[len(below)-2]
+		power = math.Log(float64(middle(took[last]))/float64(middle(took[before]))) / math.Log(float64(last)/float64(before))
+	}
+	if math.IsNaN(power) {
+		power = 1
+	}
+	power = min(max(power, 1), 3)
+	return time.Duration(float64(middle(took[last])) * math.Pow(float64(n)/float64(last), power))
+}
+
+func middle(all []time.Duration) time.Duration { return slices.Sorted(slices.Values(all))[len(all)/2] }

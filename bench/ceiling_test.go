@@ -1,0 +1,66 @@
+package bench_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/benchtest"
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func TestCeilingKnowsWhatALongLineWouldTake(t *testing.T) {
+	trial := func(s recipes.Strategy, n int, took time.Duration) record.Record {
+		r := record.Record{Recipe: load.Lock, Workload: load.Drain, Strategy: s, Contenders: n, Transport: "direct"}
+		r.Elapsed = took
+		return r
+	}
+	c := bench.Ceiling{Limit: 20 * time.Second}
+	if _, yes := c.TooLong(trial(recipes.Herd, 1000, 0)); yes {
+		t.Error("too long, and nothing is known")
+	}
+	for _, n := range []int{50, 100, 200} {
+		c.Add(trial(recipes.Herd, n, time.Duration(n*n*n)*time.Microsecond))
+		c.Add(trial(recipes.Predecessor, n, time.Duration(n)*time.Millisecond))
+	}
+	for _, tt := range []struct {
+		strategy recipes.Strategy
+		n        int
+		want     time.Duration
+		yes      bool
+	}{
+		{recipes.Herd, 200, 8 * time.Second, false},
+		{recipes.Herd, 500, 125 * time.Second, true},
+		{recipes.Predecessor, 1000, time.Second, false},
+	} {
+		got, yes := c.TooLong(trial(tt.strategy, tt.n, 0))
+		if yes != tt.yes || got < tt.want*99/100 || got > tt.want*101/100 {
+			t.Errorf("%s of %d: %v, too long: %v; want %v, %v", tt.strategy, tt.n, got, yes, tt.want, tt.yes)
+		}
+	}
+	// A level that turned out to be too long is not made again.
+	c.Add(trial(recipes.Predecessor, 1000, time.Minute))
+	if _, yes := c.TooLong(trial(recipes.Predecessor, 1000, 0)); !yes {
+		t.Error("what took a minute is not too long")
+	}
+}
+
+func TestAscendingExperimentBeginsWithShortLines(t *testing.T) {
+	e := experiment(new(benchtest.Server))
+	e.Contenders, e.Ascending = []int{1, 9, 3, 5}, true
+	trials := e.Trials()
+	round := len(trials) / e.Count
+	for i := 1; i < round; i++ {
+		if trials[i].Contenders < trials[i-1].Contenders {
+			t.Fatalf("trial %d of the first round has %d contenders, after %d", i+1, trials[i].Contenders, trials[i-1].Contenders)
+		}
+	}
+	e.Ascending = false
+	for i, trial := range e.Trials()[round:] {
+		if trial.Contenders != trials[round+i].Contenders {
+			t.Fatal("the second round has another order")
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+// past is what a run knows before a trial: what a file that it continues has, and
+// how long others took.
+type past struct {
+	runs    []record.Run
+	have    map[string]int  // valid records of the file, by name
+	told    map[string]bool // of combinations that are left out
+	ceiling bench.Ceiling
+}
+
+// newPast returns the past of a run on that server. An error is a usageError: the
+// file is of another server.
+func newPast(runs []record.Run, about record.Server, limit time.Duration) (*past, error) {
+	p := &past{runs: runs, have: map[string]int{}, told: map[string]bool{}, ceiling: bench.Ceiling{Limit: limit}}
+	for _, run := range runs {
+		if run.Environment.Server != about {
+			return nil, usageError{fmt.Errorf("-resume: the file is of %s, and this is %s; give another -record",
+				place(run.Environment.Server), place(about))}
+		}
+		for _, r := range run.Records {
+			if r.Valid() {
+				p.have[r.Name()]++
+				p.ceiling.Add(r)
+			}
+		}
+	}
+	return p, nil
+}
+
+// records are those of the file.
+func (p *past) records() (all []record.Record) {
+	for _, run := range p.runs {
+		all = append(all, run.Records...)
+	}
+	return all
+}
+
+// skip reports whether a trial need not be made, and, once for each combination
+// that is left out, why.
+func (p *past) skip(r record.Record) (yes bool, why string) {
+	if p.have[r.Name()] > 0 {
+		p.have[r.Name()]--
+		return true, ""
+	}
+	expected, tooLong := p.ceiling.TooLong(r)
+	if !tooLong {
+		return false, ""
+	}
+	if !p.told[r.Name()] {
+		p.told[r.Name()] = true
+		why = fmt.Sprintf("%s: a trial would take about %v (-limit %v)", r.Name(), expected.Round(max(1, expected/100)), p.ceiling.Limit)
+	}
+	return true, why
+}
