@@ -128,6 +128,10 @@ func (p *process) farewell(why string) {
 	})
 }
 
+// logName is the name of a plugin's logger; its subsystems append theirs:
+// "zkrecipes-plugin.session".
+const logName = "zkrecipes-plugin"
+
 // logger writes JSON to stderr, the one form that reaches the host's logger
 // with its level. It keeps the real stderr: go-plugin replaces os.Stderr.
 func logger() hclog.Logger {
@@ -135,7 +139,7 @@ func logger() hclog.Logger {
 	if level == hclog.NoLevel {
 		level = hclog.Info
 	}
-	return hclog.New(&hclog.LoggerOptions{Level: level, Output: os.Stderr, JSONFormat: true})
+	return hclog.New(&hclog.LoggerOptions{Name: logName, Level: level, Output: os.Stderr, JSONFormat: true})
 }
 
 // Version is the version of the module that this program was built from.

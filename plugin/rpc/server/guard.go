@@ -18,7 +18,7 @@ import (
 // (recipes.ErrInternal) and is logged with its stack, while the plugin, which
 // other sessions depend on, lives.
 func (s *Server) Options() []grpc.ServerOption {
-	logger := s.cfg.Logger
+	logger := s.cfg.Logger.Named("rpc")
 	l := newLimiter(s.cfg.Limits)
 	return append(telemetry.Server(s.cfg.TracerProvider, s.cfg.MeterProvider),
 		grpc.MaxRecvMsgSize(s.cfg.Limits.Message),

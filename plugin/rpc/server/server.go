@@ -42,8 +42,9 @@ type Config struct {
 	Open recipes.Opener
 	// Version is told to those who ask for Info.
 	Version string
-	// Logger hears of sessions that come and go; nil discards it. It is also
-	// given to Open.
+	// Logger has names added for what logs: "session" for sessions that come
+	// and go, "rpc" for calls, and "zookeeper" for what is given to Open. No
+	// password and no key goes there. nil discards it.
 	Logger hclog.Logger
 	// Limits bound what hosts can have.
 	Limits Limits
@@ -57,6 +58,7 @@ type Config struct {
 // Server implements the services of zkrecipes.v1.
 type Server struct {
 	cfg Config
+	log hclog.Logger // of sessions
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
@@ -80,7 +82,7 @@ func New(cfg Config) *Server {
 	cfg.Limits = cfg.Limits.defaults()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Server{
-		cfg: cfg, ctx: ctx, cancel: cancel,
+		cfg: cfg, log: cfg.Logger.Named("session"), ctx: ctx, cancel: cancel,
 		sessions: make(map[string]*session),
 		orphaned: make(chan struct{}),
 		attach:   make(chan struct{}),

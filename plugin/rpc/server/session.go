@@ -76,7 +76,7 @@ func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Session, er
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	cfg := wire.Config(start.GetConfig())
-	cfg.Logger = s.cfg.Logger
+	cfg.Logger = s.cfg.Logger.Named("zookeeper")
 	return s.cfg.Open(ctx, cfg)
 }
 
@@ -86,7 +86,7 @@ func (s *Server) start(opened recipes.Session) *session {
 	ss.out.ready = make(chan struct{}, 1)
 	ss.claims = newClaims(ss, s.cfg.Limits.Grants)
 	s.add(ss)
-	s.cfg.Logger.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout())
+	s.log.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout().String())
 	return ss
 }
 
@@ -98,7 +98,7 @@ func (s *Server) end(ss *session) {
 	ss.close()
 	ss.claims.close()
 	ss.tasks.Wait()
-	s.cfg.Logger.Debug("session ended", "session", fmt.Sprintf("%#x", ss.ID()), "reason", ss.Err())
+	s.log.Debug("session ended", "session", fmt.Sprintf("%#x", ss.ID()), "reason", ss.Err())
 }
 
 func (ss *session) close() {

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// logged is what a host's logger has written.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+const password = "correct-horse-battery"
+
+// session opens a session with secrets through a plugin whose host logs at that
+// level, lets things go wrong, and returns the log and all errors.
+func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, failures string) {
+	t.Helper()
+	s, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var l logged
+	p, err := host.Launch(t.Context(), host.Config{
+		Path: os.Args[0], Env: []string{mainEnv + "=1"},
+		Logger: hclog.New(&hclog.LoggerOptions{Name: "application", Level: level, Output: &l}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := recipes.Config{
+		Servers: []string{s.Addr()}, SessionTimeout: 4 * time.Second,
+		Digest: &recipes.Digest{User: "bob", Password: password},
+	}
+	opened, err := p.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for name, change := range map[string]func(*recipes.Config){
+		"no certificate": func(c *recipes.Config) { c.TLS = &recipes.TLS{Certificate: key, Key: key} },
+		"no TLS": func(c *recipes.Config) {
+			c.TLS, c.ConnectTimeout = &recipes.TLS{Certificate: certificate, Key: key}, 100*time.Millisecond
+		},
+		"password in an ACL": func(c *recipes.Config) {
+			c.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "digest", ID: "bob:" + password}}
+		},
+		"long password": func(c *recipes.Config) {
+			c.Digest = &recipes.Digest{User: "bob", Password: strings.Repeat(password, 1<<16)}
+		},
+	} {
+		c := cfg
+		change(&c)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		other, err := p.Open(ctx, c)
+		if err == nil { // some are seen by the server only
+			err = other.Close(t.Context())
+		}
+		cancel()
+		if err != nil {
+			said = append(said, name+": "+err.Error())
+		}
+	}
+	s.Close() // the session is lost
+	select {
+	case <-opened.Lost():
+	case <-time.After(30 * time.Second):
+		t.Fatal("not lost")
+	}
+	said = append(said, opened.Err().Error())
+	if err := p.Close(t.Context()); err != nil {
+		said = append(said, err.Error())
+	}
+	return l.String(), strings.Join(said, "\n")
+}
+
+// TestSecretsAreNeverLogged at the level that says most, nor are they in errors.
+func TestSecretsAreNeverLogged(t *testing.T) {
+	t.Parallel()
+	certificate, key := pair(t)
+	log, failures := session(t, hclog.Trace, certificate, key)
+	for _, module := range []string{"@module=zkrecipes-plugin", "@module=zkrecipes-plugin.session", "@module=zkrecipes-plugin.zookeeper"} {
+		if !strings.Contains(log, module+" ") && !strings.Contains(log, module+"\n") {
+			t.Errorf("nothing of %s in the log:\n%s", module, log)
+		}
+	}
+	body := strings.Split(string(key), "\n")[1]
+	for _, secret := range []string{password, base64.StdEncoding.EncodeToString([]byte(password)), body[:20]} {
+		if strings.Contains(log, secret) {
+			t.Errorf("%q is in the log:\n%s", secret, log)
+		}
+		if strings.Contains(failures, secret) {
+			t.Errorf("%q is in an error: %s", secret, failures)
+		}
+	}
+	if !strings.Contains(failures, "no certificate") {
+		t.Errorf("the test does not fail where it should: %s", failures)
+	}
+}
+
+// pair is a certificate, signed by itself, and its key.
+func pair(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// TestLevelIsTheHosts: what the host would throw away is not written at all.
+func TestLevelIsTheHosts(t *testing.T) {
+	t.Parallel()
+	log, _ := session(t, hclog.Warn, nil, nil)
+	if strings.Contains(log, "[DEBUG]") || strings.Contains(log, "session opened") || !strings.Contains(log, "session lost") {
+		t.Errorf("at the level warn: %s", log)
+	}
+}
