@@ -84,6 +84,8 @@ func add(sum *recipes.Counters, c recipes.Counters, sign int64) {
 	sum.RequestBytes += sign * c.RequestBytes
 	sum.ResponseBytes += sign * c.ResponseBytes
 	sum.Reconnects += sign * c.Reconnects
+	sum.Handoffs += sign * c.Handoffs
+	sum.Fallbacks += sign * c.Fallbacks
 	for kind, n := range c.ByKind {
 		sum.ByKind[kind] += sign * n
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Metric is a figure with its unit.
@@ -29,6 +30,7 @@ const (
 	UnitWrites     = "writes/op"
 	UnitEvents     = "watch-events/op"
 	UnitBytes      = "response-bytes/op"
+	UnitFallbacks  = "fallbacks/op"   // of recipes.Handoff: listings after all
 	UnitAcquired   = "acquisitions/s" // of an open load
 	UnitOps        = "ops/s"          // of workloads of rounds
 	UnitServiceP50 = "p50-service-ns" // of an open load, and of rounds
@@ -59,6 +61,7 @@ var better = []struct{ unit, better string }{
 	{UnitWrites, "lower"},
 	{UnitEvents, "lower"},
 	{UnitBytes, "lower"},
+	{UnitFallbacks, "lower"},
 	{UnitAcquired, "higher"},
 	{UnitOps, "higher"},
 	{UnitServiceP50, "lower"},
@@ -125,6 +128,9 @@ func (r Record) costs(m *metrics) {
 		m.add(UnitEvents, float64(r.Counters.WatchEvents)/ops)
 	}
 	m.add(UnitBytes, float64(r.Counters.ResponseBytes)/ops)
+	if r.Strategy == recipes.Handoff && r.Contenders > 1 {
+		m.add(UnitFallbacks, float64(r.Counters.Fallbacks)/ops)
+	}
 }
 
 // fairness adds how evenly the turns fell.

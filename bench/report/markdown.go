@@ -23,6 +23,7 @@ var columns = []struct{ unit, name string }{
 	{record.UnitWrites, "writes/op"},
 	{record.UnitEvents, "watch events/op"},
 	{record.UnitBytes, "bytes/op"},
+	{record.UnitFallbacks, "fallbacks/op"},
 	{record.UnitPackets, "server packets/op"},
 	{record.UnitFsyncs, "fsyncs/op"},
 	{record.UnitTurnsMin, "fewest turns"},
