@@ -1,8 +1,10 @@
-// Zkrecipes runs commands under ZooKeeper locks and elections, and shows who
-// stands in line.
+// Zkrecipes brings the ZooKeeper recipes to the command line: it runs commands
+// under locks, elections and barriers, and has a verb or a family of verbs for
+// each of the other recipes.
 //
 //	zkrecipes lock /backups/db1 -- ./backup.sh
 //	zkrecipes elect /service/leader -- ./serve
+//	zkrecipes queue take /mail | ./send
 //	zkrecipes contenders /backups/db1
 //	zkrecipes doctor
 //
