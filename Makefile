@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-launches build cross bench results lint vet proto proto-check fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-launches build cross bench results lint vet proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -24,6 +24,7 @@ help:
 	@echo 'make lint           gofmt, vet on three systems, staticcheck'
 	@echo 'make proto          the generated code from the .proto files'
 	@echo 'make proto-check    lint them, and fail if the generated code is not theirs'
+	@echo 'make proto-release  note them as released: nothing of them may change from then on'
 	@echo 'make fuzz           every fuzz target for FUZZTIME (10s)'
 
 zookeeper:
@@ -79,6 +80,9 @@ proto-check:
 	$(TOOL) buf generate
 	$(TOOL) buf breaking --against plugin/proto/released/v1.binpb
 	git diff --exit-code -- plugin/proto
+
+proto-release: proto-check
+	$(TOOL) buf build --exclude-source-info -o plugin/proto/released/v1.binpb
 
 FUZZTIME ?= 10s
 fuzz:

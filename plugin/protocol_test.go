@@ -4,8 +4,13 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/server"
@@ -43,5 +48,42 @@ func TestProtocolPageIsTrue(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}
+	}
+}
+
+// TestReleasedInterfaceIsServed: every method of the released descriptors is
+// still there, and the descriptors know every service. That fields and types are
+// the same, make proto-check finds out.
+func TestReleasedInterfaceIsServed(t *testing.T) {
+	b, err := os.ReadFile("proto/released/v1.binpb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var released descriptorpb.FileDescriptorSet
+	if err := proto.Unmarshal(b, &released); err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer()
+	server.New(server.Config{}).Register(g)
+	serves := g.GetServiceInfo()
+	methods := 0
+	for _, f := range released.GetFile() {
+		for _, s := range f.GetService() {
+			name := f.GetPackage() + "." + s.GetName()
+			served := serves[name]
+			delete(serves, name)
+			for _, m := range s.GetMethod() {
+				methods++
+				if !slices.ContainsFunc(served.Methods, func(i grpc.MethodInfo) bool { return i.Name == m.GetName() }) {
+					t.Errorf("%s/%s was released, and is not served", name, m.GetName())
+				}
+			}
+		}
+	}
+	for name := range serves {
+		t.Errorf("%s is served, and is not among the released: make proto-release", name)
+	}
+	if methods < 40 {
+		t.Errorf("%d methods were released", methods)
 	}
 }

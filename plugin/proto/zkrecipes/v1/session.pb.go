@@ -820,7 +820,11 @@ type CountersResponse struct {
 	ResponseBytes int64                  `protobuf:"varint,6,opt,name=response_bytes,json=responseBytes,proto3" json:"response_bytes,omitempty"`
 	Reconnects    int64                  `protobuf:"varint,7,opt,name=reconnects,proto3" json:"reconnects,omitempty"`
 	// Requests by operation.
-	ByKind        map[string]int64 `protobuf:"bytes,8,rep,name=by_kind,json=byKind,proto3" json:"by_kind,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	ByKind map[string]int64 `protobuf:"bytes,8,rep,name=by_kind,json=byKind,proto3" json:"by_kind,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Grants that followed from the predecessor's release alone, and how often
+	// contenders that wait so had to list their line instead (strategy "handoff").
+	Handoffs      int64 `protobuf:"varint,9,opt,name=handoffs,proto3" json:"handoffs,omitempty"`
+	Fallbacks     int64 `protobuf:"varint,10,opt,name=fallbacks,proto3" json:"fallbacks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -911,6 +915,20 @@ func (x *CountersResponse) GetByKind() map[string]int64 {
 	return nil
 }
 
+func (x *CountersResponse) GetHandoffs() int64 {
+	if x != nil {
+		return x.Handoffs
+	}
+	return 0
+}
+
+func (x *CountersResponse) GetFallbacks() int64 {
+	if x != nil {
+		return x.Fallbacks
+	}
+	return 0
+}
+
 var File_zkrecipes_v1_session_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_session_proto_rawDesc = "" +
@@ -958,7 +976,7 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\"\x0f\n" +
 	"\rCloseResponse\"+\n" +
 	"\x0fCountersRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\"\xe5\x02\n" +
+	"\asession\x18\x01 \x01(\tR\asession\"\x9f\x03\n" +
 	"\x10CountersResponse\x12\x14\n" +
 	"\x05reads\x18\x01 \x01(\x03R\x05reads\x12\x16\n" +
 	"\x06writes\x18\x02 \x01(\x03R\x06writes\x12\x14\n" +
@@ -969,7 +987,10 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\n" +
 	"reconnects\x18\a \x01(\x03R\n" +
 	"reconnects\x12C\n" +
-	"\aby_kind\x18\b \x03(\v2*.zkrecipes.v1.CountersResponse.ByKindEntryR\x06byKind\x1a9\n" +
+	"\aby_kind\x18\b \x03(\v2*.zkrecipes.v1.CountersResponse.ByKindEntryR\x06byKind\x12\x1a\n" +
+	"\bhandoffs\x18\t \x01(\x03R\bhandoffs\x12\x1c\n" +
+	"\tfallbacks\x18\n" +
+	" \x01(\x03R\tfallbacks\x1a9\n" +
 	"\vByKindEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*X\n" +
