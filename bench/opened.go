@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
@@ -30,6 +31,12 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 		configs = func(i int) recipes.Config {
 			cfg := e.config(t)
 			cfg.Servers = []string{all.relays[i].Addr()}
+			if cfg.TLS != nil && cfg.TLS.ServerName == "" {
+				// The relay's address is in nobody's certificate.
+				t := *cfg.TLS
+				t.ServerName, _, _ = net.SplitHostPort(e.Session.Servers[0])
+				cfg.TLS = &t
+			}
 			return cfg
 		}
 	case t.Workload == load.Failover:

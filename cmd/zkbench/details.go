@@ -33,12 +33,7 @@ func environment(ctx context.Context, srv server, args []string) record.Environm
 			}
 		}
 	}
-	if srv.local {
-		if cost, err := fsyncCost(os.TempDir()); err == nil {
-			env.Details["fsync"] = cost.Round(time.Microsecond).String()
-		}
-	}
-	serverDetails(ctx, srv.addrs, env.Details)
+	srv.serverFacts(ctx, env.Details)
 	return env
 }
 
@@ -80,26 +75,4 @@ func fsyncCost(dir string) (time.Duration, error) {
 	}
 	slices.Sort(costs)
 	return costs[times/2], nil
-}
-
-// serverDetails adds what the first server that answers tells of its
-// configuration. Paths and ports, which say nothing about speed, stay away.
-func serverDetails(ctx context.Context, addrs []string, details map[string]string) {
-	for _, addr := range addrs {
-		conf, err := ask(ctx, addr, "conf")
-		if err != nil {
-			continue
-		}
-		envi, _ := ask(ctx, addr, "envi")
-		for line := range strings.Lines(conf + envi) {
-			key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
-			if ok && slices.Contains([]string{
-				"tickTime", "maxClientCnxns", "minSessionTimeout", "maxSessionTimeout", "initLimit", "syncLimit",
-				"java.version", "java.vendor", "jute.maxbuffer",
-			}, key) {
-				details["server "+key] = value
-			}
-		}
-		return
-	}
 }

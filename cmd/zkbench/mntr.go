@@ -17,10 +17,10 @@ var wantedFigures = []string{
 // mntr reads the servers' figures: what they answer to mntr, added up. A server
 // that does not answer, or does not have a figure, adds nothing: a figure that none
 // of them has is named as missing in the records.
-func mntr(ctx context.Context, addrs []string) (map[string]float64, error) {
+func (w words) mntr(ctx context.Context) (map[string]float64, error) {
 	sum := map[string]float64{}
-	for _, addr := range addrs {
-		answer, err := ask(ctx, addr, "mntr")
+	for _, addr := range w.addrs {
+		answer, err := w.ask(ctx, addr, "mntr")
 		if err != nil {
 			continue
 		}

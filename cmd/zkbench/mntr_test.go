@@ -17,12 +17,12 @@ func TestMntrIsReadAndAddedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	one, err := mntr(t.Context(), []string{server.Addr()})
+	one, err := words{addrs: []string{server.Addr()}}.mntr(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A server that does not answer adds nothing.
-	two, err := mntr(t.Context(), []string{server.Addr(), server.Addr(), "127.0.0.1:1"})
+	two, err := words{addrs: []string{server.Addr(), server.Addr(), "127.0.0.1:1"}}.mntr(t.Context())
 	if err != nil || one["znode_count"] == 0 || two["znode_count"] != 2*one["znode_count"] {
 		t.Errorf("znode_count is %v with one server and %v with two, %v", one["znode_count"], two["znode_count"], err)
 	}

@@ -76,7 +76,8 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.E
 	if err != nil {
 		return bench.Experiment{}, srv, err
 	}
-	session := recipes.Config{Servers: srv.addrs, SessionTimeout: s.sessionTimeout}
+	session := srv.session
+	session.SessionTimeout = s.sessionTimeout
 	transports, err := c.launch(ctx, s, session, end)
 	if err != nil {
 		return bench.Experiment{}, srv, err

@@ -7,20 +7,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // server is what is measured.
 type server struct {
-	addrs []string
-	about record.Server
-	local bool // it was started for this run, with its data in the temporary directory
+	words
+	session recipes.Config // of sessions on it
+	about   record.Server
+	local   bool              // it was started for this run, as processes of this machine
+	facts   map[string]string // that it does not tell itself
 }
 
 // figures reads the servers' own figures. The processor time of servers that were
 // started for this run is that of this process's children, as far as the system
 // tells; mntr does not have it.
 func (s server) figures(ctx context.Context) (map[string]float64, error) {
-	figures, err := mntr(ctx, s.addrs)
+	figures, err := s.mntr(ctx)
 	if s.local {
 		if seconds, ok := childrenCPU(); ok {
 			figures["process_cpu_seconds"] = seconds
@@ -35,15 +38,23 @@ func startServer(ctx context.Context, w where, end *cleanup) (server, error) {
 	case w.ensemble > 0:
 		return startEnsemble(ctx, w.ensemble, end)
 	case len(w.servers.values) > 0:
-		return findServers(ctx, w.servers.values)
+		cfg, err := w.access.config(w.servers.values)
+		if err != nil {
+			return server{}, err
+		}
+		return findServers(ctx, cfg)
 	}
 	return startEmbedded(ctx, end)
 }
 
 // findServers describes servers that run already.
-func findServers(ctx context.Context, addrs []string) (server, error) {
-	about, err := describe(ctx, addrs)
-	return server{addrs: addrs, about: about}, err
+func findServers(ctx context.Context, cfg recipes.Config) (server, error) {
+	w, err := newWords(cfg)
+	if err != nil {
+		return server{}, err
+	}
+	about, err := w.describe(ctx)
+	return server{words: w, session: cfg, about: about}, err
 }
 
 // startEmbedded starts a server in this process.
@@ -53,8 +64,12 @@ func startEmbedded(ctx context.Context, end *cleanup) (server, error) {
 		return server{}, fmt.Errorf("start the embedded server: %w", err)
 	}
 	end.add(s.Close)
-	srv, err := findServers(ctx, []string{s.Addr()})
+	srv, err := findServers(ctx, recipes.Config{Servers: []string{s.Addr()}})
 	srv.about.Mode = "embedded"
+	srv.facts = map[string]string{
+		"forceSync": "no: it keeps everything in memory", "disk": "none", "fsync": "none", "caches": "none",
+		"processors": "shared with zkbench", "memory": "shared with zkbench",
+	}
 	return srv, err
 }
 
@@ -65,7 +80,11 @@ func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
 		return server{}, fmt.Errorf("start %d ZooKeeper server(s): %w", n, err)
 	}
 	end.add(e.Stop)
-	srv, err := findServers(ctx, e.Addrs())
+	srv, err := findServers(ctx, recipes.Config{Servers: e.Addrs()})
 	srv.local = true
+	srv.facts = map[string]string{
+		"forceSync": "yes (ZooKeeper's default)", "caches": "ZooKeeper's defaults",
+		"processors": "shared with zkbench", "memory": "shared with zkbench",
+	}
 	return srv, err
 }

@@ -12,6 +12,7 @@ type where struct {
 	servers  list[string]
 	ensemble int
 	embedded bool
+	access   access
 }
 
 func newWhere() where { return where{servers: list[string]{nil, parseServer}} }
@@ -21,6 +22,7 @@ func (w *where) add(f *flag.FlagSet) {
 	f.BoolVar(&w.embedded, "embedded", false, "measure a server inside zkbench (the default): needs nothing, keeps all in memory,\nsays nothing about how fast a real server is")
 	f.IntVar(&w.ensemble, "ensemble", 0, "start this `number` (1 or 3) of real ZooKeeper servers on this machine for the run;\nneeds Java and ZooKeeper (ZOOKEEPER_HOME, or Debian's package zookeeper)")
 	f.Var(&w.servers, "servers", "`list` of host:port of servers that are running")
+	w.access.add(f)
 }
 
 // check says what is wrong with the flags taken together.
@@ -39,7 +41,7 @@ func (w *where) check(given map[string]bool) error {
 	case given["ensemble"] && w.ensemble != 1 && w.ensemble != 3:
 		return fmt.Errorf("-ensemble %d: it is 1 or 3", w.ensemble)
 	}
-	return nil
+	return w.access.check(given)
 }
 
 // inside reports whether the server is in this process.
