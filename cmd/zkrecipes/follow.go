@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -23,17 +24,33 @@ func follow[T any](ctx context.Context, t *tool, out *output,
 				return err
 			}
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		<-s.Lost() // which is why the channel was closed
-		return s.Err()
+		return whyClosed(ctx, s)
 	})
 	if errors.Is(err, syscall.EPIPE) { // as any program that writes to one that has ended
 		return exitError{code: exitSignal + int(syscall.SIGPIPE)}
 	}
 	return err
 }
+
+// whyClosed says why a watch has ended. The loss of the session may be told a
+// moment later than the end of the watch.
+func whyClosed(ctx context.Context, s recipes.Session) error {
+	const moment = 2 * time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, moment, errWatch)
+	defer cancel()
+	select {
+	case <-s.Lost():
+		return s.Err()
+	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), errWatch) {
+			return errWatch
+		}
+		return nil // the signal
+	}
+}
+
+// errWatch: a look failed for a reason that will last, such as an ACL.
+var errWatch = errors.New("the watch has ended though the session has not: what is watched cannot be read any more")
 
 const followHelp = `Exit code: 0 when a signal has ended it, and otherwise
 

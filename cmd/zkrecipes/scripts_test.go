@@ -29,6 +29,7 @@ import (
 //	zk data PATH TEXT    fails if the node's data is another
 //	zk set PATH TEXT     changes the node's data
 //	zk delete PATH       deletes the node
+//	zk secret PATH       creates a node that nobody may read
 //	zk break PATH        deletes the first contender at PATH, as an operator may
 //	zk watched           waits until somebody watches a node (embedded server only)
 //	zk expire            expires all sessions (embedded server only)
@@ -141,6 +142,9 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	case "set":
 		_, err := s.conn.Set(args[0], []byte(args[1]), -1)
+		ts.Check(err)
+	case "secret":
+		_, err := s.conn.Create(args[0], nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead))
 		ts.Check(err)
 	case "delete":
 		ts.Check(s.conn.Delete(args[0], -1))
