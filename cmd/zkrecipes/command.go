@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/posener/complete"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // verb is one verb of the tool.
@@ -105,6 +107,8 @@ func (c *command) AutocompleteFlags() complete.Flags {
 		switch b, ok := f.Value.(interface{ IsBoolFlag() bool }); {
 		case f.Name == "format":
 			p = complete.PredictSet(formatText, formatJSON)
+		case f.Name == "variant":
+			p = complete.PredictSet(string(recipes.AllWatch), string(recipes.CoordinatorOnly), string(recipes.OwnNodes))
 		case f.Name == "config":
 			p = complete.PredictFiles("*.hcl")
 		case ok && b.IsBoolFlag():
