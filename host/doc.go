@@ -28,4 +28,15 @@
 // host over a Unix socket (on Windows: a loopback port) in a directory that
 // only this user can enter, with mutual TLS whose certificates are made for
 // this one launch.
+//
+// # Logs and telemetry
+//
+// What the plugin logs comes out of Config.Logger, at its level, with the
+// plugin's subsystem as the field @module (zkrecipes-plugin.session, .rpc,
+// .zookeeper). Passwords and keys are never logged.
+//
+// With Config.TracerProvider and Config.MeterProvider every call is traced and
+// measured by OpenTelemetry, and what sessions hold, wait for and lose is
+// counted. The plugin's own spans need a plugin that was given a provider
+// (plugin.ServeWith); they are below the host's.
 package host

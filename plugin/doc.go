@@ -4,6 +4,8 @@
 //
 //	func main() { plugin.Serve(zookeeper.Open) }
 //
+// [ServeWith] takes limits and OpenTelemetry's providers besides.
+//
 // plugin/proto is the interface, plugin/rpc the two halves of it in Go. Hosts
 // import package host.
 package plugin
