@@ -14,6 +14,7 @@ import (
 type opened struct {
 	sessions []recipes.Session
 	kill     func(ctx context.Context, session int) error
+	cutOff   bool // kill leaves the session to its own clock
 	relays   []*relay.Relay
 }
 
@@ -60,6 +61,7 @@ func (o *opened) relay(servers []string, n int) error {
 		o.relays = append(o.relays, r)
 	}
 	relays := o.relays
+	o.cutOff = true
 	o.kill = func(_ context.Context, i int) error {
 		relays[i].Cut()
 		return nil

@@ -90,7 +90,7 @@ func (e Experiment) load(t Trial, all opened) load.Load {
 		Path: fmt.Sprintf("%s/%04d", e.Root, t.Number),
 		Hold: e.Hold, Duration: e.Duration, Warmup: e.Warmup,
 		Rounds: e.rounds(), Lines: e.lines(t), Rate: e.Rate, Arrivals: e.arrivals(), Seed: e.Seed + uint64(t.Number),
-		Kill: all.kill, Aftermath: aftermath,
+		Kill: all.kill, CutOff: all.cutOff, Aftermath: aftermath,
 	}
 	if e.Part == nil {
 		return l

@@ -41,6 +41,7 @@
 // # What is checked
 //
 // A broken lock is fast, and must not win. Every grant is checked against mutual
-// exclusion and growing tokens; what breaks them is a [Violation], and there is
-// no measurement then.
+// exclusion and growing tokens, and in a failover the holder that was cut off has
+// to have known that it lost before the next one is granted. What breaks that is a
+// [Violation], and there is no measurement then.
 package load

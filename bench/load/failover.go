@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,12 +19,14 @@ type failover struct {
 	rest    *rest
 	guard   guard
 	grants  chan failoverGrant // of capacity two: the first holder and the next
+	victim  atomic.Pointer[recipes.Session]
 }
 
 type failoverGrant struct {
 	contender contender
 	turn      turn
 	at        time.Time
+	knew      bool // the killed holder's session was lost to itself by then
 }
 
 // failover puts everybody in line, kills the session of the one that holds, and
@@ -65,8 +68,22 @@ func (f *failover) stand(ctx context.Context, c contender) error {
 		}
 		return fmt.Errorf("contender %d: %w", c.id, err)
 	}
-	f.grants <- failoverGrant{c, turn, at}
+	f.grants <- failoverGrant{c, turn, at, f.knew()}
 	return nil
+}
+
+// knew reports whether the session that was killed, if any was, is lost to itself.
+func (f *failover) knew() bool {
+	victim := f.victim.Load()
+	if victim == nil {
+		return false
+	}
+	select {
+	case <-(*victim).Lost():
+		return true
+	default:
+		return false
+	}
 }
 
 func (f *failover) measure(ctx context.Context) (Measurement, error) {
@@ -88,6 +105,7 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	if err := f.guard.leave(holder.contender.id); err != nil {
 		return Measurement{}, err
 	}
+	f.victim.Store(&f.Sessions[holder.contender.id-1])
 	killed := time.Now()
 	if err := f.Kill(ctx, int(holder.contender.id)-1); err != nil {
 		return Measurement{}, fmt.Errorf("kill the session of contender %d: %w", holder.contender.id, err)
@@ -95,6 +113,11 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	heir, err := f.next(ctx)
 	if err != nil {
 		return Measurement{}, err
+	}
+	if f.CutOff && !heir.knew {
+		return Measurement{}, &Violation{"loss before the next grant", fmt.Sprintf(
+			"contender %d was granted while contender %d, which was cut off %v before, still believed that it held",
+			heir.contender.id, holder.contender.id, heir.at.Sub(killed).Round(time.Millisecond))}
 	}
 	if err := pause(ctx, f.Aftermath); err != nil {
 		return Measurement{}, err

@@ -14,7 +14,7 @@ var ErrBroken = errors.New("the lock is broken")
 // Violation says which promise of a lock was broken, and how. The load is over
 // and nothing was measured.
 type Violation struct {
-	Promise string // "mutual exclusion" or "growing tokens"
+	Promise string // such as "mutual exclusion" or "growing tokens"
 	Detail  string
 }
 

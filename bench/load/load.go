@@ -45,6 +45,10 @@ type Load struct {
 	// Kill, of a Failover, ends the session of that index without its help. It
 	// returns when that is on its way.
 	Kill func(ctx context.Context, session int) error
+	// CutOff says that Kill only cuts the session off from the servers, so that it
+	// has to find out by its own clock. It is then a violation if the next
+	// contender is granted before the killed one's session is lost to itself.
+	CutOff bool
 	// Aftermath, of a Failover, is how long after the next grant the survivors'
 	// traffic is counted.
 	Aftermath time.Duration

@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,7 +100,7 @@ func leaveOut(t *testing.T, strategy recipes.Strategy, records []record.Record) 
 			predictions++
 			if measured < e.Lo*0.999 || measured > e.Hi*1.001 {
 				missed++
-				t.Log(fmt.Sprintf("%s, %d contenders: %s is %.4g; predicted %.4g to %.4g", strategy, left, unit, measured, e.Lo, e.Hi))
+				t.Logf("%s, %d contenders: %s is %.4g; predicted %.4g to %.4g", strategy, left, unit, measured, e.Lo, e.Hi)
 			}
 		}
 	}

@@ -53,6 +53,10 @@ func (s server) serverFacts(ctx context.Context, details map[string]string) {
 		}
 		break
 	}
+	if s.about.Servers == 1 {
+		add("initLimit", "none: it is alone")
+		add("syncLimit", "none: it is alone")
+	}
 	for _, name := range append(slices.Clone(told), untold...) {
 		add(name, notKnown)
 	}

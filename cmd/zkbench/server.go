@@ -84,7 +84,8 @@ func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
 	srv.local = true
 	srv.facts = map[string]string{
 		"forceSync": "yes (ZooKeeper's default)", "caches": "ZooKeeper's defaults",
-		"processors": "shared with zkbench", "memory": "shared with zkbench",
+		"jute.maxbuffer": "ZooKeeper's default",
+		"processors":     "shared with zkbench", "memory": "shared with zkbench",
 	}
 	return srv, err
 }

@@ -1,0 +1,75 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// failovers returns an experiment of one failover of each recipe and strategy, on a
+// server that grants sessions of half a second.
+func failovers(t *testing.T, open recipes.Opener) (bench.Experiment, *zkserver.Server) {
+	t.Helper()
+	server, err := zkserver.Listen(zkserver.Config{TickTime: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return bench.Experiment{
+		Recipes: load.Recipes(), Workloads: []load.Workload{load.Failover}, Strategies: recipes.Strategies(),
+		Contenders: []int{3}, Transports: []bench.Transport{{Name: "direct", Open: open}}, Count: 1, Root: "/zkbench/failover",
+		Session: recipes.Config{Servers: []string{server.Addr()}, SessionTimeout: 500 * time.Millisecond},
+	}, server
+}
+
+func TestHolderThatIsCutOffKnowsBeforeTheNextGrant(t *testing.T) {
+	for name, fault := range map[string]func(zkserver.Request) zkserver.Fault{
+		"quiet":                   nil,
+		"connections that break":  func(r zkserver.Request) zkserver.Fault { return zkserver.Fault{CloseAfter: r.N%5 == 0} },
+		"replies that never come": func(r zkserver.Request) zkserver.Fault { return zkserver.Fault{DropReply: r.N%7 == 0} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, server := failovers(t, zookeeper.Open)
+			server.SetFault(fault)
+			if fault != nil {
+				e.Recipes = e.Recipes[:1]
+			}
+			for _, trial := range e.Trials() {
+				r, err := e.Run(t.Context(), trial)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// The server waits for the timeout since it last heard of the session.
+				if r.Operations != 1 || r.Elapsed < 200*time.Millisecond {
+					t.Errorf("%s: %d failovers in %v", r.Name(), r.Operations, r.Elapsed)
+				}
+			}
+		})
+	}
+}
+
+// A session that does not notice that it is lost must not be measured.
+func TestHolderThatDoesNotKnowIsAViolation(t *testing.T) {
+	e, _ := failovers(t, func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+		s, err := zookeeper.Open(ctx, cfg)
+		return unaware{s}, err
+	})
+	_, err := e.Run(t.Context(), e.Trials()[0])
+	if !errors.Is(err, load.ErrBroken) || !strings.Contains(err.Error(), "loss before the next grant") {
+		t.Errorf("%v; want a violation", err)
+	}
+}
+
+// unaware is a session that is never lost to itself.
+type unaware struct{ recipes.Session }
+
+func (unaware) Lost() <-chan struct{} { return nil }
