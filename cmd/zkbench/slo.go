@@ -143,23 +143,28 @@ func (c command) slo(ctx context.Context, s sloSettings, args []string) (err err
 	}
 	var records []record.Record
 	c.say("99th percentile under %v on %s", time.Duration(s.search.Limit), place(srv.about))
-	result, err := s.search.Run(ctx, func(ctx context.Context, load int) (float64, error) {
-		var r record.Record
-		for range patience {
-			r, err = c.probe(ctx, s, e, load, len(records)+1)
-			if r.Operations > 0 {
-				records = append(records, r)
-			}
-			if err != nil || r.Valid() {
-				break
-			}
-		}
-		return figure(r, err)
-	})
+	result, err := s.search.Run(ctx, c.prober(s, e, &records))
 	if ctx.Err() != nil {
 		err = &interruption{done: len(records)}
 	}
 	return errors.Join(err, c.found(s, result, err == nil), sink.keep(records, environment(context.WithoutCancel(ctx), srv, args)))
+}
+
+// prober returns what puts a load on and returns its figure. All probes go to
+// records, those too that say nothing about the server and are made again.
+func (c command) prober(s sloSettings, e bench.Experiment, records *[]record.Record) func(context.Context, int) (float64, error) {
+	return func(ctx context.Context, load int) (float64, error) {
+		for try := 1; ; try++ {
+			r, err := c.probe(ctx, s, e, load, len(*records)+1)
+			if r.Operations > 0 {
+				*records = append(*records, r)
+			}
+			if err != nil || r.Valid() || try == patience {
+				return figure(r, err)
+			}
+			c.say("%s %d: probe %d is made again, it says nothing about the server: %s", s.over, load, r.Trial, strings.Join(r.Invalid, "; "))
+		}
+	}
 }
 
 // patience is how often a probe is made that zkbench itself could not drive.

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/benchtest"
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/probe"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/bench/slo"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// planted is a server without one whose grants take as many milliseconds as there
+// are in line.
+type planted struct{ server *benchtest.Server }
+
+func (p planted) open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+	s, err := p.server.Open(ctx, cfg)
+	return plantedSession{s, p.server}, err
+}
+
+type plantedSession struct {
+	recipes.Session
+	server *benchtest.Server
+}
+
+func (s plantedSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	l, err := s.Session.Lock(path, cfg)
+	return plantedLock{l, s.server}, err
+}
+
+type plantedLock struct {
+	recipes.Lock
+	server *benchtest.Server
+}
+
+func (l plantedLock) Acquire(ctx context.Context) (recipes.Hold, error) {
+	hold, err := l.Lock.Acquire(ctx)
+	// A little less, because a histogram rounds.
+	time.Sleep(time.Duration(l.server.Waiting(l.Path()))*time.Millisecond - 100*time.Microsecond)
+	return hold, err
+}
+
+// search returns what slo would search with, over opener.
+func search(over string, limit time.Duration, open recipes.Opener, w load.Workload) (sloSettings, bench.Experiment) {
+	s := sloSettings{over: over, search: slo.Search{From: 2, To: 1000, Limit: float64(limit), Probes: 3, Precision: 1e-9}}
+	return s, bench.Experiment{
+		Recipes: []load.Recipe{load.Lock}, Workloads: []load.Workload{w}, Strategies: []recipes.Strategy{recipes.Predecessor},
+		Contenders: []int{10}, Transports: []bench.Transport{{Name: direct, Open: open}}, Count: 1, Root: "/slo",
+		Duration: 2 * time.Second, Rate: 1, Arrivals: load.Constant,
+	}
+}
+
+// On virtual time the edge is where it was planted, exactly.
+func TestSearchFindsThePlantedContenders(t *testing.T) {
+	for _, edge := range []int{3, 37, 64} {
+		synctest.Test(t, func(t *testing.T) {
+			s, e := search(overContenders, time.Duration(edge)*time.Millisecond, planted{new(benchtest.Server)}.open, load.Cycle)
+			var records []record.Record
+			r, err := s.search.Run(t.Context(), command{stderr: io.Discard}.prober(s, e, &records))
+			if err != nil || r.LastPass != edge || r.FirstFail != edge+1 || len(records) == 0 {
+				t.Errorf("last pass %d, first fail %d, %v; want %d and one more", r.LastPass, r.FirstFail, err, edge)
+			}
+		})
+	}
+}
+
+// Holds of 10 ms carry a hundred acquisitions a second; a few more take two seconds
+// to make others wait for 50 ms.
+func TestSearchFindsThePlantedRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, e := search(overRate, 50*time.Millisecond, new(benchtest.Server).Open, load.Open)
+		e.Hold = 10 * time.Millisecond
+		var records []record.Record
+		r, err := s.search.Run(t.Context(), command{stderr: io.Discard}.prober(s, e, &records))
+		if err != nil || r.LastPass < 100 || r.LastPass > 103 || r.FirstFail != r.LastPass+1 {
+			t.Errorf("last pass %d, first fail %d, %v; want 100 to 103, and one more", r.LastPass, r.FirstFail, err)
+		}
+	})
+}
+
+// A probe that zkbench itself could not drive is made again, which is said; in the
+// end it is an error, and no figure.
+func TestInvalidProbesAreMadeAgain(t *testing.T) {
+	s, e := search(overRate, time.Second, new(benchtest.Server).Open, load.Open)
+	e.Duration, e.Limits = 500*time.Millisecond, probe.Limits{Late: 1}
+	var said bytes.Buffer
+	var records []record.Record
+	_, err := s.search.Run(t.Context(), command{stderr: &said}.prober(s, e, &records))
+	if err == nil || !strings.Contains(err.Error(), "says nothing about the server: acquisitions started") {
+		t.Errorf("%v; want that the probe says nothing", err)
+	}
+	if n := strings.Count(said.String(), "is made again, it says nothing about the server"); n != patience-1 || len(records) != patience {
+		t.Errorf("said %d times of %d records:\n%s", n, len(records), said.String())
+	}
+}
