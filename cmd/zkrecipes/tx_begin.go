@@ -102,9 +102,8 @@ func (v *txBeginVerb) coordinate(ctx context.Context, tx recipes.Transaction) (r
 		return d, err
 	}
 	reason := fmt.Sprintf("no decision in %v", v.timeout)
-	var signal interruption
-	if errors.As(context.Cause(ctx), &signal) {
-		reason = fmt.Sprintf("the coordinator was %v", signal)
+	if ctx.Err() != nil {
+		reason = "the coordinator was interrupted"
 	}
 	ending, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
