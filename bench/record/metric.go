@@ -44,6 +44,7 @@ const (
 	UnitServerCPU  = "server-cpu-ns/op"
 	UnitRSS        = "MB-rss"          // of the whole process, all enrolled
 	UnitSession    = "MB-heap/session" // and by how much each session grew it
+	UnitRSSEach    = "MB-rss/session"  // MB-rss over the number of sessions
 )
 
 // megabyte is what benchstat takes MB for.
@@ -75,6 +76,7 @@ var better = []struct{ unit, better string }{
 	{UnitServerCPU, "lower"},
 	{UnitRSS, "lower"},
 	{UnitSession, "lower"},
+	{UnitRSSEach, "lower"},
 }
 
 // Metrics derives the figures of a record. A figure that the trial cannot have
@@ -94,6 +96,9 @@ func (r Record) Metrics() []Metric {
 	}
 	if r.Memory.Session > 0 {
 		m.add(UnitSession, float64(r.Memory.Session)/megabyte)
+	}
+	if r.Memory.RSS > 0 && r.Contenders > 0 {
+		m.add(UnitRSSEach, float64(r.Memory.RSS)/megabyte/float64(r.Contenders*max(1, r.Lines)))
 	}
 	return m
 }

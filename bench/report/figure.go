@@ -42,6 +42,8 @@ var units = []struct{ unit, name, title string }{
 	{record.UnitBytes, "bytes", "Response bytes per operation"},
 	{record.UnitPackets, "server-packets", "Packets to the servers per operation"},
 	{record.UnitFsyncs, "server-fsyncs", "Fsyncs of the servers per operation"},
+	{record.UnitServerCPU, "server-cpu", "Processor time of the servers per operation"},
+	{record.UnitRSSEach, "memory", "Resident memory for each session, MB"},
 	{record.UnitTurnsCV, "fairness", "Unfairness: variation of turns between contenders"},
 }
 

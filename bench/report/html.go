@@ -43,6 +43,7 @@ func HTML(w io.Writer, sets []Set, plan string) error {
 type pageSet struct {
 	ID, Title   string
 	Table       Table
+	Memory      Table // without rows if there is none
 	Figures     []pageFigure
 	Invalid     []pageInvalid
 	Missing     []string
@@ -61,6 +62,9 @@ type pageFact struct{ Name, Value string }
 
 func newPageSet(i int, s Set) (pageSet, error) {
 	set := pageSet{ID: fmt.Sprintf("set-%d", i+1), Title: s.Title, Table: TableOf(s), Environment: facts(s.Environment)}
+	if m := MemoryOf(s); len(m.Head) > len(keys) {
+		set.Memory = m
+	}
 	for _, f := range Figures(s) {
 		var b strings.Builder
 		if err := f.svg(&b, set.ID+"-"+f.Name, false); err != nil {

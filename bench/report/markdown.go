@@ -3,13 +3,14 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
 // columns are the units of the tables, if any record of the set has them.
-var columns = []struct{ unit, name string }{
+var columns = []column{
 	{record.UnitHandoffs, "handoffs/s"},
 	{record.UnitAcquired, "acquisitions/s"},
 	{record.UnitOps, "ops/s"},
@@ -31,6 +32,15 @@ var columns = []struct{ unit, name string }{
 	{record.UnitTurnsCV, "variation of turns"},
 }
 
+// memoryColumns are the units of the table of memory.
+var memoryColumns = []column{
+	{record.UnitRSS, "MB rss"},
+	{record.UnitRSSEach, "MB rss/session"},
+	{record.UnitSession, "MB heap/session"},
+}
+
+type column struct{ unit, name string }
+
 // Table is the medians of a set.
 type Table struct {
 	Head []string
@@ -39,9 +49,17 @@ type Table struct {
 
 // TableOf returns the table of a set: a row for each number of contenders and
 // strategy, without columns that would be empty.
-func TableOf(s Set) Table {
+func TableOf(s Set) Table { return tableOf(s, columns) }
+
+// MemoryOf returns the table of what sessions take in memory, by their number: the
+// resident memory of the processes that they live in (an embedded server included),
+// the same for each session, and by how much each grew the heap. Resident memory has
+// what the process takes anyway, so that only long lines tell what a session costs.
+func MemoryOf(s Set) Table { return tableOf(s, memoryColumns) }
+
+func tableOf(s Set, columns []column) Table {
 	var t Table
-	t.Head = []string{"contenders", "strategy", "trials"}
+	t.Head = slices.Clone(keys)
 	var used []string
 	for _, c := range columns {
 		if has(s, c.unit) {
@@ -97,6 +115,16 @@ func contenders(s Set) (all []int) {
 	return all
 }
 
+// keys are the columns that every table has.
+var keys = []string{"contenders", "strategy", "trials"}
+
+func (t Table) markdown(b *strings.Builder) {
+	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(t.Head, " | "), strings.Repeat("---:|", len(t.Head)))
+	for _, row := range t.Rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+	}
+}
+
 // Markdown writes the tables of sets.
 func Markdown(w io.Writer, sets []Set) error {
 	var b strings.Builder
@@ -104,10 +132,11 @@ func Markdown(w io.Writer, sets []Set) error {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		t := TableOf(s)
-		fmt.Fprintf(&b, "**%s**\n\n| %s |\n|%s\n", s.Title, strings.Join(t.Head, " | "), strings.Repeat("---:|", len(t.Head)))
-		for _, row := range t.Rows {
-			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		fmt.Fprintf(&b, "**%s**\n\n", s.Title)
+		TableOf(s).markdown(&b)
+		if m := MemoryOf(s); len(m.Head) > len(keys) {
+			b.WriteString("\nMemory:\n\n")
+			m.markdown(&b)
 		}
 		if len(s.Invalid) > 0 {
 			fmt.Fprintf(&b, "\n%d trials are left out as invalid.\n", len(s.Invalid))

@@ -38,12 +38,15 @@ handoff, which a sweep with -hold can check.
 
 With -line-rate R, it tells how many independent lines of R handoffs a second the
 servers carry, if the records have trials of -workload many: 70% of the highest
-throughput in them.
+throughput that any number of lines made, in the median. Records of several runs
+with different -lines, in one file or in several, tell where that is.
 
 Examples:
 
 	zkbench sweep -ensemble 1 -contenders 2..200 -record sweep.jsonl
 	zkbench plan -at 50,150,300 -p99 20ms -hold 100ms sweep.jsonl
+	zkbench run -ensemble 1 -workload many -contenders 5 -lines 20 -record many20.jsonl
+	zkbench plan -line-rate 2 sweep.jsonl many20.jsonl
 
 Exit codes:
 
@@ -220,31 +223,6 @@ func (s planSettings) most(w io.Writer, m *plan.Model) bool {
 	for _, warning := range s.limits.Check(most.Likely) {
 		fmt.Fprintf(w, "    warning: %s\n", warning)
 	}
-	return true
-}
-
-// carried is the share of the highest throughput to plan with.
-const carried = 0.7
-
-// lines writes how many independent lines the servers carry.
-func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
-	if s.lineRate == 0 {
-		return true
-	}
-	highest, at := 0.0, 0
-	for _, run := range runs {
-		for _, r := range run.Records {
-			if v, ok := r.Metric(record.UnitHandoffs); ok && r.Valid() && r.Workload == load.Many && v > highest {
-				highest, at = v, r.Lines
-			}
-		}
-	}
-	if highest == 0 {
-		fmt.Fprintln(w, "independent lines: refused: no valid trials of -workload many in the records")
-		return false
-	}
-	fmt.Fprintf(w, "independent lines of %v handoffs/s: %d (%.0f%% of the %.4g handoffs/s that %d lines made)\n",
-		s.lineRate, int(carried*highest/s.lineRate), 100*carried, highest, at)
 	return true
 }
 

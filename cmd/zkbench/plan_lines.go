@@ -1,0 +1,77 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+// carried is the share of the highest throughput to plan with.
+const carried = 0.7
+
+// manyLevel is the trials of so many independent lines.
+type manyLevel struct {
+	lines int
+	rates []float64 // handoffs a second of all lines together, ascending
+}
+
+func (l manyLevel) median() float64 { return l.rates[len(l.rates)/2] }
+
+// lines writes how many independent lines the servers carry, for each combination
+// that has trials of -workload many. It reports whether there was an answer.
+func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
+	if s.lineRate == 0 {
+		return true
+	}
+	combinations, names := manyLevels(runs)
+	if len(names) == 0 {
+		fmt.Fprintln(w, "independent lines: refused: no valid trials of -workload many in the records")
+		return false
+	}
+	for _, name := range names {
+		levels := combinations[name]
+		best := slices.MaxFunc(levels, func(a, b manyLevel) int { return cmp.Compare(a.median(), b.median()) })
+		at := func(rate float64) int { return int(carried * rate / s.lineRate) }
+		fmt.Fprintf(w, "independent lines of %v handoffs/s, %s: %d (%d to %d by the slowest and the fastest trial); %.0f%% of the %.4g handoffs/s that %d lines made\n",
+			s.lineRate, name, at(best.median()), at(best.rates[0]), at(best.rates[len(best.rates)-1]), 100*carried, best.median(), best.lines)
+		if best.lines == levels[len(levels)-1].lines {
+			fmt.Fprintf(w, "  warning: the most lines measured made the most; the servers may carry more, which only a run with more -lines tells\n")
+		}
+	}
+	return true
+}
+
+// manyLevels sorts the valid trials of many lines by combination, and by the number
+// of lines. The names are in the order of the records.
+func manyLevels(runs []record.Run) (levels map[string][]manyLevel, names []string) {
+	levels = map[string][]manyLevel{}
+	for _, run := range runs {
+		for _, r := range run.Records {
+			rate, ok := r.Metric(record.UnitHandoffs)
+			if !ok || !r.Valid() || r.Workload != load.Many {
+				continue
+			}
+			name := fmt.Sprintf("%s %s of %d contenders, via %s, on %s", r.Recipe, r.Strategy, r.Contenders, r.Transport, place(run.Environment.Server))
+			if levels[name] == nil {
+				names = append(names, name)
+			}
+			levels[name] = withRate(levels[name], r.Lines, rate)
+		}
+	}
+	return levels, names
+}
+
+// withRate adds a trial to levels, which stay sorted.
+func withRate(levels []manyLevel, lines int, rate float64) []manyLevel {
+	i, found := slices.BinarySearchFunc(levels, lines, func(l manyLevel, n int) int { return l.lines - n })
+	if !found {
+		levels = slices.Insert(levels, i, manyLevel{lines: lines})
+	}
+	at, _ := slices.BinarySearch(levels[i].rates, rate)
+	levels[i].rates = slices.Insert(levels[i].rates, at, rate)
+	return levels
+}
