@@ -28,5 +28,10 @@ type Place struct {
 	// Znode is the path of the contender's own znode.
 	Znode string
 	// Position is the number of contenders ahead: 0 is the first in line.
+	// It is UnknownPosition where the strategy does not need to know it.
 	Position int
 }
+
+// UnknownPosition is the Position of a contender that waits by [Handoff] and has
+// not listed the line. Contenders lists it for whoever wants to know.
+const UnknownPosition = -1

@@ -162,6 +162,11 @@ type Counters struct {
 	RequestBytes, ResponseBytes int64
 	// Reconnects counts connections after the first.
 	Reconnects int64
+	// Handoffs counts the grants that followed from the predecessor's release
+	// alone. Fallbacks counts how often contenders that wait by [Handoff] had
+	// to list their line instead: the predecessor was not where its number
+	// says, or gave up, or died, or is none that can be trusted.
+	Handoffs, Fallbacks int64
 	// ByKind counts requests by operation ("create", "getChildren2", ...).
 	ByKind map[string]int64
 }

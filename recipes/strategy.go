@@ -28,12 +28,29 @@ const (
 	// has it.
 	Predecessor Strategy = "predecessor"
 
+	// Handoff: every waiter watches the contender with the number before its
+	// own, whose name it knows without listing the line, and a holder releases
+	// in a way that tells its successor that it was a release. The successor
+	// holds at once. One handoff costs one write, one watch event, and one
+	// small read when the waiter joins, however many wait. Whatever else
+	// happens ahead, a crash, somebody giving up, a contender of another kind
+	// or library, the waiter looks again as with Predecessor.
+	//
+	// It is for locks and elections, and for semaphores with one permit. The
+	// rest use Predecessor in its place: a reader's blocker is not the nearest
+	// number, but the nearest writer; of two permits, one release does not say
+	// whose turn it is; and to a revocable contender's znode others write.
+	//
+	// Contenders are named by marker and number alone (lock-0000000012), and
+	// only their own session may write to them. No source text has this.
+	Handoff Strategy = "handoff"
+
 	// DefaultStrategy is what the empty Strategy stands for.
-	DefaultStrategy = Predecessor
+	DefaultStrategy = Handoff
 )
 
 // Strategies returns all strategies, in the order in which they are documented.
-func Strategies() []Strategy { return []Strategy{Herd, Predecessor} }
+func Strategies() []Strategy { return []Strategy{Herd, Predecessor, Handoff} }
 
 // ParseStrategy returns the strategy of that name; "" is [DefaultStrategy]. The
 // error matches [ErrInvalid] and names the strategies that exist.

@@ -21,6 +21,9 @@ type Config struct {
 	// DisableTTL answers createTTL with Unimplemented, as ZooKeeper does
 	// unless it was started with zookeeper.extendedTypesEnabled.
 	DisableTTL bool
+	// DisableDigest refuses digest credentials, as ZooKeeper does with
+	// zookeeper.DigestAuthenticationProvider.enabled=false.
+	DisableDigest bool
 }
 
 func (c Config) withDefaults() Config {

@@ -161,7 +161,7 @@ func (s *Server) authenticate(t task) {
 	case t.bad:
 		t.c.finish()
 		return
-	case t.call.scheme == "digest":
+	case t.call.scheme == "digest" && !s.cfg.DisableDigest:
 		id := identity{"digest", digestID(t.call.data)}
 		if !slices.Contains(t.c.who, id) {
 			t.c.who = append(t.c.who, id)

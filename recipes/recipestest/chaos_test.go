@@ -40,7 +40,7 @@ func TestChaos(t *testing.T) {
 		if seed == 0 {
 			seed = rand.Uint64()
 		}
-		strategy := recipes.Strategies()[i%2]
+		strategy := recipes.Strategies()[i%len(recipes.Strategies())]
 		t.Run(fmt.Sprintf("%d-%s", i, strategy), func(t *testing.T) {
 			t.Parallel()
 			t.Logf("-chaos-seed=%d", seed)

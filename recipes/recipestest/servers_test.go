@@ -113,7 +113,7 @@ func TestLeadersSessionsKilled(t *testing.T) {
 	}
 	var candidates []candidate
 	for i := range 5 {
-		strategy := recipes.Strategies()[i%2]
+		strategy := recipes.Strategies()[i%len(recipes.Strategies())]
 		joined := make(chan struct{})
 		c := candidate{open(t, zookeeper.Open, 0, proxy.Addr()), make(chan recipes.Leadership, 1)}
 		e, err := c.session.Election(path, recipes.ElectionConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }})

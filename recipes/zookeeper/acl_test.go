@@ -23,7 +23,7 @@ func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
 		Servers: []string{srv.Addr()},
 		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
 	}))
-	_, err := must[recipes.Lock](t)(blind.Lock("/blind", recipes.LockConfig{})).Acquire(ctx)
+	_, err := must[recipes.Lock](t)(blind.Lock("/blind", recipes.LockConfig{Strategy: recipes.Predecessor})).Acquire(ctx)
 	if !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Fatalf("got %v", err)
 	}
@@ -37,12 +37,40 @@ func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
 	}
 }
 
+// By handoff it can, for its session's own identity may; but who comes after it
+// cannot watch it, and is refused instead of waiting for an event that the
+// server would not send.
+func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		srv := embedded(t)
+		ctx := bounded(t)
+		blind := must[recipes.Session](t)(zookeeper.Open(ctx, recipes.Config{
+			Servers: []string{srv.Addr()},
+			ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
+		}))
+		defer blind.Close(ctx)
+		s := open(t, srv)
+		first := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/dark", recipes.LockConfig{})).Acquire(ctx)) // makes the parent
+		if err := first.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(blind.Lock("/dark", recipes.LockConfig{Strategy: recipes.Handoff})).Acquire(ctx))
+		_, err := must[recipes.Lock](t)(s.Lock("/dark", recipes.LockConfig{Strategy: strategy})).Acquire(ctx)
+		if !errors.Is(err, recipes.ErrAccessDenied) {
+			t.Errorf("%s: got %v", strategy, err)
+		}
+		if err := hold.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A write whose guard is refused for another reason than that the znode is gone
 // blames none of the caller's operations.
 func TestAGuardThatIsRefusedIsNotTheCallersOperation(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
-	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/guard", recipes.LockConfig{})).Acquire(ctx))
+	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/guard", recipes.LockConfig{Strategy: recipes.Predecessor})).Acquire(ctx))
 	raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)

@@ -57,12 +57,16 @@ func readContenders(ctx context.Context, s *session.Session, dir string, entries
 }
 
 func contender(path string, e line.Entry, node session.Node) recipes.Contender {
+	data := node.Data
+	if e.Bare() {
+		data, _ = session.PlaceData(data)
+	}
 	return recipes.Contender{
 		Znode:     path,
 		Sequence:  e.Sequence,
 		Token:     recipes.Token(node.Stat.Czxid),
 		SessionID: node.Stat.EphemeralOwner,
 		Since:     time.UnixMilli(node.Stat.Ctime),
-		Data:      node.Data,
+		Data:      data,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	gopath "path"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
@@ -27,7 +28,7 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 	if err != nil {
 		return nil, e.failed(err)
 	}
-	return &leadership{Grant: grant, session: e.line.Session, ack: ackPath(grant.Znode())}, nil
+	return &leadership{Grant: grant, session: e.line.Session, ack: ackPath(grant.Znode(), grant.Token())}, nil
 }
 
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
@@ -76,7 +77,7 @@ func (e *election) read(ctx context.Context) (recipes.Leader, error) {
 		return recipes.Leader{}, err
 	}
 	leader := recipes.Leader{Contender: contender(path, entries[0], node)}
-	ack, err := s.Get(ctx, ackPath(path))
+	ack, err := s.Get(ctx, ackPath(path, leader.Token))
 	switch {
 	case err == nil:
 		leader.Acknowledged, leader.Acknowledgement = true, ack.Data
@@ -90,6 +91,12 @@ func (e *election) read(ctx context.Context) (recipes.Leader, error) {
 // name, so that it is known from the candidate's and used once, in a place of its
 // own, so that who waits for it can watch that place. A watch on each node that
 // may never come would stay at the server for every leader that was observed.
-func ackPath(candidate string) string {
-	return gopath.Join(gopath.Dir(candidate), acksName, gopath.Base(candidate))
+//
+// A name that is a number only is not used once, so the token is added to it.
+func ackPath(candidate string, token recipes.Token) string {
+	name := gopath.Base(candidate)
+	if strings.HasPrefix(name, candidateMarker) {
+		name = fmt.Sprintf("%s-%x", name, int64(token))
+	}
+	return gopath.Join(gopath.Dir(candidate), acksName, name)
 }

@@ -82,34 +82,36 @@ func TestTheLineKeepsItsOrderAcrossTheWrap(t *testing.T) {
 // ZooKeeper 3.8.0 does not wrap: it gives 2147483647 to everybody from then on.
 // A GUID must not decide who was first.
 func TestContendersWithTheSameNumberKeepTheirOrder(t *testing.T) {
-	srv := embedded(t)
-	s, ctx := open(t, srv), bounded(t)
-	l := must[recipes.Lock](t)(s.Lock("/stuck", recipes.LockConfig{}))
-	first := must[recipes.Hold](t)(l.Acquire(ctx)) // makes the path
-	if err := first.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.Op == zkserver.OpCreate {
-			if err := srv.SetSequence("/stuck", math.MaxInt32); err != nil {
-				t.Error(err)
+	for _, strategy := range recipes.Strategies() {
+		srv := embedded(t)
+		s, ctx := open(t, srv), bounded(t)
+		l := must[recipes.Lock](t)(s.Lock("/stuck", recipes.LockConfig{Strategy: strategy}))
+		first := must[recipes.Hold](t)(l.Acquire(ctx)) // makes the path
+		if err := first.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if creates(r.Op) {
+				if err := srv.SetSequence("/stuck", math.MaxInt32); err != nil {
+					t.Error(err)
+				}
+			}
+			return zkserver.Fault{}
+		})
+		hold := must[recipes.Hold](t)(l.Acquire(ctx))
+		order := queueUp(ctx, t, s, "/stuck", strategy, 8)
+		for _, c := range must[[]recipes.Contender](t)(l.Contenders(ctx)) {
+			if c.Sequence != math.MaxInt32 {
+				t.Fatalf("%s has not the same number", c.Znode)
 			}
 		}
-		return zkserver.Fault{}
-	})
-	hold := must[recipes.Hold](t)(l.Acquire(ctx))
-	order := queueUp(ctx, t, s, "/stuck", recipes.Predecessor, 8)
-	for _, c := range must[[]recipes.Contender](t)(l.Contenders(ctx)) {
-		if c.Sequence != math.MaxInt32 {
-			t.Fatalf("%s has not the same number", c.Znode)
+		if err := hold.Release(ctx); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := hold.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	for want := range 8 {
-		if got := <-order; got != want {
-			t.Fatalf("contender %d is granted in place %d", got, want)
+		for want := range 8 {
+			if got := <-order; got != want {
+				t.Fatalf("contender %d is granted in place %d", got, want)
+			}
 		}
 	}
 }
@@ -140,31 +142,33 @@ func TestForeignChildrenAreIgnored(t *testing.T) {
 // CURATOR-264: the search for a node whose creation was not confirmed read a
 // server that had not heard of it yet, and a second one was made.
 func TestTheSearchForALostCreateSyncsFirst(t *testing.T) {
-	srv := embedded(t)
-	s, ctx := open(t, srv), bounded(t)
-	var after []zkserver.Op
-	lost := false
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if lost {
-			after = append(after, r.Op)
+	for _, strategy := range recipes.Strategies() {
+		srv := embedded(t)
+		s, ctx := open(t, srv), bounded(t)
+		var after []zkserver.Op
+		lost := false
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if lost {
+				after = append(after, r.Op)
+			}
+			if creates(r.Op) && !lost && strings.HasSuffix(r.Path, "lock-") && exists(srv, "/sync") {
+				lost = true
+				return zkserver.Fault{DropReply: true}
+			}
+			return zkserver.Fault{}
+		})
+		l := must[recipes.Lock](t)(s.Lock("/sync", recipes.LockConfig{Strategy: strategy}))
+		hold := must[recipes.Hold](t)(l.Acquire(ctx))
+		if err := hold.Release(ctx); err != nil {
+			t.Fatal(err)
 		}
-		if r.Op == zkserver.OpCreate && !lost && strings.HasSuffix(r.Path, "lock-") && exists(srv, "/sync") {
-			lost = true
-			return zkserver.Fault{DropReply: true}
+		if len(after) < 2 || after[0] != zkserver.OpSync || after[1] != zkserver.OpGetChildren2 {
+			t.Fatalf("after the lost reply came %v", after)
 		}
-		return zkserver.Fault{}
-	})
-	l := must[recipes.Lock](t)(s.Lock("/sync", recipes.LockConfig{}))
-	hold := must[recipes.Hold](t)(l.Acquire(ctx))
-	if err := hold.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if len(after) < 2 || after[0] != zkserver.OpSync || after[1] != zkserver.OpGetChildren2 {
-		t.Fatalf("after the lost reply came %v", after)
-	}
-	for _, op := range after {
-		if op == zkserver.OpCreate {
-			t.Fatal("created twice")
+		for _, op := range after {
+			if creates(op) {
+				t.Fatal("created twice")
+			}
 		}
 	}
 }
@@ -181,30 +185,32 @@ func exists(srv *zkserver.Server, path string) bool {
 // CURATOR-498: the search by GUID took a node of another (dying) session for
 // its own, and there were two leaders.
 func TestANodeOfAnotherOwnerIsNotTakenForOnesOwn(t *testing.T) {
-	srv := embedded(t)
-	s, ctx := open(t, srv), bounded(t)
-	raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	if _, err := raw.Create("/owner", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
-	done := false
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if done || r.SessionID != s.ID() || r.Op != zkserver.OpCreate {
-			return zkserver.Fault{}
+	for _, strategy := range []recipes.Strategy{recipes.Herd, recipes.Predecessor} {
+		srv := embedded(t)
+		s, ctx := open(t, srv), bounded(t)
+		raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
+		if err != nil {
+			t.Fatal(err)
 		}
-		done = true
-		if _, err := raw.Create(r.Path, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Error(err)
+		defer raw.Close()
+		if _, err := raw.Create("/owner", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
 		}
-		return zkserver.Fault{CloseBefore: true}
-	})
-	l := must[recipes.Lock](t)(s.Lock("/owner", recipes.LockConfig{}))
-	if hold, err := l.Acquire(ctx); err == nil {
-		t.Fatalf("granted on %s", hold.Znode())
+		done := false
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if done || r.SessionID != s.ID() || !creates(r.Op) {
+				return zkserver.Fault{}
+			}
+			done = true
+			if _, err := raw.Create(r.Path, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Error(err)
+			}
+			return zkserver.Fault{CloseBefore: true}
+		})
+		l := must[recipes.Lock](t)(s.Lock("/owner", recipes.LockConfig{Strategy: strategy}))
+		if hold, err := l.Acquire(ctx); err == nil {
+			t.Fatalf("granted on %s", hold.Znode())
+		}
 	}
 }
 
@@ -291,7 +297,11 @@ func TestHandoffCosts(t *testing.T) {
 				}()
 				<-joined
 			}
-			watching(ctx, t, srv, n)
+			if strategy == recipes.Handoff {
+				watching(ctx, t, srv, 2*n) // the own place, too
+			} else {
+				watching(ctx, t, srv, n)
+			}
 			for i := range n {
 				before := srv.Counters()
 				if err := hold.Release(ctx); err != nil {
@@ -305,8 +315,13 @@ func TestHandoffCosts(t *testing.T) {
 				cost := srv.Counters().Sub(before)
 				want := fmt.Sprintf("%d events, %d reads", 1, 2)
 				got := fmt.Sprintf("%d events, %d reads", cost.WatchEvents, cost.Reads)
-				if strategy == recipes.Herd {
+				switch {
+				case strategy == recipes.Herd:
 					want = fmt.Sprintf("%d events, %d reads", rest+1, 2*(rest+1))
+				case strategy == recipes.Handoff && i == 0:
+					want = "1 events, 0 reads" // the first holder never waited
+				case strategy == recipes.Handoff:
+					want = "2 events, 0 reads" // one to the next, one to the holder
 				}
 				if got != want || cost.Writes != 1 {
 					t.Errorf("handoff with %d left: %s, %d writes; want %s, 1 write", rest, got, cost.Writes, want)

@@ -124,27 +124,27 @@ func (e *election) look(ctx context.Context) (view, error) {
 		leader:        recipes.Leader{Contender: contender(path, entries[0], node)},
 		leaderChanged: leaderChanged,
 	}
-	ack, ackChanged, err := s.GetW(ctx, ackPath(path))
+	ack, ackChanged, err := s.GetW(ctx, ackPath(path, v.leader.Token))
 	switch {
 	case err == nil:
 		v.leader.Acknowledged, v.leader.Acknowledgement = true, ack.Data
 	case errors.Is(err, recipes.ErrNoNode):
-		ackChanged, err = e.lookForAcknowledgement(ctx, path)
+		ackChanged, err = e.lookForAcknowledgement(ctx, ackPath(path, v.leader.Token))
 	}
 	v.ackChanged = ackChanged
 	return v, err
 }
 
 // lookForAcknowledgement watches the place of acknowledgements, or for it.
-func (e *election) lookForAcknowledgement(ctx context.Context, candidate string) (*session.Watch, error) {
-	s, acks := e.line.Session, gopath.Dir(ackPath(candidate))
+func (e *election) lookForAcknowledgement(ctx context.Context, ack string) (*session.Watch, error) {
+	s, acks := e.line.Session, gopath.Dir(ack)
 	names, changed, err := s.ChildrenW(ctx, acks)
 	if errors.Is(err, recipes.ErrNoNode) {
 		var exists bool
 		if exists, changed, err = s.ExistsW(ctx, acks); err == nil && exists {
 			err = errLookAgain
 		}
-	} else if err == nil && slices.Contains(names, gopath.Base(candidate)) {
+	} else if err == nil && slices.Contains(names, gopath.Base(ack)) {
 		err = errLookAgain
 	}
 	return changed, err

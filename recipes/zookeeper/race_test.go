@@ -40,61 +40,72 @@ func TestAPredecessorThatVanishesBeforeItIsWatched(t *testing.T) {
 
 // CURATOR-190, 483: a retried create started from an already prefixed path.
 func TestARetriedCreateStartsFromTheBaseName(t *testing.T) {
-	srv := embedded(t)
-	s, ctx := open(t, srv), bounded(t)
-	creates := 0
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.Op != zkserver.OpCreate || !exists(srv, "/base") {
+	for _, strategy := range recipes.Strategies() {
+		srv := embedded(t)
+		s, ctx := open(t, srv), bounded(t)
+		tries := 0
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if !creates(r.Op) || !exists(srv, "/base") {
+				return zkserver.Fault{}
+			}
+			if tries++; tries <= 3 {
+				return zkserver.Fault{CloseBefore: true}
+			}
 			return zkserver.Fault{}
+		})
+		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/base", recipes.LockConfig{Strategy: strategy})).Acquire(ctx))
+		protections := 1
+		if strategy == recipes.Handoff {
+			protections = 0
 		}
-		if creates++; creates <= 3 {
-			return zkserver.Fault{CloseBefore: true}
+		if n := strings.Count(hold.Znode(), "_c_"); n != protections || strings.Count(hold.Znode(), "/") != 2 {
+			t.Errorf("%s: the znode is %s", strategy, hold.Znode())
 		}
-		return zkserver.Fault{}
-	})
-	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/base", recipes.LockConfig{})).Acquire(ctx))
-	if n := strings.Count(hold.Znode(), "_c_"); n != 1 || strings.Count(hold.Znode(), "/") != 2 {
-		t.Errorf("the znode is %s", hold.Znode())
-	}
-	if err := hold.Release(ctx); err != nil {
-		t.Error(err)
-	}
-	if creates < 4 {
-		t.Fatalf("%d creates: the case was not met", creates)
+		if err := hold.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		if tries < 4 {
+			t.Fatalf("%s: %d creates: the case was not met", strategy, tries)
+		}
 	}
 }
+
+// creates reports whether that is how contenders come to be.
+func creates(op zkserver.Op) bool { return op == zkserver.OpCreate || op == zkserver.OpCreate2 }
 
 // etcd#22082: an unlock that was sent again deleted a newer lock of the same
 // session.
 func TestAReleaseSentAgainDoesNotHitTheNextHold(t *testing.T) {
-	srv := embedded(t)
-	s, ctx := open(t, srv), bounded(t)
-	l := must[recipes.Lock](t)(s.Lock("/twice", recipes.LockConfig{}))
-	first := must[recipes.Hold](t)(l.Acquire(ctx))
-	deletes := 0
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.Op == zkserver.OpDelete {
-			if deletes++; deletes == 1 {
-				return zkserver.Fault{DropReply: true}
+	for _, strategy := range recipes.Strategies() {
+		srv := embedded(t)
+		s, ctx := open(t, srv), bounded(t)
+		l := must[recipes.Lock](t)(s.Lock("/twice", recipes.LockConfig{Strategy: strategy}))
+		first := must[recipes.Hold](t)(l.Acquire(ctx))
+		deletes := 0
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op == zkserver.OpDelete || r.Op == zkserver.OpMulti {
+				if deletes++; deletes == 1 {
+					return zkserver.Fault{DropReply: true}
+				}
 			}
+			return zkserver.Fault{}
+		})
+		released := make(chan error, 1)
+		go func() { released <- first.Release(ctx) }()
+		<-first.Lost()
+		second := must[recipes.Hold](t)(l.Acquire(ctx))
+		if err := <-released; err != nil {
+			t.Fatal(err)
 		}
-		return zkserver.Fault{}
-	})
-	released := make(chan error, 1)
-	go func() { released <- first.Release(ctx) }()
-	<-first.Lost()
-	second := must[recipes.Hold](t)(l.Acquire(ctx))
-	if err := <-released; err != nil {
-		t.Fatal(err)
-	}
-	if deletes < 2 {
-		t.Fatalf("%d deletes: the case was not met", deletes)
-	}
-	if err := second.Write(ctx); err != nil {
-		t.Errorf("the second hold: %v", err)
-	}
-	if err := second.Release(ctx); err != nil {
-		t.Error(err)
+		if deletes < 1 || deletes < 2 && strategy != recipes.Handoff { // which looks before it sends again
+			t.Fatalf("%d deletes: the case was not met", deletes)
+		}
+		if err := second.Write(ctx); err != nil {
+			t.Errorf("the second hold: %v", err)
+		}
+		if err := second.Release(ctx); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -155,29 +166,31 @@ func TestAnObserverSurvivesTheRemovalOfTheParent(t *testing.T) {
 // CURATOR-604, 696: granted on a node of the expired session that the server
 // had not removed yet.
 func TestNothingIsGrantedInASessionThatIsLost(t *testing.T) {
-	srv := embedded(t)
-	s, ctx := open(t, srv), bounded(t)
-	// The expiry falls between the listing that shows the contender first and
-	// the look at its own node.
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.SessionID == s.ID() && r.Op == zkserver.OpGetData {
-			return zkserver.Fault{ExpireAfter: true, DropReply: false}
+	for _, strategy := range recipes.Strategies() {
+		srv := embedded(t)
+		s, ctx := open(t, srv), bounded(t)
+		// The expiry falls between the listing that shows the contender first and
+		// the look at its own node, or behind the creation.
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == s.ID() && (r.Op == zkserver.OpGetData || r.Op == zkserver.OpExists) {
+				return zkserver.Fault{ExpireAfter: true, DropReply: false}
+			}
+			return zkserver.Fault{}
+		})
+		hold, err := must[recipes.Lock](t)(s.Lock("/lost", recipes.LockConfig{Strategy: strategy})).Acquire(ctx)
+		if err == nil {
+			// The reply was read before the connection ended. Then the hold is
+			// told.
+			select {
+			case <-hold.Lost():
+			case <-ctx.Done():
+				t.Fatal("the hold of an expired session is not lost")
+			}
+			err = hold.Err()
 		}
-		return zkserver.Fault{}
-	})
-	hold, err := must[recipes.Lock](t)(s.Lock("/lost", recipes.LockConfig{})).Acquire(ctx)
-	if err == nil {
-		// The reply was read before the connection ended. Then the hold is
-		// told.
-		select {
-		case <-hold.Lost():
-		case <-ctx.Done():
-			t.Fatal("the hold of an expired session is not lost")
+		if !errors.Is(err, recipes.ErrSessionLost) {
+			t.Fatalf("got %v", err)
 		}
-		err = hold.Err()
-	}
-	if !errors.Is(err, recipes.ErrSessionLost) {
-		t.Fatalf("got %v", err)
 	}
 }
 

@@ -22,14 +22,15 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 		if err != nil {
 			return nil, err
 		}
-		return zkSession{Session: s, listings: new(listings)}, nil
+		return zkSession{Session: s, listings: new(listings), crowds: new(line.Crowds)}, nil
 	}
 }
 
 // zkSession adds the recipes to a session.
 type zkSession struct {
 	*session.Session
-	listings *listings // of queues
+	listings *listings    // of queues
+	crowds   *line.Crowds // of locks and elections
 }
 
 func (s zkSession) Counters(context.Context) (recipes.Counters, error) {
@@ -60,5 +61,5 @@ func (s zkSession) line(recipe, path string, markers []string, strategy recipes.
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", recipe, path, err)
 	}
-	return &line.Line{Session: s.Session, Path: path, Markers: markers, Strategy: strategy, Rule: line.Exclusive}, nil
+	return &line.Line{Session: s.Session, Path: path, Markers: markers, Strategy: strategy, Rule: line.Exclusive, Crowds: s.crowds}, nil
 }

@@ -32,6 +32,54 @@
 // have gone before. One that goes between the listing and the look that arms its
 // watch is found missing by that look.
 //
+// # Handoff, and why it is safe
+//
+// With the strategy handoff ([recipes.Handoff]) a contender's znode is a
+// [session.Place]: its name is marker and number alone, so that its successor
+// knows the name without a listing, and only its own session may write to it. A
+// holder releases by one transaction that sets its data and deletes it. The
+// server fires watches operation by operation, so the successor's one-shot watch
+// tells of the change of data, and is used up. A waiter never writes to its own
+// znode, and gives up by deleting it. From the change of data alone the
+// successor concludes that it holds. Why it may:
+//
+//   - Whom it watched, T, is the nearest contender ahead: the one with the number
+//     before its own, or, when that is not there, the nearest in a listing. What
+//     is missing below its own number stays missing, for numbers grow. A look at
+//     T, made with the watch, shows a place (by its data) that has never been
+//     written (by its version).
+//   - Only T's session can have written to it: nobody else has its identity, a
+//     digest user with a random password. (Assumed: nobody uses the server's
+//     superuser, or a server that skips ACLs, to write to a contender.) And that
+//     session writes to T only to release it when it held. So nobody stood ahead
+//     of T, nobody stands between T and the successor, and T is gone.
+//   - The successor's own znode was there when T released. It watches that too,
+//     in the same exchange and before T; a server tells a session of changes in
+//     their order, so a deletion by hand before T's release would have been told
+//     before. Otherwise the next in line, who saw the deletion, and the waiter
+//     would both take T's release for theirs.
+//
+// All else is the plain recipe, entered by looking again: T is not there, T was
+// deleted without a change (it died, gave up, or was removed by hand), T is not
+// a place of this kind (another library's, or another strategy's), the own znode
+// is gone, the connection was lost (events may have been missed, and the
+// server's answer to a watch that is set again does not tell a release from
+// another change, so it is never asked: T is read anew). The events of other
+// servers of an ensemble come in the same order, for a server applies all
+// changes in one order; expiry of the successor's own session between the two is
+// a deletion of its znode.
+//
+// Places' names come back when the parent is removed and made again, an empty
+// container for one. So a place is known by its czxid: a listing counts only
+// with a parent that is older than the place, deletions look first, and a guarded
+// write checks a second znode whose existence shows that the parent is the same
+// (see placeGuard.check). Where numbers have come to an end and ZooKeeper gives
+// 2147483647 to all, and where the server does not take the identity, a
+// contender stands in line by the protected creation instead.
+//
+// A release that fails half-way does not exist: it is a transaction. Whether one
+// whose reply was lost has happened is seen from the znode.
+//
 // # Divergence from the source text
 //
 // The text waits with exists(). Here it is getData(): exists() on a node that

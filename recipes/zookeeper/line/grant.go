@@ -17,6 +17,7 @@ type Grant struct {
 	path    string
 	token   recipes.Token
 	asked   func(data []byte) bool // nil if it cannot be asked to give way
+	place   *placeGuard            // nil if the name is used once
 
 	lost     chan struct{}
 	unlisten func() bool // stops listening for the session's loss
@@ -166,7 +167,7 @@ func (g *Grant) watchOwn(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		node, watch, err := g.session.GetW(ctx, g.path)
+		node, watch, err := g.look(ctx)
 		if errors.Is(err, recipes.ErrNoNode) {
 			if g.isYielding() {
 				g.end(recipes.ErrReleased) // by the holder's own hand
@@ -217,34 +218,58 @@ func (g *Grant) Write(ctx context.Context, ops ...recipes.Op) error {
 	return err
 }
 
+// look reads the own node, if there is something to read, and watches it.
+func (g *Grant) look(ctx context.Context) (session.Node, *session.Watch, error) {
+	if g.place == nil {
+		return g.session.GetW(ctx, g.path)
+	}
+	watch, err := g.place.watch(ctx)
+	return session.Node{}, watch, err
+}
+
 // Commit commits a transaction together with a check of the own node. The index
 // in a *session.TxnError is that of the operation in t.
 //
 // The check is for existence: the name holds a GUID, so a node of that name is
-// this contender's.
+// this contender's; or a second check makes sure of that.
 func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
-	if err := g.Err(); err != nil {
+	for {
+		if err := g.Err(); err != nil {
+			return fmt.Errorf("guarded write: %w", err)
+		}
+		var guarded session.Txn
+		guarded.Check(g.path, recipes.AnyVersion)
+		if g.place != nil {
+			err := g.place.check(ctx, &guarded, g.Append)
+			if errors.Is(err, recipes.ErrNoNode) {
+				err = g.Removed()
+			}
+			if err != nil {
+				return fmt.Errorf("guarded write: %w", err)
+			}
+		}
+		checks := guarded.Len()
+		guarded.Append(t)
+		err := g.session.Commit(ctx, guarded)
+		var refused *session.TxnError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, recipes.ErrNoNode):
+			return fmt.Errorf("guarded write: %w", g.Removed())
+		case errors.As(err, &refused) && refused.Index < checks && errors.Is(err, recipes.ErrNoNode):
+			g.place.drop() // somebody has deleted the guard; another will do
+			continue
+		case errors.As(err, &refused) && refused.Index < checks:
+			// Not by its own index: the check is none of the caller's operations.
+			return fmt.Errorf("guarded write: check of %s: %w", g.path, refused.Err)
+		case errors.As(err, &refused):
+			return &session.TxnError{Index: refused.Index - checks, Err: refused.Err}
+		case errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome):
+			return fmt.Errorf("guarded write: %w", g.Err())
+		}
 		return fmt.Errorf("guarded write: %w", err)
 	}
-	var guarded session.Txn
-	guarded.Check(g.path, recipes.AnyVersion)
-	guarded.Append(t)
-	err := g.session.Commit(ctx, guarded)
-	var refused *session.TxnError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, recipes.ErrNoNode):
-		return fmt.Errorf("guarded write: %w", g.Removed())
-	case errors.As(err, &refused) && refused.Index == 0:
-		// Not by its own index: the check is none of the caller's operations.
-		return fmt.Errorf("guarded write: check of %s: %w", g.path, refused.Err)
-	case errors.As(err, &refused):
-		return &session.TxnError{Index: refused.Index - 1, Err: refused.Err}
-	case errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome):
-		return fmt.Errorf("guarded write: %w", g.Err())
-	}
-	return fmt.Errorf("guarded write: %w", err)
 }
 
 // Append names a znode, created with the grant's guard, that is deleted when the
@@ -303,7 +328,13 @@ func (g *Grant) Release(ctx context.Context) error {
 // giveBack deletes the own node, and then what goes with it: as long as the own
 // node exists, a transaction that its check lets through could add to that.
 func (g *Grant) giveBack() error {
-	err := <-g.session.Delete(g.path)
+	var deletion <-chan error
+	if g.place != nil {
+		deletion = g.session.HandOver(g.place.Place)
+	} else {
+		deletion = g.session.Delete(g.path)
+	}
+	err := <-deletion
 	for _, deletion := range g.deleteAppendage() {
 		<-deletion
 	}

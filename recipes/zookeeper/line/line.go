@@ -13,15 +13,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
 )
 
-// Line is the line at a path. It holds no state; all methods may be called from
-// several goroutines.
+// Line is the line at a path. Its methods may be called from several goroutines.
 type Line struct {
 	Session  *session.Session
 	Path     string
 	Markers  []string // what comes before the sequence number: "lock-", "n_"; one for each kind of contender
 	Strategy recipes.Strategy
 	Rule     Rule
-	Permits  int // a contender is granted when fewer of its blockers stand; 0 is 1
+	Permits  int     // a contender is granted when fewer of its blockers stand; 0 is 1
+	Crowds   *Crowds // of the session
 
 	// Passes, if not nil, reports that the nearest blocker, whose znode has
 	// that data, lets me go first after all, and that nobody ahead of it can
@@ -51,6 +51,13 @@ func (l *Line) Enter(ctx context.Context, r Request) (*Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if l.hands() {
+		grant, err := l.enterByPlace(ctx, r)
+		if !errors.Is(err, session.ErrNoPlace) {
+			return grant, err
+		}
+		l.Session.CountFallback()
+	}
 	path, err := l.Session.CreateProtected(ctx, l.Path, cmp.Or(r.Kind, l.Markers[0]), r.Data)
 	if err != nil {
 		return nil, err
@@ -59,16 +66,21 @@ func (l *Line) Enter(ctx context.Context, r Request) (*Grant, error) {
 	if err == nil {
 		return grant, nil
 	}
-	left := l.Session.Delete(path)
-	if errors.Is(err, recipes.ErrContended) {
-		// Somebody who tried in vain has left the line when he is told so.
-		select {
-		case <-left:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w; leaving the line: %w", err, ctx.Err())
-		}
+	return nil, l.left(ctx, l.Session.Delete(path), err)
+}
+
+// left is err, after which the contender leaves. Somebody who tried in vain has
+// left the line when he is told so.
+func (l *Line) left(ctx context.Context, deletion <-chan error, err error) error {
+	if !errors.Is(err, recipes.ErrContended) {
+		return err
 	}
-	return nil, err
+	select {
+	case <-deletion:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w; leaving the line: %w", err, ctx.Err())
+	}
 }
 
 func (l *Line) admitted(ctx context.Context, name string, r Request) (*Grant, error) {

@@ -22,6 +22,7 @@ const (
 	opPing            = 11
 	opGetChildren2    = 12
 	opMulti           = 14
+	opCreate2         = 15
 	opCreateContainer = 19
 	opClose           = -11
 	opAuth            = 100
@@ -54,6 +55,7 @@ var operations = map[int32]struct {
 	opPing:            {"ping", other},
 	opGetChildren2:    {"getChildren2", read},
 	opMulti:           {"multi", write},
+	opCreate2:         {"create2", write},
 	opCreateContainer: {"createContainer", write},
 	opClose:           {"closeSession", other},
 	opAuth:            {"auth", other},
@@ -63,6 +65,7 @@ var operations = map[int32]struct {
 // counters counts what the wire carries.
 type counters struct {
 	requestBytes, responseBytes, watchEvents, reconnects atomic.Int64
+	handoffs, fallbacks                                  atomic.Int64
 
 	mu     sync.Mutex
 	byKind map[int32]int64
@@ -86,6 +89,8 @@ func (c *counters) snapshot() recipes.Counters {
 		RequestBytes:  c.requestBytes.Load(),
 		ResponseBytes: c.responseBytes.Load(),
 		Reconnects:    c.reconnects.Load(),
+		Handoffs:      c.handoffs.Load(),
+		Fallbacks:     c.fallbacks.Load(),
 		ByKind:        make(map[string]int64, len(byKind)),
 	}
 	for op, n := range byKind {
@@ -102,3 +107,7 @@ func (c *counters) snapshot() recipes.Counters {
 	}
 	return out
 }
+
+// CountHandoff and CountFallback count for recipes.Counters.
+func (s *Session) CountHandoff()  { s.wire.counters.handoffs.Add(1) }
+func (s *Session) CountFallback() { s.wire.counters.fallbacks.Add(1) }

@@ -33,31 +33,9 @@ func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []
 	if err := s.fits(dir, data); err != nil {
 		return "", err
 	}
-	type result struct {
-		path string
-		err  error
-	}
-	done := make(chan result)
-	s.Background(func(life context.Context) {
-		path, err := s.create(ctx, life, dir, name, data)
-		select {
-		case done <- result{path, err}:
-		case <-ctx.Done():
-			// The caller has gone, or is about to.
-			if err == nil {
-				s.deleteUntilKnown(life, path)
-			}
-		case <-life.Done():
-		}
-	})
-	select {
-	case r := <-done:
-		return r.path, r.err
-	case <-s.Lost():
-		return "", s.Err()
-	case <-ctx.Done():
-		return "", s.interrupted("create below "+dir, ctx)
-	}
+	return detached(ctx, s, "create below "+dir,
+		func(life context.Context) (string, error) { return s.create(ctx, life, dir, name, data) },
+		func(life context.Context, path string) { s.deleteUntilKnown(life, path) })
 }
 
 // create creates the node and does not return before it is known whether that

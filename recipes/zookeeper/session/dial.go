@@ -182,12 +182,16 @@ func (d *dialer) lastError() error {
 	return d.last
 }
 
+// connection is the present one, established or not, or nil.
+func (d *dialer) connection() *conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.current
+}
+
 // drop closes the present connection, if any.
 func (d *dialer) drop() {
-	d.mu.Lock()
-	c := d.current
-	d.mu.Unlock()
-	if c != nil {
+	if c := d.connection(); c != nil {
 		c.Close()
 	}
 }

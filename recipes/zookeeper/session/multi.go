@@ -64,6 +64,9 @@ func (t *Txn) Delete(path string, version int32) {
 	})
 }
 
+// Len is the number of operations.
+func (t *Txn) Len() int { return len(t.ops) }
+
 // Append adds the operations of another transaction.
 func (t *Txn) Append(other Txn) { t.ops = append(t.ops, other.ops...) }
 

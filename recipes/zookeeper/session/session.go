@@ -31,6 +31,7 @@ type Session struct {
 	watches  watches
 	receipts receipts
 	names    names // of CreateNamed
+	identity identity
 
 	ctx    context.Context // ends when the session is lost, with the reason as its cause
 	cancel context.CancelCauseFunc

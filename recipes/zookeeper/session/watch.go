@@ -12,7 +12,13 @@ type Watch struct {
 	fired chan struct{}
 	armed bool // the server of the present connection has it
 	tries int  // requests under way that would arm it
+
+	changed bool // set before fired is closed
 }
+
+// Changed reports, once the watch has fired, whether the event said that the
+// node's data was changed, rather than that it was deleted or created.
+func (w *Watch) Changed() bool { return w.changed }
 
 // Fired is closed when the watch has fired. It says nothing about what it found:
 // look again. It does not fire when the connection is lost, nor after that: who
@@ -90,15 +96,16 @@ func (ws *watches) fire(event zk.EventType, path string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if event != zk.EventNodeChildrenChanged {
-		ws.fireKey(watchKey{path: path})
+		ws.fireKey(watchKey{path: path}, event)
 	}
 	if event == zk.EventNodeChildrenChanged || event == zk.EventNodeDeleted {
-		ws.fireKey(watchKey{path: path, children: true})
+		ws.fireKey(watchKey{path: path, children: true}, event)
 	}
 }
 
-func (ws *watches) fireKey(key watchKey) {
+func (ws *watches) fireKey(key watchKey, event zk.EventType) {
 	if w := ws.byKey[key]; w != nil {
+		w.changed = event == zk.EventNodeDataChanged
 		close(w.fired)
 		delete(ws.byKey, key)
 	}

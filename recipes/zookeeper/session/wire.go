@@ -28,6 +28,7 @@ type wire struct {
 	// that fails there again and again must not keep the session alive.
 	reauth      atomic.Bool
 	authReplied func(accepted bool)
+	refused     atomic.Bool // a server does not take the session's identity
 	counters    counters
 }
 
@@ -95,10 +96,16 @@ type conn struct {
 	// go-zookeeper only logs.
 	failed func(error)
 
+	closed    chan struct{}
+	closeOnce sync.Once
+	out       sync.Mutex // held while a frame is written
+
 	mu          sync.Mutex
 	established bool   // the handshake's reply has been read
 	trusted     bool   // the credentials were accepted, where they are given again
 	pending     []sent // requests without an answer, in order
+	rawXid      int32  // of the session's own requests
+	identified  bool   // the session's identity was given
 
 	in     *bufio.Reader
 	head   [lengthSize + replyHeaderSize]byte // start of the frame being read, patched
@@ -110,6 +117,10 @@ type sent struct {
 	xid int32
 	op  int32
 	at  time.Time
+
+	// Of the session's own requests: where the reply belongs.
+	batch *batch
+	index int
 }
 
 // newConn wraps a connection that has until deadline to complete ZooKeeper's
@@ -123,12 +134,12 @@ func newConn(c net.Conn, w *wire, deadline time.Time, failed func(error)) (*conn
 		wire:         w,
 		relativeZxid: w.lastZxid.Load(),
 		failed:       failed,
+		closed:       make(chan struct{}),
 		in:           bufio.NewReaderSize(c, 2<<10),
 	}, nil
 }
 
-// SetReadDeadline and SetWriteDeadline leave the handshake to the deadline that
-// newConn has set.
+// SetReadDeadline leaves the handshake to the deadline that newConn has set.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if !c.isEstablished() {
 		return nil
@@ -136,12 +147,8 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-func (c *conn) SetWriteDeadline(t time.Time) error {
-	if !c.isEstablished() {
-		return nil
-	}
-	return c.Conn.SetWriteDeadline(t)
-}
+// SetWriteDeadline is left to write, for go-zookeeper is not alone in writing.
+func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
 func (c *conn) isEstablished() bool {
 	c.mu.Lock()
@@ -166,11 +173,10 @@ func (c *conn) Write(frame []byte) (int, error) {
 	}
 	c.mu.Unlock()
 	c.wire.counters.requestBytes.Add(int64(len(frame)))
-	n, err := c.Conn.Write(frame)
-	if err != nil {
-		err = &connError{err}
+	if err := c.write(frame); err != nil {
+		return 0, err
 	}
-	return n, err
+	return len(frame), nil
 }
 
 // withZxid returns a copy of frame with zxid at that place.
@@ -188,7 +194,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if len(c.unread) == 0 && c.rest == 0 {
+	for len(c.unread) == 0 && c.rest == 0 {
 		if err := c.nextFrame(); err != nil {
 			if !c.isEstablished() {
 				c.failed(fmt.Errorf("handshake with %s: %w", c.RemoteAddr(), err))
@@ -226,8 +232,11 @@ func (c *conn) nextFrame() error {
 	if !c.isEstablished() {
 		return c.handshake(length)
 	}
-	c.reply()
-	if length > c.wire.maxPacket {
+	request, own := c.reply()
+	switch {
+	case own:
+		return c.deliver(request)
+	case length > c.wire.maxPacket:
 		return c.oversized()
 	}
 	return nil
@@ -262,20 +271,21 @@ func (c *conn) handshake(length int) error {
 }
 
 // reply notes the answer whose header is in head, and takes the zxid out of it:
-// go-zookeeper would keep it in a field that it reads from another goroutine.
-func (c *conn) reply() {
+// go-zookeeper would keep it in a field that it reads from another goroutine. It
+// returns the request if it is one of the session's own.
+func (c *conn) reply() (request sent, own bool) {
 	body := c.head[lengthSize:]
 	xid := int32(binary.BigEndian.Uint32(body))
 	zxid := int64(binary.BigEndian.Uint64(body[4:]))
 	if xid == xidEvent {
 		c.wire.counters.watchEvents.Add(1)
-		return
+		return sent{}, false
 	}
 	auth, accepted := false, false
 	c.mu.Lock()
-	for i, request := range c.pending {
-		if request.xid == xid {
-			if request.op == opAuth && c.wire.reauth.Load() {
+	for i := range c.pending {
+		if request = c.pending[i]; request.xid == xid {
+			if request.op == opAuth && c.wire.reauth.Load() && !isRaw(xid) {
 				auth, accepted = true, binary.BigEndian.Uint32(body[12:]) == 0
 				c.trusted = accepted
 			}
@@ -297,6 +307,7 @@ func (c *conn) reply() {
 		c.wire.lastZxid.Store(zxid)
 	}
 	binary.BigEndian.PutUint64(body[4:], 0)
+	return request, isRaw(xid)
 }
 
 // oversized drops the body of a reply that is larger than the session takes, and

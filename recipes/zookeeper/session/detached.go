@@ -1,0 +1,38 @@
+package session
+
+import "context"
+
+// detached runs create, which must not return before its outcome is known unless
+// the session is over, and gives up when ctx ends or the session is lost; create
+// goes on then, and what it made is undone.
+func detached[T any](ctx context.Context, s *Session, what string, create func(life context.Context) (T, error), undo func(context.Context, T)) (T, error) {
+	type result struct {
+		made T
+		err  error
+	}
+	var zero T
+	done := make(chan result)
+	started := s.Background(func(life context.Context) {
+		made, err := create(life)
+		select {
+		case done <- result{made, err}:
+		case <-ctx.Done():
+			// The caller has gone, or is about to.
+			if err == nil {
+				undo(life, made)
+			}
+		case <-life.Done():
+		}
+	})
+	if !started {
+		return zero, s.Err()
+	}
+	select {
+	case r := <-done:
+		return r.made, r.err
+	case <-s.Lost():
+		return zero, s.Err()
+	case <-ctx.Done():
+		return zero, s.interrupted(what, ctx)
+	}
+}

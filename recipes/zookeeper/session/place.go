@@ -1,0 +1,211 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Place is an ephemeral sequential znode whose name is what was asked for and the
+// number, and nothing else, so that others know the names of its neighbours. It
+// is this session's alone to write.
+//
+// Its name does not protect it: it comes back if the parent is removed and made
+// again, because numbering starts again then. So whatever is done to it, the
+// czxid has to be looked at: no two znodes have the same.
+type Place struct {
+	Path string
+	Stat Stat
+}
+
+// placePrefix starts the data of a place, before a GUID and a hyphen. By the
+// GUID the place is found again when the reply to its creation was lost, and by
+// the prefix others know it for a place.
+const placePrefix = "_p_"
+
+const placeHeader = len(placePrefix) + 36 + 1 // and a GUID and a hyphen
+
+// PlaceData returns what the creator of a place gave it for data, and whether it
+// is a place that has that data.
+func PlaceData(data []byte) ([]byte, bool) {
+	if len(data) < placeHeader || !strings.HasPrefix(string(data[:placeHeader]), placePrefix) || data[placeHeader-1] != '-' {
+		return data, false
+	}
+	return data[placeHeader:], true
+}
+
+// ErrNoPlace says that a place cannot be had, so that the caller has to do with
+// CreateProtected: the server does not take the session's identity, or numbers
+// have come to an end and it gives the same to all.
+var ErrNoPlace = errors.New("no place by number alone can be had")
+
+// CreatePlace creates a place below dir. Missing parents are created, as by
+// CreateProtected. If look is set, siblings is the number of other children that
+// dir had then; that costs one read, sent together with the creation. It is
+// negative if it is not known.
+//
+// On an error nothing remains of it, on the terms of CreateProtected.
+func (s *Session) CreatePlace(ctx context.Context, dir, name string, data []byte, look bool) (place Place, siblings int, err error) {
+	if err := s.fits(dir, data); err != nil {
+		return Place{}, 0, err
+	}
+	type created struct {
+		place    Place
+		siblings int
+	}
+	made, err := detached(ctx, s, "create below "+dir,
+		func(life context.Context) (created, error) {
+			place, siblings, err := s.createPlace(ctx, life, dir, name, data, look)
+			return created{place, siblings}, err
+		},
+		func(life context.Context, c created) { s.deleteOwned(life, c.place.Path, c.place.Stat) })
+	return made.place, made.siblings, err
+}
+
+func (s *Session) createPlace(ctx, life context.Context, dir, name string, data []byte, look bool) (Place, int, error) {
+	header := placePrefix + uuid.NewString() + "-"
+	var e encoder
+	e.str(s.full(gopath.Join(dir, name)))
+	e.i32(int32(len(header) + len(data)))
+	e.b = append(append(e.b, header...), data...)
+	e.acl(s.identity.acl(s.acl))
+	e.i32(zk.FlagEphemeral | zk.FlagSequence)
+	requests := []request{{opCreate2, e.b}}
+	if look {
+		requests = append(requests, s.existsRequest(dir))
+	}
+	begun := s.wire.lastZxid.Load()
+	for {
+		if _, err := s.Connected(ctx); err != nil {
+			return Place{}, 0, err
+		}
+		if !s.Identified() {
+			return Place{}, 0, ErrNoPlace
+		}
+		now, _, _ := s.status.Get()
+		replies, err := s.exchangeIdentified(life, requests...)
+		if err == nil {
+			err = replies[0].err()
+		}
+		switch {
+		case err == nil:
+			d := decoder{b: replies[0].body}
+			place := Place{Path: s.local(d.str()), Stat: d.stat()}
+			if d.err != nil {
+				return Place{}, 0, d.err
+			}
+			if !look {
+				return place, -1, nil
+			}
+			return place, replies[1].siblings(place), nil
+		case errors.Is(err, zk.ErrNoNode):
+			if err := s.ensure(ctx, dir); err != nil {
+				return Place{}, 0, err
+			}
+		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrInvalidACL):
+			return Place{}, 0, ErrNoPlace
+		case lostConnection(err):
+			place, err := s.findPlace(life, now.connections, dir, name, header, begun)
+			if place.Path != "" || err != nil {
+				return place, -1, err
+			}
+			// Known not to have happened.
+		case life.Err() != nil:
+			return Place{}, 0, s.Err()
+		default:
+			return Place{}, 0, answer("create", gopath.Join(dir, name), err)
+		}
+		if ctx.Err() != nil {
+			return Place{}, 0, ctx.Err()
+		}
+	}
+}
+
+func (s *Session) existsRequest(path string) request {
+	var e encoder
+	e.str(s.full(path))
+	e.bool(false)
+	return request{opExists, e.b}
+}
+
+// siblings is how many other children the parent had, by its record as it was
+// read after the place was created. That there is none holds for the place, and
+// not for another child, if nothing has come or gone since the place came.
+func (r reply) siblings(p Place) int {
+	d := decoder{b: r.body}
+	parent := d.stat()
+	if r.code != 0 || d.err != nil || parent.NumChildren == 1 && parent.Pzxid != p.Stat.Czxid {
+		return -1
+	}
+	return int(parent.NumChildren) - 1
+}
+
+// findPlace is find for a place, whose name does not tell whose it is: it reads
+// those called name, from the latest on, until one is older than begun, a
+// transaction from before the creation was sent.
+func (s *Session) findPlace(ctx context.Context, connections int, dir, name, header string, begun int64) (Place, error) {
+	if _, err := s.connectedAfter(ctx, connections); err != nil {
+		return Place{}, err
+	}
+	if err := s.Sync(ctx, dir); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		return Place{}, err
+	}
+	names, err := s.Children(ctx, dir)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return Place{}, nil
+	}
+	if err != nil {
+		return Place{}, err
+	}
+	for _, candidate := range latestFirst(names, name) {
+		path := gopath.Join(dir, candidate)
+		node, err := s.Get(ctx, path)
+		switch {
+		case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrAccessDenied):
+			continue
+		case err != nil:
+			return Place{}, err
+		case node.Stat.Czxid <= begun:
+			return Place{}, nil
+		case strings.HasPrefix(string(node.Data), header):
+			if node.Stat.EphemeralOwner != s.id {
+				return Place{}, fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, node.Stat.EphemeralOwner, s.id)
+			}
+			return Place{path, node.Stat}, nil
+		}
+	}
+	return Place{}, nil
+}
+
+// latestFirst returns those of names that are called name and a number, the
+// latest first. Numbers wrap, so they are compared as line.Before does.
+func latestFirst(names []string, name string) []string {
+	type numbered struct {
+		name   string
+		number int32
+	}
+	var found []numbered
+	for _, n := range names {
+		digits, ok := strings.CutPrefix(n, name)
+		if !ok {
+			continue
+		}
+		if number, err := strconv.ParseInt(digits, 10, 32); err == nil {
+			found = append(found, numbered{n, int32(number)})
+		}
+	}
+	slices.SortFunc(found, func(a, b numbered) int { return int(b.number - a.number) })
+	out := make([]string, len(found))
+	for i, f := range found {
+		out[i] = f.name
+	}
+	return out
+}
