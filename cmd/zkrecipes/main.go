@@ -4,7 +4,7 @@
 //
 //	zkrecipes lock /backups/db1 -- ./backup.sh
 //	zkrecipes elect /service/leader -- ./serve
-//	zkrecipes queue take /mail | ./send
+//	zkrecipes queue put /mail "to alice"
 //	zkrecipes contenders /backups/db1
 //	zkrecipes doctor
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -43,6 +44,9 @@ func (v *queuePutVerb) arguments(args []string) error {
 		return errors.New(`give PATH, and data or "-" for stdin, after the flags`)
 	}
 	v.path, v.data = args[0], args[1:]
+	if len(v.data) > 1 && slices.Contains(v.data, "-") {
+		return errors.New(`"-" takes one element from stdin, and stands alone`)
+	}
 	return recipes.ValidatePath(v.path)
 }
 
