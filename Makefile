@@ -19,7 +19,7 @@ help:
 	@echo 'make test-launches  200 launches of the plugin leave no process, file or goroutine'
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make cross          the binaries for every platform, thrown away'
-	@echo 'make bench          herd against predecessor on a real ZooKeeper, compared by benchstat'
+	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
 	@echo 'make results        record the sweep on real ZooKeepers into testdata/results (20 minutes)'
 	@echo 'make lint           gofmt, vet on three systems, staticcheck'
 	@echo 'make proto          the generated code from the .proto files'
@@ -59,7 +59,7 @@ cross:
 bench: zookeeper
 	@mkdir -p bin
 	$(GO) run ./cmd/zkbench run -ensemble 1 -workload drain -contenders 10,100 -count 6 -out bin/bench.txt
-	$(TOOL) benchstat -col '/strategy@(herd predecessor)' bin/bench.txt
+	$(TOOL) benchstat -col '/strategy@(herd predecessor handoff)' bin/bench.txt
 
 # Goes on where it was interrupted; see the script for what can be varied.
 results: zookeeper

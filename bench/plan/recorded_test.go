@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,8 @@ var predicted = []string{record.UnitHandoffs, record.UnitHandoffP99, record.Unit
 
 // TestRecordedLevelLeftOutLiesInItsInterval recomputes, from every recorded sweep,
 // what the plan would have said about each inner level without having seen it. Of
-// intervals of 95 % one in twenty may miss, and no more.
+// intervals of 95 % one in twenty may miss, and as many more as chance explains: two
+// standard deviations of as many throws.
 func TestRecordedLevelLeftOutLiesInItsInterval(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "results", "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -29,8 +31,9 @@ func TestRecordedLevelLeftOutLiesInItsInterval(t *testing.T) {
 				p, m := leaveOut(t, strategy, recorded(t, file))
 				predictions, missed = predictions+p, missed+m
 			}
-			if predictions < 40 || missed > predictions/20 {
-				t.Errorf("%d of %d predictions missed", missed, predictions)
+			n := float64(predictions)
+			if most := n/20 + 2*math.Sqrt(n*0.05*0.95); predictions < 40 || float64(missed) > most {
+				t.Errorf("%d of %d predictions missed; at most %.1f may", missed, predictions, most)
 			}
 		})
 	}

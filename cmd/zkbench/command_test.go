@@ -111,7 +111,7 @@ func TestInterruptBeforeTheFirstResultWritesNothing(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "results.txt")
 	code, stdout, stderr := zkbench(ctx, after(0, new(benchtest.Server).Open, interrupting), "run", "-out", file)
-	if code != exitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted after 0 of 60 trials") {
+	if code != exitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted after 0 of 90 trials") {
 		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
 	}
 	if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 0 {

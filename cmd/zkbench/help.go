@@ -18,8 +18,8 @@ Verbs:
 
 %s
 Without flags it needs nothing but itself: it starts a ZooKeeper server in its
-own process and compares two ways of waiting, herd and predecessor, for 1, 10 and
-100 contenders, in some ten seconds.
+own process and compares the ways of waiting, herd, predecessor and handoff, for 1,
+10 and 100 contenders, in some fifteen seconds.
 `
 
 const runHelp = `Usage: zkbench run [flags]
@@ -86,12 +86,12 @@ is in it.
 
 Examples:
 
-	# What a newcomer runs: embedded server, herd against predecessor.
+	# What a newcomer runs: embedded server, every strategy.
 	zkbench
 
 	# On a real ZooKeeper, started for the run (needs Java and ZooKeeper).
 	zkbench run -ensemble 1 -contenders 100 -count 10 > results.txt
-	benchstat -col '/strategy@(herd predecessor)' results.txt
+	benchstat -col '/strategy@(herd predecessor handoff)' results.txt
 
 	# On servers that are there already.
 	zkbench run -servers zk1:2181,zk2:2181,zk3:2181 -recipe lock -workload cycle

@@ -2,7 +2,7 @@
 // and what that costs, by the number of contenders and the way in which they
 // wait. Its results are in the Go benchmark format, for benchstat.
 //
-//	zkbench                  herd against predecessor on an embedded server
+//	zkbench                  the ways of waiting compared, on an embedded server
 //	zkbench run -h           what else it can measure
 //	zkbench compare A B      what became better or worse, for a build to depend on
 //	zkbench help             sweep, plan, slo, report and serve

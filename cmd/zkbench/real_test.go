@@ -18,7 +18,7 @@ func TestPredecessorBeatsTheHerdOnARealServer(t *testing.T) {
 	ensembletest.Require(t)
 	var stdout, stderr bytes.Buffer
 	code := command{stdout: &stdout, stderr: &stderr, transports: transports}.run(t.Context(),
-		[]string{"run", "-ensemble", "1", "-contenders", "100", "-count", "3"})
+		[]string{"run", "-ensemble", "1", "-strategy", "herd,predecessor", "-contenders", "100", "-count", "3"})
 	if code != exitOK {
 		t.Fatalf("exit code %d:\n%s", code, stderr.String())
 	}

@@ -49,7 +49,7 @@ func (c command) defaults() settings {
 	return settings{
 		recipes:    list[load.Recipe]{[]load.Recipe{load.Election}, load.ParseRecipe},
 		workloads:  list[load.Workload]{[]load.Workload{load.Drain}, load.ParseWorkload},
-		strategies: list[recipes.Strategy]{[]recipes.Strategy{recipes.Herd, recipes.Predecessor}, parseStrategy},
+		strategies: list[recipes.Strategy]{recipes.Strategies(), parseStrategy},
 		contenders: list[int]{[]int{1, 10, 100}, parsePositive},
 		via:        list[string]{[]string{direct}, c.parseVia},
 		arrivals:   load.Poisson,

@@ -3,16 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 const sweepHelp = `Usage: zkbench sweep -record FILE [flags]
 
 Runs an experiment over many numbers of contenders and keeps all of it in FILE,
-for zkbench plan and zkbench report. It is zkbench run with other defaults: every
-strategy, and 1, 2, 5, 10, 20, 50 and 100 contenders; see zkbench run -h for
-workloads, results and exit codes. On a terminal it shows how long it will still
+for zkbench plan and zkbench report. It is zkbench run with another default: 1, 2,
+5, 10, 20, 50 and 100 contenders; see zkbench run -h for workloads, results and exit
+codes. On a terminal it shows how long it will still
 take. An interrupt ends it with what was measured so far, which is a whole number
 of rounds give or take one; with -resume the same command goes on from there, even
 after a crash.
@@ -33,7 +31,6 @@ Flags:
 func (c command) sweepVerb(ctx context.Context, args []string) error {
 	s := c.defaults()
 	s.contenders.values = []int{1, 2, 5, 10, 20, 50, 100}
-	s.strategies.values = recipes.Strategies()
 	flags := s.flags("sweep")
 	flags.BoolVar(&s.resume, "resume", false, "continue the file of -record: valid trials that it has are not made again, and each\nnew one is in it at once")
 	flags.DurationVar(&s.limit, "limit", 0, "leave out numbers of contenders of which the measured part of one trial would take\nlonger than this `time`, by what shorter lines took; 0 leaves out none. The first\nround then goes from short lines to long ones")
