@@ -46,10 +46,11 @@ var deaths = []death{
 // A point is what the host is doing at that moment.
 type point struct {
 	name, doing string
-	// stuck: the request with this operation has been carried out, and its
-	// answer does not come: the RPC is on its way.
+	// stuck: the request with this operation on the contender's znode has been
+	// carried out, and its answer does not come: the RPC is on its way.
 	stuck zkserver.Op
-	path  string // and has this prefix
+	// gone: with it the contender's znode goes.
+	gone bool
 	// behind: somebody else is first in line.
 	behind bool
 	// brief: it runs with -short as well.
@@ -57,15 +58,15 @@ type point struct {
 }
 
 var points = []point{
-	{name: "Acquire sent", doing: "lock", stuck: zkserver.OpCreate, path: "/p/_c_"},
+	{name: "Acquire sent", doing: "lock", stuck: zkserver.OpCreate2},
 	{name: "Acquire waits in line", doing: "lock", behind: true},
 	{name: "lock held", doing: "lock", brief: true},
-	{name: "Write sent", doing: "write", stuck: zkserver.OpMulti, path: "/p/_c_"},
-	{name: "Release sent", doing: "release", stuck: zkserver.OpDelete, path: "/p/_c_"},
-	{name: "Campaign sent", doing: "lead", stuck: zkserver.OpCreate, path: "/p/_c_"},
+	{name: "Write sent", doing: "write", stuck: zkserver.OpMulti},
+	{name: "Release sent", doing: "release", stuck: zkserver.OpMulti, gone: true},
+	{name: "Campaign sent", doing: "lead", stuck: zkserver.OpCreate2},
 	{name: "Campaign waits in line", doing: "lead", behind: true, brief: true},
 	{name: "leading", doing: "lead"},
-	{name: "Acknowledge sent", doing: "acknowledge", stuck: zkserver.OpMulti, path: "/p/_c_"},
+	{name: "Acknowledge sent", doing: "acknowledge", stuck: zkserver.OpMulti},
 	{name: "Observe", doing: "observe"},
 }
 
@@ -172,7 +173,7 @@ func (l *lifecycle) knows(struck, freed time.Time) {
 		l.Errorf("the host knows after %v", d)
 	}
 	// A Release that was sent gives away what the host has given back.
-	if !l.atOnce && l.stuck != zkserver.OpDelete && lost.After(freed) {
+	if !l.atOnce && !l.gone && lost.After(freed) {
 		l.Errorf("the host knows %v after ZooKeeper has given it away", lost.Sub(freed))
 	}
 }
@@ -200,7 +201,7 @@ func (l *lifecycle) stick() {
 	l.Cleanup(func() { close(never) })
 	var once sync.Once
 	l.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-		if r.Op == l.stuck && strings.HasPrefix(r.Path, l.path) {
+		if r.Op == l.stuck && strings.HasPrefix(r.Path, "/p/") {
 			once.Do(func() { close(l.reached); f.HoldReply = never })
 		}
 		return f
@@ -235,7 +236,7 @@ func (l *lifecycle) arrive(own int) {
 			l.Fatalf("the host says %q", line)
 		}
 	}
-	if l.stuck == zkserver.OpDelete {
+	if l.gone {
 		return
 	}
 	for end := time.Now().Add(patience); len(l.ephemerals()) == own; time.Sleep(time.Millisecond) {

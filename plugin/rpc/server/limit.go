@@ -44,7 +44,7 @@ type Limits struct {
 func (l Limits) Validate() error {
 	for name, n := range map[string]int{"Sessions": l.Sessions, "Grants": l.Grants, "Watches": l.Watches, "Message": l.Message} {
 		if n < 0 {
-			return fmt.Errorf("Limits.%s is %d; it must be positive, or 0 for the default", name, n)
+			return fmt.Errorf("limit %s is %d; it must be positive, or 0 for the default", name, n)
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ func ToCounters(c recipes.Counters) *pb.CountersResponse {
 	return &pb.CountersResponse{
 		Reads: c.Reads, Writes: c.Writes, Pings: c.Pings, WatchEvents: c.WatchEvents,
 		RequestBytes: c.RequestBytes, ResponseBytes: c.ResponseBytes,
-		Reconnects: c.Reconnects, ByKind: c.ByKind,
+		Reconnects: c.Reconnects, Handoffs: c.Handoffs, Fallbacks: c.Fallbacks, ByKind: c.ByKind,
 	}
 }
 
@@ -19,6 +19,6 @@ func Counters(c *pb.CountersResponse) recipes.Counters {
 	return recipes.Counters{
 		Reads: c.GetReads(), Writes: c.GetWrites(), Pings: c.GetPings(), WatchEvents: c.GetWatchEvents(),
 		RequestBytes: c.GetRequestBytes(), ResponseBytes: c.GetResponseBytes(),
-		Reconnects: c.GetReconnects(), ByKind: c.GetByKind(),
+		Reconnects: c.GetReconnects(), Handoffs: c.GetHandoffs(), Fallbacks: c.GetFallbacks(), ByKind: c.GetByKind(),
 	}
 }
