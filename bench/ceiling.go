@@ -15,19 +15,21 @@ type Ceiling struct {
 	// Limit is how long a trial may take; 0 is no limit.
 	Limit time.Duration
 
-	took map[string]map[int][]time.Duration // by combination and contenders
+	took map[string]map[int]time.Duration // the fastest, by combination and contenders
 }
 
 // Add takes what a trial has taken into account.
 func (c *Ceiling) Add(r record.Record) {
 	if c.took == nil {
-		c.took = map[string]map[int][]time.Duration{}
+		c.took = map[string]map[int]time.Duration{}
 	}
 	key := combinationOf(r)
 	if c.took[key] == nil {
-		c.took[key] = map[int][]time.Duration{}
+		c.took[key] = map[int]time.Duration{}
 	}
-	c.took[key][r.Contenders] = append(c.took[key][r.Contenders], r.Elapsed)
+	if fastest, ok := c.took[key][r.Contenders]; !ok || r.Elapsed < fastest {
+		c.took[key][r.Contenders] = r.Elapsed
+	}
 }
 
 // combinationOf is a record's name but for its contenders.
@@ -44,15 +46,14 @@ func combinationOf(r record.Record) string {
 // too long.
 func (c *Ceiling) TooLong(r record.Record) (expected time.Duration, yes bool) {
 	took := c.took[combinationOf(r)]
-	if all := took[r.Contenders]; len(all) > 0 {
-		expected = middle(all)
-	} else {
+	expected, ok := took[r.Contenders]
+	if !ok {
 		expected = extrapolate(took, r.Contenders)
 	}
 	return expected, c.Limit > 0 && expected > c.Limit
 }
 
-func extrapolate(took map[int][]time.Duration, n int) time.Duration {
+func extrapolate(took map[int]time.Duration, n int) time.Duration {
 	var below []int
 	for level := range took {
 		if level > 1 && level < n { // a contender alone is another experiment
@@ -67,13 +68,11 @@ func extrapolate(took map[int][]time.Duration, n int) time.Duration {
 	power := 1.0
 	if len(below) > 1 {
 		before := below[len(below)-2]
-		power = math.Log(float64(middle(took[last]))/float64(middle(took[before]))) / math.Log(float64(last)/float64(before))
+		power = math.Log(float64(took[last])/float64(took[before])) / math.Log(float64(last)/float64(before))
 	}
 	if math.IsNaN(power) {
 		power = 1
 	}
 	power = min(max(power, 1), 3)
-	return time.Duration(float64(middle(took[last])) * math.Pow(float64(n)/float64(last), power))
+	return time.Duration(float64(took[last]) * math.Pow(float64(n)/float64(last), power))
 }
-
-func middle(all []time.Duration) time.Duration { return slices.Sorted(slices.Values(all))[len(all)/2] }

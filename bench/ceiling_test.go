@@ -45,6 +45,11 @@ func TestCeilingKnowsWhatALongLineWouldTake(t *testing.T) {
 	if _, yes := c.TooLong(trial(recipes.Predecessor, 1000, 0)); !yes {
 		t.Error("what took a minute is not too long")
 	}
+	// Unless it was the machine.
+	c.Add(trial(recipes.Predecessor, 1000, time.Second))
+	if got, yes := c.TooLong(trial(recipes.Predecessor, 1000, 0)); yes {
+		t.Errorf("what took %v is too long", got)
+	}
 }
 
 func TestAscendingExperimentBeginsWithShortLines(t *testing.T) {
