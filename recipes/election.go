@@ -17,6 +17,8 @@ import "context"
 // again whose creation was not confirmed. The text's acknowledgement, "a
 // separate znode to acknowledge that the leader has executed the leader
 // procedure", is an ephemeral node of the leader's own name below PATH/acks.
+// By Handoff, candidates are named n_<sequence>, and the acknowledgement of
+// one n_<sequence>-<token in hex>, because such a name can come back.
 type Election interface {
 	// Path is the path the election was made with.
 	Path() string

@@ -2,6 +2,7 @@ package recipestest
 
 import (
 	"context"
+	"fmt"
 	gopath "path"
 	"regexp"
 	"slices"
@@ -121,7 +122,11 @@ func acknowledgeTests() []test {
 
 // acknowledgement is the path of the znode, as recipes.Election documents it.
 func acknowledgement(l recipes.Leadership) string {
-	return gopath.Join(gopath.Dir(l.Znode()), "acks", gopath.Base(l.Znode()))
+	name := gopath.Base(l.Znode())
+	if strings.HasPrefix(name, "n_") {
+		name = fmt.Sprintf("%s-%x", name, int64(l.Token()))
+	}
+	return gopath.Join(gopath.Dir(l.Znode()), "acks", name)
 }
 
 func acknowledge(f *fixture) {
@@ -132,7 +137,7 @@ func acknowledge(f *fixture) {
 	if data != "done" || stat.EphemeralOwner != s.ID() {
 		f.Errorf("%q of owner %#x; want the session's, %#x", data, stat.EphemeralOwner, s.ID())
 	}
-	if name := strings.TrimPrefix(acknowledgement(l), f.path("a")+"/acks/"); !regexp.MustCompile(`^_c_` + guid + `-n_[0-9]{10}$`).MatchString(name) {
+	if name := strings.TrimPrefix(acknowledgement(l), f.path("a")+"/acks/"); !regexp.MustCompile(`^n_[0-9]{10}-[0-9a-f]+$`).MatchString(name) {
 		f.Errorf("named %s", name)
 	}
 	e := f.election(f.open(), f.path("a"))
@@ -250,7 +255,8 @@ func acknowledgeWhileResigning(f *fixture) {
 func acknowledgeReplyLost(f *fixture) {
 	s := f.open()
 	l := f.lead(s, f.path("a"))
-	// The place is there, so that the first transaction is the one.
+	// The guard is there, and the place, so that the first transaction is the one.
+	f.must(l.Write(f.ctx))
 	_, err := f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll))
 	f.must(err)
 	f.proxy.holdReplies(s.ID())

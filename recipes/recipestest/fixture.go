@@ -279,10 +279,10 @@ func (f *fixture) children(path string) []string {
 	return names
 }
 
-// contenders leaves out the place of acknowledgements: a container that the
-// server removes some time after it has become empty.
+// contenders leaves out the places of acknowledgements and of guards: containers
+// that the server removes some time after they have become empty.
 func contenders(names []string) []string {
-	return slices.DeleteFunc(names, func(name string) bool { return name == "acks" })
+	return slices.DeleteFunc(names, func(name string) bool { return name == "acks" || strings.HasPrefix(name, "guards-") })
 }
 
 // awaitChildren waits until a znode has exactly so many children.

@@ -2,6 +2,7 @@ package recipestest
 
 import (
 	"context"
+	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -171,4 +172,10 @@ func (k kind) waitsWith(f *fixture, s recipes.Session, path string, o options) *
 	f.Cleanup(cancel) // before start's clean-up, which waits for the call
 	w.place = receive(f, joined, "joining the line")
 	return w
+}
+
+// hands reports whether the line is handed on: the strategy is handoff, and the
+// recipe one that can.
+func (k kind) hands() bool {
+	return (k.strategy == recipes.Handoff || k.strategy == "") && slices.Contains([]string{"lock-", "n_", "lease-"}, k.marker)
 }

@@ -3,6 +3,7 @@ package recipestest
 import (
 	"context"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -124,6 +125,12 @@ func dataChange(f *fixture, k kind) {
 	k.watches(f, s, f.path("a"))
 	before := f.counters(s)
 	_, err := f.outside.Set(g.Znode(), []byte("changed"), -1)
+	if k.hands() { // a change would mean a release
+		f.is(err, zk.ErrNoAuth)
+		f.must(g.GiveBack(f.ctx))
+		w.value1(f)
+		return
+	}
 	f.must(err)
 	f.reach(s, func(c recipes.Counters) bool {
 		return c.WatchEvents > before.WatchEvents && c.ByKind["getData"] > before.ByKind["getData"]

@@ -195,14 +195,14 @@ func countersCount(f *fixture) {
 	if writes := after.Writes - before.Writes; writes != 4 {
 		f.Errorf("%d writes; want two creations and two deletions", writes)
 	}
-	// Alone: a listing and a look at the own node. Waiting: a listing and a read
-	// with a watch; woken: a listing and a look. Looking on: a listing and two
-	// reads.
-	if reads := after.Reads - before.Reads; reads != 9 {
-		f.Errorf("%d reads; want 9", reads)
+	// Alone: a look at the parent. Waiting: the same, a listing, and a read with a
+	// watch; woken: nothing. Looking on: a listing and two reads.
+	if reads := after.Reads - before.Reads; reads != 7 {
+		f.Errorf("%d reads; want 7", reads)
 	}
-	if events := after.WatchEvents - before.WatchEvents; events != 1 {
-		f.Errorf("%d watch events; want 1", events)
+	// Of the release, and to the second holder of the end of its own znode.
+	if events := after.WatchEvents - before.WatchEvents; events != 2 {
+		f.Errorf("%d watch events; want 2", events)
 	}
 	if after.RequestBytes <= before.RequestBytes || after.ResponseBytes <= before.ResponseBytes {
 		f.Errorf("bytes went from %d and %d to %d and %d", before.RequestBytes, before.ResponseBytes, after.RequestBytes, after.ResponseBytes)

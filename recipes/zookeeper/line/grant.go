@@ -233,6 +233,9 @@ func (g *Grant) look(ctx context.Context) (session.Node, *session.Watch, error) 
 // The check is for existence: the name holds a GUID, so a node of that name is
 // this contender's; or a second check makes sure of that.
 func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
+	if err := g.session.TxnFits(t); err != nil {
+		return fmt.Errorf("guarded write: %w", err)
+	}
 	for {
 		if err := g.Err(); err != nil {
 			return fmt.Errorf("guarded write: %w", err)

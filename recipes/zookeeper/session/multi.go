@@ -94,16 +94,25 @@ func (s *Session) Commit(ctx context.Context, t Txn) error {
 	return err
 }
 
-func (s *Session) commit(ctx context.Context, t Txn) ([]result, error) {
-	requests := make([]any, len(t.ops))
+// TxnFits reports, as an ErrTooLarge, that the transaction could not be sent.
+func (s *Session) TxnFits(t Txn) error {
 	size := packetSlack
-	for i, op := range t.ops {
-		full := s.full(op.path)
-		requests[i] = op.make(s, full)
-		size += len(full) + len(op.data) + s.aclSize() + opSlack
+	for _, op := range t.ops {
+		size += len(s.full(op.path)) + len(op.data) + s.aclSize() + opSlack
 	}
 	if size > s.cfg.MaxPacket {
-		return nil, fmt.Errorf("%w: a transaction of %d operations and about %d bytes; Config.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.cfg.MaxPacket)
+		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; Config.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.cfg.MaxPacket)
+	}
+	return nil
+}
+
+func (s *Session) commit(ctx context.Context, t Txn) ([]result, error) {
+	if err := s.TxnFits(t); err != nil {
+		return nil, err
+	}
+	requests := make([]any, len(t.ops))
+	for i, op := range t.ops {
+		requests[i] = op.make(s, s.full(op.path))
 	}
 	if _, err := s.Connected(ctx); err != nil {
 		return nil, err
