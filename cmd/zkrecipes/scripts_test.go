@@ -172,6 +172,10 @@ func (s *scriptServer) create(path string, data []byte) error {
 	return nil
 }
 
+// contender is the name of whoever stands in line: protected by a GUID, or known
+// by its number.
+var contender = regexp.MustCompile(`^(_c_|(lock-|n_|lease-)-?[0-9]+$)`)
+
 // line returns who stands in line at path, in order of the sequence.
 func (s *scriptServer) line(ts *testscript.TestScript, path string) (line []string) {
 	children, _, err := s.conn.Children(path)
@@ -179,7 +183,7 @@ func (s *scriptServer) line(ts *testscript.TestScript, path string) (line []stri
 		ts.Fatalf("%s: %v", path, err)
 	}
 	for _, name := range children {
-		if strings.HasPrefix(name, "_c_") && !strings.Contains(name, "ack_") {
+		if contender.MatchString(name) && !strings.Contains(name, "ack_") {
 			line = append(line, name)
 		}
 	}
