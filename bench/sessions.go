@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,7 +28,11 @@ func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes
 			if err := gctx.Err(); err != nil {
 				return context.Cause(gctx)
 			}
-			if sessions[i], err = opener(gctx, config(i)); err != nil {
+			sessions[i], err = opener(gctx, config(i))
+			switch {
+			case err != nil && n > 1 && errors.Is(err, recipes.ErrUnavailable):
+				return fmt.Errorf("open session %d of %d (does the servers' maxClientCnxns allow so many connections from one address?): %w", i+1, n, err)
+			case err != nil:
 				return fmt.Errorf("open session %d of %d: %w", i+1, n, err)
 			}
 			return nil

@@ -77,7 +77,7 @@ func TestLostServerFailsTheRun(t *testing.T) {
 	gone := func(context.Context, recipes.Config) (recipes.Session, error) { return nil, recipes.ErrUnavailable }
 	code, _, stderr := zkbench(t.Context(), after(2, new(benchtest.Server).Open, gone),
 		"run", "-strategy", "herd", "-contenders", "2", "-count", "2")
-	if code != exitFailed || !strings.Contains(stderr, "trial 2 (") || !strings.Contains(stderr, "open session") {
+	if code != exitFailed || !strings.Contains(stderr, "trial 2 (") || !strings.Contains(stderr, "open session") || !strings.Contains(stderr, "maxClientCnxns") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}
 	code, stdout, stderr := zkbench(t.Context(), gone, "run")

@@ -76,6 +76,9 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.E
 	if err != nil {
 		return bench.Experiment{}, srv, err
 	}
+	if err := srv.admits(ctx, s.connections()); err != nil {
+		return bench.Experiment{}, srv, err
+	}
 	session := srv.session
 	session.SessionTimeout = s.sessionTimeout
 	transports, err := c.launch(ctx, s, session, end)
