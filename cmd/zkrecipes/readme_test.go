@@ -40,7 +40,7 @@ func TestConsoleOfTheReadme(t *testing.T) {
 	run := func(command string) string {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 		cmd.Dir = home
-		cmd.Env = append(os.Environ(), "HOME="+home, "ZKRECIPES_SERVERS="+server.Addr(), "ZKRECIPES_LOG_LEVEL=error")
+		cmd.Env = append(os.Environ(), "HOME="+home, "ZKRECIPES_SERVERS="+server.Addr(), "ZKRECIPES_LOG_LEVEL=error", "GORACE="+quickExit)
 		out, _ := cmd.CombinedOutput() // exit codes are shown by the commands
 		if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
 			out = append(out, '\n') // as a terminal gets

@@ -101,9 +101,14 @@ func (s *scriptServer) setUp(env *testscript.Env) error {
 		env.Setenv("ZKRECIPES_CHROOT", s.chroot)
 	}
 	env.Setenv("ZKRECIPES_LOG_LEVEL", "error") // not the warning of a missing checksum
+	env.Setenv("GORACE", quickExit)
 	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 	return nil
 }
+
+// quickExit has programs that were built with the race detector not sleep for a
+// second before they end.
+const quickExit = "atexit_sleep_ms=0"
 
 func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 	s := ts.Value(serverKey{}).(*scriptServer)
