@@ -117,7 +117,7 @@ func TestWorkersMeasureOneLineTogether(t *testing.T) {
 		Recipes: []load.Recipe{load.Lock}, Strategies: []recipes.Strategy{recipes.Predecessor}, Contenders: []int{each},
 		Workloads:  []load.Workload{load.Drain, load.Cycle, load.Open, load.Many},
 		Transports: []bench.Transport{{Name: "direct", Open: zookeeper.Open}},
-		Count:      1, Duration: 50 * time.Millisecond, Warmup: 10 * time.Millisecond, Rate: 50, Lines: 2,
+		Count:      1, Duration: 500 * time.Millisecond, Warmup: 10 * time.Millisecond, Rate: 50, Lines: 2,
 		Session: recipes.Config{Servers: []string{p.server.Addr()}},
 	}
 	crews, _ := p.meet(n)

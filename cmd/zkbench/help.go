@@ -103,7 +103,7 @@ Examples:
 	zkbench run -recipe lock -workload open -rate 200 -contenders 20 -hold 1ms
 
 	# Table 3 of the ZooKeeper paper: clients that enter and leave barriers.
-	zkbench run -workload double-barrier -contenders 50,100,200 -rounds 200 -count 1
+	zkbench run -ensemble 3 -preset paper-table-3
 
 	# Three load generators: the same on three machines.
 	zkbench run -servers zk1:2181,zk2:2181 -join /zkbench/meet -workers 3 -workload cycle

@@ -62,8 +62,14 @@ func (c command) defaults() settings {
 func (c command) parseSettings(args []string) (settings, error) {
 	s := c.defaults()
 	flags := s.flags("run")
+	preset := flags.String("preset", "", "flags that belong together, unless they are given: paper-table-3")
 	if err := c.parse(flags, runHelp, args); err != nil {
 		return s, err
+	}
+	if *preset != "" {
+		if err := applyPreset(flags, *preset); err != nil {
+			return s, usageError{err}
+		}
 	}
 	if flags.NArg() > 0 {
 		return s, usageError{fmt.Errorf("%q is not a flag; values of a list are separated by commas without blanks", flags.Arg(0))}
