@@ -49,7 +49,7 @@ func Merge(parts []record.Record) (record.Record, error) {
 
 func together(a, b record.Client) record.Client {
 	return record.Client{
-		CPU: a.CPU + b.CPU, Allocs: a.Allocs + b.Allocs,
+		Took: max(a.Took, b.Took), CPU: a.CPU + b.CPU, Allocs: a.Allocs + b.Allocs,
 		GC: max(a.GC, b.GC), LongGC: max(a.LongGC, b.LongGC), SchedP99: max(a.SchedP99, b.SchedP99),
 	}
 }

@@ -52,11 +52,15 @@ const shortGC = 10 * time.Millisecond
 // people with the figure and its limit.
 func (l Limits) Check(r record.Record) (reasons []string) {
 	say := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
-	if r.Elapsed > 0 {
-		if share := r.Client.CPU.Seconds() / (r.Elapsed.Seconds() * float64(runtime.GOMAXPROCS(0))); l.CPU > 0 && share > l.CPU {
+	took := r.Client.Took
+	if took == 0 {
+		took = r.Elapsed
+	}
+	if took > 0 {
+		if share := r.Client.CPU.Seconds() / (took.Seconds() * float64(runtime.GOMAXPROCS(0))); l.CPU > 0 && share > l.CPU {
 			say("the load generator took %.0f%% of the processors (limit %.0f%%)", 100*share, 100*l.CPU)
 		}
-		if share := r.Client.GC.Seconds() / r.Elapsed.Seconds(); l.GC > 0 && share > l.GC && r.Client.GC > shortGC {
+		if share := r.Client.GC.Seconds() / took.Seconds(); l.GC > 0 && share > l.GC && r.Client.GC > shortGC {
 			say("garbage collection stopped the load generator for %.1f%% of the time (limit %.0f%%)", 100*share, 100*l.GC)
 		}
 	}

@@ -17,6 +17,7 @@ const (
 
 // Probe is what the process had used when it was started.
 type Probe struct {
+	start  time.Time
 	cpu    time.Duration
 	sched  []uint64
 	pauses []uint64
@@ -27,6 +28,7 @@ type Probe struct {
 func Start() Probe {
 	samples := read()
 	return Probe{
+		start:  time.Now(),
 		cpu:    cpuTime(),
 		sched:  samples[0].Value.Float64Histogram().Counts,
 		pauses: samples[1].Value.Float64Histogram().Counts,
@@ -40,7 +42,8 @@ func (p Probe) Stop() record.Client {
 	sched, pauses := samples[0].Value.Float64Histogram(), samples[1].Value.Float64Histogram()
 	total, longest := pausesSince(pauses, p.pauses)
 	return record.Client{
-		CPU: cpuTime() - p.cpu, GC: total, LongGC: longest,
+		Took: time.Since(p.start),
+		CPU:  cpuTime() - p.cpu, GC: total, LongGC: longest,
 		SchedP99: percentileSince(sched, p.sched, 0.99),
 		Allocs:   samples[2].Value.Uint64() - p.allocs,
 	}

@@ -46,7 +46,10 @@ func TestLimitsNameWhatTheGeneratorRanOutOf(t *testing.T) {
 	}{
 		"nothing":    {func(*record.Record) {}, ""},
 		"processors": {func(r *record.Record) { r.Client.CPU = time.Duration(runtime.GOMAXPROCS(0)) * time.Second }, "processors"},
-		"scheduler":  {func(r *record.Record) { r.Client.SchedP99 = 5 * time.Millisecond }, "waited 5ms to run"},
+		"processors of a longer time": {func(r *record.Record) {
+			r.Client.CPU, r.Client.Took = time.Duration(runtime.GOMAXPROCS(0))*time.Second, 2*time.Second
+		}, ""},
+		"scheduler": {func(r *record.Record) { r.Client.SchedP99 = 5 * time.Millisecond }, "waited 5ms to run"},
 		"short of a slow handoff": {func(r *record.Record) {
 			r.Client.SchedP99 = 5 * time.Millisecond
 			_ = r.Handoff.RecordValues(int64(time.Second), 9)

@@ -53,6 +53,9 @@ func (r Record) Valid() bool { return len(r.Invalid) == 0 }
 
 // Client is what the measured part took of this process.
 type Client struct {
+	// Took is for how long it was looked at: Elapsed, and the coming to rest after
+	// it. 0 in records of before this was kept.
+	Took     time.Duration `json:",omitempty"`
 	CPU      time.Duration // user and system time; 0 where it cannot be found out
 	GC       time.Duration // pauses of the garbage collector, all together
 	LongGC   time.Duration // the longest of them, as far as the runtime's buckets tell

@@ -48,7 +48,7 @@ func encode(r record.Record) ([]byte, error) {
 const grantBytes = 4
 
 // maxPart bounds what a part is decompressed to.
-const maxPart = 64 << 20
+const maxPart = 16 << 20
 
 func decode(part []byte) (record.Record, error) {
 	raw, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(part)), maxPart))
