@@ -30,7 +30,7 @@ import (
 //	zk set PATH TEXT     changes the node's data
 //	zk delete PATH       deletes the node
 //	zk secret PATH       creates a node that nobody may read
-//	zk break PATH        deletes the first contender at PATH, as an operator may
+//	zk break PATH [last] deletes the first (or last) contender at PATH, as an operator may
 //	zk watched           waits until somebody watches a node (embedded server only)
 //	zk expire            expires all sessions (embedded server only)
 //	await FILE [PATTERN] waits until a file is there, and has a line that matches
@@ -157,6 +157,9 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 		line := s.line(ts, args[0])
 		if len(line) == 0 {
 			ts.Fatalf("nobody stands in line at %s", args[0])
+		}
+		if len(args) > 1 {
+			slices.Reverse(line)
 		}
 		ts.Check(s.conn.Delete(gopath.Join(args[0], line[0]), -1))
 	default:
