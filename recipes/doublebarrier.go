@@ -33,12 +33,13 @@ type DoubleBarrier interface {
 	// Enter makes a member, with data for people who look at the znodes, and
 	// waits until it is one of Size members that enter together.
 	//
-	// If ctx ends first it returns ctx's error and the member is taken out; if
-	// the session is lost, an error that matches ErrSessionLost; if another hand
-	// deletes the member's znode, ErrRemoved. A lost connection is not an error.
-	// In every case of an error the member has not entered, though others may
-	// enter with it if it had been counted before it left: for them it is a member
-	// that has failed after entering.
+	// If ctx ends first it returns ctx's error and the member is taken out, in the
+	// background, so that it may still be counted for a moment; if the session is
+	// lost, an error that matches ErrSessionLost; if another hand deletes the
+	// member's znode, ErrRemoved. A lost connection is not an error. In every case
+	// of an error the member has not entered, though others may enter with it if it
+	// had been counted before it left: for them it is a member that has failed after
+	// entering.
 	Enter(ctx context.Context, data []byte) (Passage, error)
 }
 

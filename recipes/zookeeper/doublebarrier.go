@@ -207,10 +207,10 @@ func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry
 			return errLookAgain
 		}
 	}
-	if errors.Is(err, recipes.ErrUnknownOutcome) && ctx.Err() == nil && b.line.Session.Err() == nil {
+	if retry(ctx, b.line.Session, err) {
 		return errLookAgain
 	}
-	return err
+	return settled(ctx, b.line.Session, "let members in", err) // whoever asked has not entered, either way
 }
 
 // among returns the names of the entries that are in the generation, in order.

@@ -141,8 +141,8 @@ func (p *passage) closeDoor(ctx context.Context) error {
 		return p.await(ctx) // another hand has removed ready
 	case refused != nil && errors.Is(err, recipes.ErrNoNode):
 		return errLookAgain
-	case errors.Is(err, recipes.ErrUnknownOutcome) && ctx.Err() == nil && p.session.Err() == nil:
+	case retry(ctx, p.session, err):
 		return errLookAgain
 	}
-	return err
+	return settled(ctx, p.session, "delete "+p.path, err) // Leave deletes it all the same
 }
