@@ -21,7 +21,8 @@ import (
 //
 // Source: no text of its own; the line of ZooKeeper Recipes, "Locks", with the
 // first n in line granted. Contenders are ephemeral sequential children of the
-// path named _c_<guid>-lease-<sequence>, Curator's word. The text's way of
+// path named _c_<guid>-lease-<sequence> (by Handoff, which takes one permit,
+// lease-<sequence>), Curator's word. The text's way of
 // waiting for one node is not enough: the first waiter may enter when any of the
 // n ahead leaves, so a waiter watches n znodes, the nearest n ahead. One of them
 // must have left before it may enter (with all of them n are ahead), so no

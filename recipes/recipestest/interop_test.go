@@ -143,7 +143,7 @@ func TestOrderWithGoZookeeper(t *testing.T) {
 			if err != nil || len(line) != 2 || string(line[0].Data) != "theirs" || line[0].SessionID != conn.SessionID() {
 				t.Fatalf("the line is %+v, %v; want theirs and ours", line, err)
 			}
-			ours := regexp.MustCompile(`^` + path + `/_c_[0-9a-f-]{36}-lock-[0-9]{10}$`)
+			ours := regexp.MustCompile(`^` + path + `/lock-[0-9]{10}$`) // by handoff
 			goZookeepers := regexp.MustCompile(`^` + path + `/_c_[0-9a-f]{32}-lock-[0-9]{10}$`)
 			if !goZookeepers.MatchString(line[0].Znode) || !ours.MatchString(line[1].Znode) {
 				t.Errorf("named %s and %s", line[0].Znode, line[1].Znode)

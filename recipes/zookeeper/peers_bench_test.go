@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -248,4 +250,64 @@ func ownSessions(b *testing.B, addrs []string, n int) []recipes.Session {
 		closing.Wait()
 	})
 	return sessions
+}
+
+// BenchmarkWaitingSessions measures what a waiting contender with a session of
+// its own takes of this process's resident memory.
+func BenchmarkWaitingSessions(b *testing.B) {
+	const n = 5000
+	addrs := ensembletest.Start(b, ensemble.Config{HeapMiB: 1024, NoSync: true}).Addrs()
+	for range b.N {
+		ctx, giveUp := context.WithCancel(b.Context())
+		before := resident(b)
+		sessions := make([]recipes.Session, n)
+		var g errgroup.Group
+		g.SetLimit(32)
+		var waiting, all sync.WaitGroup
+		waiting.Add(n)
+		for i := range n {
+			g.Go(func() (err error) {
+				sessions[i], err = zookeeper.Open(ctx, recipes.Config{Servers: addrs, SessionTimeout: 40 * time.Second, MaxPacket: 4 << 10})
+				if err != nil {
+					return err
+				}
+				l, err := sessions[i].Lock("/memory", recipes.LockConfig{Joined: func(recipes.Place) { waiting.Done() }})
+				if err != nil {
+					return err
+				}
+				all.Go(func() {
+					if hold, err := l.Acquire(ctx); err == nil {
+						<-hold.Lost()
+					}
+				})
+				return nil
+			})
+		}
+		if err := g.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		waiting.Wait()
+		b.ReportMetric(float64(resident(b)-before)/n/1024, "KiB/waiter")
+		giveUp()
+		var closing sync.WaitGroup
+		for _, s := range sessions {
+			closing.Go(func() { s.Close(context.Background()) })
+		}
+		closing.Wait()
+		all.Wait()
+	}
+}
+
+// resident is this process's resident memory, in bytes, without garbage.
+func resident(b *testing.B) int64 {
+	debug.FreeOSMemory()
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		b.Skip("no /proc")
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
+		b.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
 }

@@ -196,7 +196,13 @@ func (g *Grant) watchOwn(ctx context.Context) {
 
 // Write implements recipes.Grant.
 func (g *Grant) Write(ctx context.Context, ops ...recipes.Op) error {
-	var t session.Txn
+	return g.WriteIf(ctx, session.Txn{}, ops...)
+}
+
+// WriteIf is Write with more to check, which is done first. The index in a
+// *session.TxnError is that of the operation in checks.
+func (g *Grant) WriteIf(ctx context.Context, checks session.Txn, ops ...recipes.Op) error {
+	t, first := checks, checks.Len()
 	for i, op := range ops {
 		if err := op.Validate(); err != nil {
 			return fmt.Errorf("guarded write: operation %d: %w", i, err)
@@ -212,8 +218,9 @@ func (g *Grant) Write(ctx context.Context, ops ...recipes.Op) error {
 	}
 	err := g.Commit(ctx, t)
 	var refused *session.TxnError
-	if errors.As(err, &refused) {
-		return &recipes.WriteError{Index: refused.Index, Op: ops[refused.Index], Err: refused.Err}
+	if errors.As(err, &refused) && refused.Index >= first {
+		i := refused.Index - first
+		return &recipes.WriteError{Index: i, Op: ops[i], Err: refused.Err}
 	}
 	return err
 }

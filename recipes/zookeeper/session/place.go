@@ -158,7 +158,7 @@ func (s *Session) findPlace(ctx context.Context, connections int, dir, name, hea
 	if err := s.Sync(ctx, dir); err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return Place{}, err
 	}
-	names, err := s.Children(ctx, dir)
+	names, _, err := s.List(ctx, dir) // not bound by Config.MaxPacket
 	if errors.Is(err, recipes.ErrNoNode) {
 		return Place{}, nil
 	}

@@ -108,7 +108,7 @@ func (s *Session) recall(ctx context.Context, r *receipt) Outcome {
 
 // outcomeOf leaves out the first result, the receipt's.
 func outcomeOf(results []result) Outcome {
-	outcome := Outcome{Zxid: results[0].zxid}
+	outcome := Outcome{Zxid: results[0].set.Mzxid}
 	for _, r := range results[1:] {
 		if r.created != "" {
 			outcome.Created = append(outcome.Created, r.created)
@@ -153,7 +153,7 @@ func (s *Session) returnReceipt(r *receipt) {
 // result is what one operation of a transaction has done.
 type result struct {
 	created string // the path of a creation
-	zxid    int64  // of a set
+	set     Stat   // the new record of what was set
 }
 
 func (s *Session) results(responses []zk.MultiResponse) []result {
@@ -163,7 +163,7 @@ func (s *Session) results(responses []zk.MultiResponse) []result {
 			out[i].created = s.local(r.String)
 		}
 		if r.Stat != nil {
-			out[i].zxid = r.Stat.Mzxid
+			out[i].set = *r.Stat
 		}
 	}
 	return out
