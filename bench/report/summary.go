@@ -28,6 +28,9 @@ func Summary(w io.Writer, sets []Set, picture func(set int, f Figure) string) er
 		}
 		fmt.Fprintf(&b, "**%s**\n\n", s.Title)
 		b.WriteString(summaryOf(s))
+		if n := len(s.Invalid); n > 0 {
+			fmt.Fprintf(&b, "\n%d trials, in which zkbench itself was the limit, are left out.\n", n)
+		}
 		for _, f := range Figures(s) {
 			if picture == nil || f.Name != "throughput" {
 				continue
