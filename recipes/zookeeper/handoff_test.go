@@ -408,3 +408,41 @@ func TestAServerWithAnotherDigestAlgorithm(t *testing.T) {
 	}
 	s.release(s.hold(again))
 }
+
+// After a lost reply the own place is found among those that are younger than
+// the creation, however many stand in line.
+func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
+	srv := embedded(t)
+	s := &scene{T: t, ctx: bounded(t), addr: srv.Addr(), path: "/newest"}
+	first := s.join()
+	crowd := s.session()
+	for range 40 {
+		s.joinWith(crowd, recipes.Handoff)
+	}
+	victim := s.session()
+	if err := victim.(interface {
+		Sync(context.Context, string) error
+	}).Sync(s.ctx, s.path); err != nil { // it has seen how far the server is
+		t.Fatal(err)
+	}
+	lost, reads := false, 0
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		switch {
+		case r.SessionID != victim.ID():
+		case r.Op == zkserver.OpGetData:
+			reads++
+		case r.Op == zkserver.OpCreate2 && !lost:
+			lost = true
+			return zkserver.Fault{DropReply: true}
+		}
+		return zkserver.Fault{}
+	})
+	c := s.joinWith(victim, recipes.Handoff)
+	if !lost || strings.Contains(c.place.Znode, "_c_") {
+		t.Fatalf("the place is %s: the case was not met", c.place.Znode)
+	}
+	if reads != 2 { // itself, and its predecessor
+		t.Errorf("%d reads", reads)
+	}
+	s.release(s.hold(first))
+}
