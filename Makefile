@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-launches build cross bench results lint vet proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-launches build cross bench bench-peers results lint vet proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -20,6 +20,7 @@ help:
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make cross          the binaries for every platform, thrown away'
 	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
+	@echo 'make bench-peers    handoff against go-zookeeper and against what no lock can be faster than (20 minutes)'
 	@echo 'make results        record the sweep on real ZooKeepers into testdata/results (20 minutes)'
 	@echo 'make lint           gofmt, vet on three systems, staticcheck'
 	@echo 'make proto          the generated code from the .proto files'
@@ -62,6 +63,12 @@ bench: zookeeper
 	$(TOOL) benchstat -col '/strategy@(herd predecessor handoff)' bin/bench.txt
 
 # Goes on where it was interrupted; see the script for what can be varied.
+# Rounds are interleaved: benchstat takes them for samples.
+bench-peers: zookeeper
+	@mkdir -p bin
+	$(GO) test ./recipes/zookeeper -run '^$$' -bench 'Peers|WaitingSessions' -benchtime 1x -timeout 1h | tee bin/peers.txt
+	$(TOOL) benchstat -row /contenders -col '/lock@(floor bare go-zookeeper predecessor handoff)' -ignore /round bin/peers.txt
+
 results: zookeeper
 	@.ci/results
 
