@@ -22,7 +22,7 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 		if err != nil {
 			return nil, err
 		}
-		return zkSession{Session: s, listings: new(listings), crowds: new(line.Crowds)}, nil
+		return zkSession{Session: s, listings: new(listings), crowds: new(line.Crowds), cohorts: new(cohorts)}, nil
 	}
 }
 
@@ -31,6 +31,7 @@ type zkSession struct {
 	*session.Session
 	listings *listings    // of queues
 	crowds   *line.Crowds // of locks and elections
+	cohorts  *cohorts     // of locks
 }
 
 func (s zkSession) Counters(context.Context) (recipes.Counters, error) {
@@ -42,7 +43,10 @@ func (s zkSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, erro
 	if err != nil {
 		return nil, err
 	}
-	return &lock{line: l, cfg: cfg}, nil
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return &lock{line: l, cfg: cfg, cohorts: s.cohorts}, nil
 }
 
 func (s zkSession) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {

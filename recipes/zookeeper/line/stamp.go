@@ -37,3 +37,12 @@ func (g *Grant) Stamp(ctx context.Context, data []byte, version int32) (session.
 	}
 	return stat, nil
 }
+
+// Stamped reads the line's path, for its data and the version to stamp it with.
+func (g *Grant) Stamped(ctx context.Context) (session.Node, error) {
+	node, err := g.session.Get(ctx, gopath.Dir(g.path))
+	if errors.Is(err, recipes.ErrNoNode) || err == nil && g.place != nil && node.Stat.Czxid > g.place.Stat.Czxid {
+		return session.Node{}, g.Removed()
+	}
+	return node, err
+}
