@@ -29,6 +29,7 @@ func (ss *session) acquire(r *pb.AcquireRequest) contest {
 	return func(ctx context.Context, joined func(recipes.Place)) (*held, error) {
 		lock, err := ss.Lock(r.GetPath(), recipes.LockConfig{
 			Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
+			Cohort: int(r.GetCohort()),
 		})
 		if err != nil {
 			return nil, err
