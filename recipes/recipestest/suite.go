@@ -37,6 +37,7 @@ func groups() []group {
 	return []group{
 		{"session", sessionTests()},
 		{"lock", append(forKinds(lockKinds(), lineTests()), lockTests()...)},
+		{"cohort", cohortTests()},
 		{"write", forKinds([]kind{lockKind(recipes.DefaultStrategy), electionKind(recipes.DefaultStrategy)}, writeTests())},
 		{"election", append(forKinds(electionKinds(), lineTests()), electionTests()...)},
 		{"context", contextTests()},
