@@ -104,8 +104,11 @@ type LockConfig struct {
 	//   - Release returns as soon as the hold is handed on, which asks no
 	//     server, so it does not find out that the znode was deleted meanwhile:
 	//     the next of the cohort does, and joins anew.
-	//   - Write fails, and the hold is lost, if another hand has changed the
-	//     path's data.
+	//   - The Znode is the cohort's, and stays when a hold is handed on. Write
+	//     is guarded by the hold itself all the same: the server refuses one
+	//     that comes after the next grant.
+	//   - If another hand changes the path's data, Write fails, and the hold is
+	//     lost.
 	//   - Contenders lists one contender for the cohort, with a Token that is
 	//     none.
 	//

@@ -20,6 +20,11 @@ type cohorts struct {
 // cohort is a session's contenders for the lock of a path. They queue here and
 // stand in ZooKeeper's line once. At any time nobody of them stands there, or
 // there is an enrolment, or a turn.
+//
+// An enrolment belongs to all who wait, not to the one who began it, so that the
+// place in line is not given up with his patience; it runs beside them, and ends
+// when nobody waits. The rest is done by whoever has the turn, in his own
+// goroutine: a handover wakes the next one, and that is all.
 type cohort struct {
 	all     *cohorts
 	session *session.Session
