@@ -252,8 +252,8 @@ func ownSessions(b *testing.B, addrs []string, n int) []recipes.Session {
 	return sessions
 }
 
-// BenchmarkWaitingSessions measures what a waiting contender with a session of
-// its own takes of this process's resident memory.
+// BenchmarkWaitingSessions measures what a session takes of this process's
+// resident memory, idle and while its contender waits.
 func BenchmarkWaitingSessions(b *testing.B) {
 	const n = 5000
 	addrs := ensembletest.Start(b, ensemble.Config{HeapMiB: 1024, NoSync: true}).Addrs()
@@ -261,33 +261,34 @@ func BenchmarkWaitingSessions(b *testing.B) {
 		ctx, giveUp := context.WithCancel(b.Context())
 		before := resident(b)
 		sessions := make([]recipes.Session, n)
-		var g errgroup.Group
-		g.SetLimit(32)
-		var waiting, all sync.WaitGroup
-		waiting.Add(n)
+		var opening errgroup.Group
+		opening.SetLimit(32)
 		for i := range n {
-			g.Go(func() (err error) {
+			opening.Go(func() (err error) {
 				sessions[i], err = zookeeper.Open(ctx, recipes.Config{Servers: addrs, SessionTimeout: 40 * time.Second, MaxPacket: 4 << 10})
-				if err != nil {
-					return err
-				}
-				l, err := sessions[i].Lock("/memory", recipes.LockConfig{Joined: func(recipes.Place) { waiting.Done() }})
-				if err != nil {
-					return err
-				}
-				all.Go(func() {
-					if hold, err := l.Acquire(ctx); err == nil {
-						<-hold.Lost()
-					}
-				})
-				return nil
+				return err
 			})
 		}
-		if err := g.Wait(); err != nil {
+		if err := opening.Wait(); err != nil {
 			b.Fatal(err)
 		}
+		b.ReportMetric(float64(resident(b)-before)/n/1024, "KiB/idle-session")
+		var waiting, all sync.WaitGroup
+		waiting.Add(n)
+		for _, s := range sessions {
+			l, err := s.Lock("/memory", recipes.LockConfig{Joined: func(recipes.Place) { waiting.Done() }})
+			if err != nil {
+				b.Fatal(err)
+			}
+			all.Go(func() {
+				if hold, err := l.Acquire(ctx); err == nil {
+					<-hold.Lost()
+				}
+			})
+		}
 		waiting.Wait()
-		b.ReportMetric(float64(resident(b)-before)/n/1024, "KiB/waiter")
+		b.ReportMetric(float64(resident(b)-before)/n/1024, "KiB/waiting-session")
+		b.ReportMetric(0, "ns/op")
 		giveUp()
 		var closing sync.WaitGroup
 		for _, s := range sessions {
