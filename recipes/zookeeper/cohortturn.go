@@ -17,7 +17,7 @@ const cohortMark = "zkrecipes cohort"
 type turn struct {
 	cohort *cohort
 	grant  *line.Grant
-	given  int  // how often it was taken
+	given  int  // of how many it was, or is about to be, the hold
 	taken  bool // somebody has it: as hold, or about to
 	hold   *cohortHold
 
@@ -106,6 +106,7 @@ func (c *cohort) abandon(m *mate) {
 	c.members--
 	if c.turn == m.turn {
 		m.turn.taken = false
+		m.turn.given--
 	}
 	c.proceed()
 }
