@@ -56,3 +56,30 @@ func TestAWriteThatIsLateForItsHoldIsRefusedByTheServer(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWhatACohortCostsWhoeverIsAlone: a stamp, and to read what it is to change.
+func TestWhatACohortCostsWhoeverIsAlone(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	keep := must[recipes.Lock](t)(s.Lock("/alone/other", recipes.LockConfig{})) // so that the parents stay
+	if _, err := keep.Acquire(ctx); err != nil {
+		t.Fatal(err)
+	}
+	cost := func(path string, cohort int) (reads, writes int64) {
+		l := must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Cohort: cohort}))
+		for range 2 { // the first creates the path
+			before := must[recipes.Counters](t)(s.Counters(ctx))
+			h := must[recipes.Hold](t)(l.Acquire(ctx))
+			if err := h.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			now := must[recipes.Counters](t)(s.Counters(ctx))
+			reads, writes = now.Reads-before.Reads, now.Writes-before.Writes
+		}
+		return reads, writes
+	}
+	reads, writes := cost("/alone/plain", 0)
+	if r, w := cost("/alone/cohort", 1); r != reads+1 || w != writes+1 {
+		t.Errorf("with a cohort %d reads and %d writes, without %d and %d; want one more of each", r, w, reads, writes)
+	}
+}
