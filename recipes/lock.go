@@ -86,12 +86,12 @@ type LockConfig struct {
 	// All who contend for the path must use cohorts, in every session, or none:
 	// a token is then not the czxid of the znode, which several holds share, but
 	// the number of the transaction that made the grant. It grows with every
-	// grant, but the two kinds of tokens do not compare. The path's data says
-	// that it is used so. If it holds anything else, or if Locks of this session
-	// that are in use at the path disagree about Cohort, Acquire fails with
-	// ErrMismatch. Contenders of other sessions that use no cohorts do not look,
-	// and are not noticed. How large a cohort may be, each session chooses for
-	// itself.
+	// grant, but the two kinds of tokens do not compare. The path's data, which
+	// the session has to be allowed to write, says that it is used so. If it
+	// holds anything else, or if Locks of this session that are in use at the
+	// path disagree about Cohort, Acquire fails with ErrMismatch. Contenders of
+	// other sessions that use no cohorts do not look, and are not noticed. What
+	// Cohort is, each session chooses for itself.
 	//
 	// What is different for those in a cohort:
 	//   - TryAcquire returns ErrContended if anybody else of the cohort holds or

@@ -100,6 +100,7 @@ func cohortRefusalTests() []test {
 		{"try/a free lock is granted", cohortTryFree},
 		{"try/a cohort that holds or waits is ErrContended", cohortTryOwn},
 		{"try/another session's hold is ErrContended, and the line is left", cohortTryHeld},
+		{"try/one that fails leaves those who have come meanwhile", cohortTryBeside},
 		{"contenders of one session that disagree are refused", cohortDisagrees},
 		{"a path that says something else is refused", cohortOfAnotherPath},
 		{"a bound that cannot be used is refused", cohortInvalid},
@@ -143,6 +144,23 @@ func cohortTryHeld(f *fixture) {
 	h, err := f.cohort(s, f.path("a"), cohortLimit).TryAcquire(f.ctx)
 	f.must(err)
 	f.must(h.Release(f.ctx))
+}
+
+// cohortTryBeside: whichever of the two comes first.
+func cohortTryBeside(f *fixture) {
+	c := f.cohortOf(0)
+	s := f.open()
+	l := f.cohort(s, f.path("a"), cohortLimit)
+	f.proxy.freeze(s.ID())
+	try := start(f, func() (recipes.Hold, error) { return l.TryAcquire(f.ctx) })
+	wait := start(f, func() (recipes.Hold, error) { return l.Acquire(f.ctx) })
+	f.proxy.restore(s.ID())
+	_, err := try.result(f)
+	f.is(err, recipes.ErrContended)
+	wait.blocked(f)
+	f.must(c.hold.GiveBack(f.ctx))
+	f.must(wait.value1(f).Release(f.ctx))
+	f.awaitChildren(f.path("a"), 0)
 }
 
 func cohortDisagrees(f *fixture) {
