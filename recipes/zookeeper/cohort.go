@@ -37,19 +37,6 @@ type cohort struct {
 	turn      *turn
 }
 
-// mate is a contender of a cohort.
-type mate struct {
-	line  *line.Line
-	data  []byte
-	try   bool
-	told  bool               // its place
-	place chan recipes.Place // gets it
-
-	turned chan struct{} // closed when one of these is set
-	turn   *turn         // it has the turn
-	err    error         // it has left
-}
-
 // enrolment is a contender in ZooKeeper's line.
 type enrolment struct {
 	cancel context.CancelFunc // takes it out of the line
@@ -106,14 +93,6 @@ func (c *cohort) enqueue(m *mate, position int) {
 	case c.turn != nil && !c.turn.giving:
 		m.tell(recipes.Place{Znode: c.turn.grant.Znode(), Position: recipes.UnknownPosition})
 		c.turn.watch() // who waits for a hold has to learn of its loss
-	}
-}
-
-// tell gives its place to somebody who waits, once.
-func (m *mate) tell(p recipes.Place) {
-	if !m.told {
-		m.told = true
-		m.place <- p
 	}
 }
 
@@ -191,24 +170,6 @@ func (c *cohort) enrolled(ctx context.Context, grant *line.Grant, err error) {
 		c.fail(c.waiting[0], err)
 	}
 	c.proceed()
-}
-
-// leave takes out somebody who waits no longer. It reports false if he has been
-// answered already.
-func (c *cohort) leave(m *mate) bool {
-	c.all.mu.Lock()
-	defer c.all.mu.Unlock()
-	i := slices.Index(c.waiting, m)
-	if i < 0 {
-		return false
-	}
-	c.waiting = slices.Delete(c.waiting, i, i+1)
-	c.members--
-	if c.enrolment != nil && (len(c.waiting) == 0 || m.try) {
-		c.enrolment.cancel()
-	}
-	c.proceed()
-	return true
 }
 
 // fail answers somebody who waits. all.mu is held.

@@ -88,29 +88,6 @@ func (t *turn) held(token recipes.Token) *cohortHold {
 	return t.hold
 }
 
-// again has somebody whose turn was lost before it was a hold wait in front.
-func (c *cohort) again(m *mate) {
-	c.all.mu.Lock()
-	defer c.all.mu.Unlock()
-	if c.turn == m.turn {
-		c.turn = nil
-	}
-	c.enqueue(m, 0)
-	c.proceed()
-}
-
-// abandon ends a contender who has the turn and made no hold of it.
-func (c *cohort) abandon(m *mate) {
-	c.all.mu.Lock()
-	defer c.all.mu.Unlock()
-	c.members--
-	if c.turn == m.turn {
-		m.turn.taken = false
-		m.turn.given--
-	}
-	c.proceed()
-}
-
 // end ends the turn's hold: the turn can be taken by the next. cohorts.mu is held.
 func (t *turn) end(reason error) {
 	t.hold.reason = reason
@@ -152,74 +129,5 @@ func (c *cohort) giveBack() {
 		c.turn = nil
 		close(t.gone)
 		c.proceed()
-	}
-}
-
-// enterCohort is lock.enter with a cohort.
-func (l *lock) enterCohort(ctx context.Context, try bool) (recipes.Hold, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	c, m, err := l.cohorts.join(l.line, l.cfg, try)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		if err := c.await(ctx, m, l.cfg.Joined); err != nil {
-			return nil, err
-		}
-		token, err := m.turn.stamp(ctx)
-		if err == nil {
-			if hold := m.turn.held(token); hold != nil {
-				return hold, nil
-			}
-			err = m.turn.grant.Err()
-		}
-		lost := c.session.Err()
-		if errors.Is(err, recipes.ErrNotHeld) && lost == nil && ctx.Err() == nil && !try {
-			c.again(m)
-			continue
-		}
-		c.abandon(m)
-		switch {
-		case lost != nil:
-			return nil, lost
-		case errors.Is(err, recipes.ErrNotHeld) && ctx.Err() != nil:
-			return nil, ctx.Err()
-		}
-		return nil, err
-	}
-}
-
-// await waits for the turn.
-func (c *cohort) await(ctx context.Context, m *mate, joined func(recipes.Place)) error {
-	tell := func(p recipes.Place) {
-		if joined != nil {
-			joined(p)
-		}
-	}
-	for {
-		var err error
-		select {
-		case p := <-m.place:
-			tell(p)
-			continue
-		case <-m.turned:
-		case <-c.session.Lost():
-			err = c.session.Err()
-		case <-ctx.Done():
-			err = c.session.Interrupted("waiting for "+c.path, ctx)
-		}
-		if err != nil && c.leave(m) {
-			return err
-		}
-		// Who was answered meanwhile has the turn, and has to pass it on.
-		<-m.turned
-		select {
-		case p := <-m.place:
-			tell(p)
-		default:
-		}
-		return m.err
 	}
 }
