@@ -311,22 +311,11 @@ func (g *Grant) deleteAppendage() []<-chan error {
 
 // Release gives the turn to the next in line, as recipes.Hold documents.
 func (g *Grant) Release(ctx context.Context) error {
-	g.release.Do(func() {
-		if !g.end(recipes.ErrReleased) {
-			g.mu.Lock()
-			g.result = g.reason
-			g.mu.Unlock()
-			close(g.released)
-			return
-		}
-		giveBack := func(context.Context) {
-			defer close(g.released)
-			g.result = g.giveBack()
-		}
-		if !g.session.Background(giveBack) {
-			giveBack(nil) // the session is over: this does not wait
-		}
-	})
+	first := false
+	g.release.Do(func() { first = true })
+	if first {
+		g.giveBack(ctx)
+	}
 	select {
 	case <-g.released:
 		return g.result
@@ -335,26 +324,58 @@ func (g *Grant) Release(ctx context.Context) error {
 	}
 }
 
-// giveBack deletes the own node, and then what goes with it: as long as the own
-// node exists, a transaction that its check lets through could add to that.
-func (g *Grant) giveBack() error {
+// giveBack deletes the own node. What it cannot wait for goes on without it.
+func (g *Grant) giveBack(ctx context.Context) {
+	if !g.end(recipes.ErrReleased) {
+		g.mu.Lock()
+		g.result = g.reason
+		g.mu.Unlock()
+		close(g.released)
+		return
+	}
 	var deletion <-chan error
 	if g.place != nil {
-		deletion = g.session.HandOver(g.place.Place)
+		deletion = g.session.HandOver(ctx, g.place.Place)
 	} else {
 		deletion = g.session.Delete(g.path)
 	}
-	err := <-deletion
+	select {
+	case err := <-deletion:
+		if !g.hasAppendage() {
+			g.given(err)
+			return
+		}
+		again := make(chan error, 1)
+		again <- err
+		deletion = again
+	default:
+	}
+	rest := func(context.Context) { g.given(<-deletion) }
+	if !g.session.Background(rest) {
+		rest(nil) // the session is over: this does not wait
+	}
+}
+
+func (g *Grant) hasAppendage() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.appendage) > 0
+}
+
+// given deletes what goes with the own node, which is deleted, or not, because of
+// err, and tells who waits for the release: as long as the own node exists, a
+// transaction that its check lets through could add to what goes with it.
+func (g *Grant) given(err error) {
+	defer close(g.released)
 	for _, deletion := range g.deleteAppendage() {
 		<-deletion
 	}
 	switch {
 	case errors.Is(err, recipes.ErrNoNode):
-		return fmt.Errorf("release: %w: %s", recipes.ErrRemoved, g.path)
+		g.result = fmt.Errorf("release: %w: %s", recipes.ErrRemoved, g.path)
 	case errors.Is(err, recipes.ErrSessionLost):
-		return fmt.Errorf("release: %w: %w", recipes.ErrNotHeld, err)
+		g.result = fmt.Errorf("release: %w: %w", recipes.ErrNotHeld, err)
 	case err != nil:
-		return fmt.Errorf("release: %w", err)
+		g.result = fmt.Errorf("release: %w", err)
 	}
-	return nil
 }

@@ -61,10 +61,15 @@ const maxReply = 64 << 20
 // error is that of the connection (see lostConnection), of ctx, or the reason why
 // the session was lost; what the server thinks of a request is in its reply.
 func (s *Session) exchange(ctx context.Context, requests ...request) ([]reply, error) {
-	return s.exchangeOn(ctx, s.dialer.connection(), requests)
+	b, err := s.sendOn(s.dialer.connection(), requests)
+	if err != nil {
+		return nil, err
+	}
+	return b.await(ctx, s)
 }
 
-func (s *Session) exchangeOn(ctx context.Context, c *conn, requests []request) ([]reply, error) {
+// sendOn sends requests in one write.
+func (s *Session) sendOn(c *conn, requests []request) (*batch, error) {
 	s.mu.Lock()
 	over := s.over
 	s.mu.Unlock()
@@ -74,28 +79,30 @@ func (s *Session) exchangeOn(ctx context.Context, c *conn, requests []request) (
 	if c == nil {
 		return nil, zk.ErrNoServer
 	}
-	pending, err := c.send(requests)
-	if err != nil {
-		return nil, err
-	}
-	for range requests {
-		select {
-		case <-pending.answered:
-		case <-c.closed:
-			return nil, zk.ErrConnectionClosed
-		case <-s.Lost():
-			return nil, s.Err()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return pending.replies, nil
+	return c.send(requests)
 }
 
 // batch is requests that were sent together.
 type batch struct {
+	conn     *conn
 	replies  []reply
-	answered chan struct{} // gets an element for each reply, which is set before
+	answered chan struct{} // closed when all replies are there
+	missing  int           // replies; of the goroutine that reads
+}
+
+// await returns the replies, as exchange does. It may be called again after ctx
+// has ended.
+func (b *batch) await(ctx context.Context, s *Session) ([]reply, error) {
+	select {
+	case <-b.answered:
+		return b.replies, nil
+	case <-b.conn.closed:
+		return nil, zk.ErrConnectionClosed
+	case <-s.Lost():
+		return nil, s.Err()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // rawXids keeps the xids of the session's own requests apart from
@@ -107,7 +114,7 @@ func isRaw(xid int32) bool { return xid < rawXids/2 }
 
 // send writes the requests as one piece.
 func (c *conn) send(requests []request) (*batch, error) {
-	b := &batch{replies: make([]reply, len(requests)), answered: make(chan struct{}, len(requests))}
+	b := &batch{conn: c, replies: make([]reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
 	var e encoder
 	c.mu.Lock()
 	if !c.established || !c.trusted {
@@ -169,9 +176,11 @@ func (c *conn) deliver(request sent) error {
 	if request.op == opAuth && r.code != 0 {
 		c.wire.refused.Store(true) // the server ends the connection now
 	}
-	if request.batch != nil {
-		request.batch.replies[request.index] = r
-		request.batch.answered <- struct{}{}
+	if b := request.batch; b != nil {
+		b.replies[request.index] = r
+		if b.missing--; b.missing == 0 {
+			close(b.answered)
+		}
 	}
 	return nil
 }

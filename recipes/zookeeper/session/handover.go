@@ -16,22 +16,59 @@ import (
 //
 // It is known, and repeated, on the terms of DeleteOwned, which it falls back to
 // where the data may not be set.
-func (s *Session) HandOver(place Place) <-chan error {
+//
+// It waits in the caller's goroutine for the answer, which mostly comes, as long
+// as ctx allows.
+func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 	done := make(chan error, 1)
-	if !s.Background(func(life context.Context) { done <- s.handOver(life, place) }) {
+	h := &handOver{session: s, place: place, request: request{opMulti, handOverBody(s.full(place.Path), place)}}
+	if h.begin(ctx) == nil {
+		if replies, err := h.sent.await(ctx, s); err == nil && replies[0].multi() == nil {
+			done <- nil
+			return done
+		}
+	}
+	if !s.Background(func(life context.Context) { done <- h.finish(life) }) {
 		done <- s.Err()
 	}
 	return done
 }
 
-func (s *Session) handOver(life context.Context, place Place) error {
-	r := request{opMulti, s.handOverBody(place)}
+// handOver is a HandOver under way.
+type handOver struct {
+	session *Session
+	place   Place
+	request request
+
+	sent        *batch // the attempt under way, or nil
+	connections int    // when it was sent
+}
+
+// begin sends an attempt when the session is connected.
+func (h *handOver) begin(ctx context.Context) error {
+	if _, err := h.session.Connected(ctx); err != nil {
+		return err
+	}
+	now, _, _ := h.session.status.Get()
+	h.connections = now.connections
+	var err error
+	h.sent, err = h.session.sendIdentified([]request{h.request})
+	return err
+}
+
+// finish returns when the place is known to be gone, or the session over.
+func (h *handOver) finish(life context.Context) error {
+	s, place := h.session, h.place
 	for sent := false; ; {
-		now, _, _ := s.status.Get()
-		if _, err := s.Connected(life); err != nil {
-			return s.Err()
+		var err error
+		if h.sent == nil {
+			err = h.begin(life)
 		}
-		replies, err := s.exchangeIdentified(life, r)
+		var replies []reply
+		if err == nil {
+			replies, err = h.sent.await(life, s)
+		}
+		h.sent = nil
 		if err == nil {
 			err = replies[0].multi()
 		}
@@ -55,7 +92,7 @@ func (s *Session) handOver(life context.Context, place Place) error {
 			return deletion
 		}
 		sent = true
-		if _, err := s.connectedAfter(life, now.connections); err != nil {
+		if _, err := s.connectedAfter(life, h.connections); err != nil {
 			return s.Err()
 		}
 		stat, err := s.Stat(life, place.Path)
@@ -68,8 +105,7 @@ func (s *Session) handOver(life context.Context, place Place) error {
 	}
 }
 
-func (s *Session) handOverBody(place Place) []byte {
-	full := s.full(place.Path)
+func handOverBody(full string, place Place) []byte {
 	var e encoder
 	e.opHeader(opSetData, false, -1)
 	e.str(full)

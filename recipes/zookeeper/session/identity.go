@@ -53,23 +53,33 @@ func (s *Session) Identified() bool { return !s.wire.refused.Load() }
 
 // exchangeIdentified is exchange on a connection to which the identity was given.
 func (s *Session) exchangeIdentified(ctx context.Context, requests ...request) ([]reply, error) {
-	c := s.dialer.connection()
-	if c == nil || !c.identify() {
-		return s.exchangeOn(ctx, c, requests)
-	}
-	replies, err := s.exchangeOn(ctx, c, append([]request{s.identity.request()}, requests...))
+	b, err := s.sendIdentified(requests)
 	if err != nil {
 		return nil, err
 	}
-	return replies[1:], nil
+	return b.await(ctx, s)
 }
 
-// identify notes on c that the identity is being given, and reports whether it
-// was not before.
-func (c *conn) identify() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was := c.identified
-	c.identified = true
-	return !was
+// sendIdentified sends requests on a connection to which the identity was given.
+func (s *Session) sendIdentified(requests []request) (*batch, error) {
+	c := s.dialer.connection()
+	if c != nil {
+		if err := s.identify(c); err != nil {
+			return nil, err
+		}
+	}
+	return s.sendOn(c, requests)
+}
+
+// identify gives the identity to a connection, if it was not given, before it
+// returns to anybody.
+func (s *Session) identify(c *conn) error {
+	c.identifying.Lock()
+	defer c.identifying.Unlock()
+	if c.identified {
+		return nil
+	}
+	_, err := s.sendOn(c, []request{s.identity.request()})
+	c.identified = err == nil
+	return err
 }

@@ -57,71 +57,119 @@ func (s *Session) CreatePlace(ctx context.Context, dir, name string, data []byte
 	if err := s.fits(dir, data); err != nil {
 		return Place{}, 0, err
 	}
+	c := s.placeCreation(dir, name, data, look)
+	// Mostly the first attempt is answered, and nothing has to go on without
+	// the caller.
+	if c.begin(ctx) == nil {
+		if replies, err := c.sent.await(ctx, s); err == nil && replies[0].code == 0 {
+			return c.created(replies)
+		}
+	}
 	type created struct {
 		place    Place
 		siblings int
 	}
 	made, err := detached(ctx, s, "create below "+dir,
 		func(life context.Context) (created, error) {
-			place, siblings, err := s.createPlace(ctx, life, dir, name, data, look)
+			place, siblings, err := c.finish(ctx, life)
 			return created{place, siblings}, err
 		},
 		func(life context.Context, c created) { s.deleteOwned(life, c.place.Path, c.place.Stat) })
 	return made.place, made.siblings, err
 }
 
-func (s *Session) createPlace(ctx, life context.Context, dir, name string, data []byte, look bool) (Place, int, error) {
-	header := placePrefix + uuid.NewString() + "-"
+// placeCreation is the creation of a place under way.
+type placeCreation struct {
+	session   *Session
+	dir, name string
+	header    string
+	requests  []request
+
+	begun       int64  // the last transaction seen before anything was sent
+	sent        *batch // the attempt under way, or nil
+	connections int    // when it was sent
+}
+
+func (s *Session) placeCreation(dir, name string, data []byte, look bool) *placeCreation {
+	c := &placeCreation{session: s, dir: dir, name: name, header: placePrefix + uuid.NewString() + "-", begun: s.wire.lastZxid.Load()}
 	var e encoder
 	e.str(s.full(gopath.Join(dir, name)))
-	e.i32(int32(len(header) + len(data)))
-	e.b = append(append(e.b, header...), data...)
+	e.i32(int32(len(c.header) + len(data)))
+	e.b = append(append(e.b, c.header...), data...)
 	e.acl(s.identity.acl(s.acl))
 	e.i32(zk.FlagEphemeral | zk.FlagSequence)
-	requests := []request{{opCreate2, e.b}}
+	c.requests = []request{{opCreate2, e.b}}
 	if look {
-		requests = append(requests, s.existsRequest(dir))
+		c.requests = append(c.requests, s.existsRequest(dir))
 	}
-	begun := s.wire.lastZxid.Load()
+	return c
+}
+
+// begin sends an attempt when the session is connected.
+func (c *placeCreation) begin(ctx context.Context) error {
+	if _, err := c.session.Connected(ctx); err != nil {
+		return err
+	}
+	if !c.session.Identified() {
+		return ErrNoPlace
+	}
+	now, _, _ := c.session.status.Get()
+	c.connections = now.connections
+	var err error
+	c.sent, err = c.session.sendIdentified(c.requests)
+	return err
+}
+
+func (c *placeCreation) created(replies []reply) (Place, int, error) {
+	d := decoder{b: replies[0].body}
+	place := Place{Path: c.session.local(d.str()), Stat: d.stat()}
+	if d.err != nil {
+		return Place{}, 0, d.err
+	}
+	if len(replies) == 1 {
+		return place, -1, nil
+	}
+	return place, replies[1].siblings(place), nil
+}
+
+// finish does not return before the outcome is known, except when life has ended,
+// and sends nothing new when ctx has.
+func (c *placeCreation) finish(ctx, life context.Context) (Place, int, error) {
+	s := c.session
 	for {
-		if _, err := s.Connected(ctx); err != nil {
-			return Place{}, 0, err
+		var err error
+		if c.sent == nil {
+			err = c.begin(ctx)
 		}
-		if !s.Identified() {
-			return Place{}, 0, ErrNoPlace
+		var replies []reply
+		if err == nil {
+			replies, err = c.sent.await(life, s)
 		}
-		now, _, _ := s.status.Get()
-		replies, err := s.exchangeIdentified(life, requests...)
 		if err == nil {
 			err = replies[0].err()
 		}
+		c.sent = nil
 		switch {
 		case err == nil:
-			d := decoder{b: replies[0].body}
-			place := Place{Path: s.local(d.str()), Stat: d.stat()}
-			if d.err != nil {
-				return Place{}, 0, d.err
-			}
-			if !look {
-				return place, -1, nil
-			}
-			return place, replies[1].siblings(place), nil
+			return c.created(replies)
 		case errors.Is(err, zk.ErrNoNode):
-			if err := s.ensure(ctx, dir); err != nil {
+			if err := s.ensure(ctx, c.dir); err != nil {
 				return Place{}, 0, err
 			}
-		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrInvalidACL):
+		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrInvalidACL), errors.Is(err, ErrNoPlace):
 			return Place{}, 0, ErrNoPlace
 		case lostConnection(err):
-			place, err := s.findPlace(life, now.connections, dir, name, header, begun)
+			place, err := c.find(life)
 			if place.Path != "" || err != nil {
 				return place, -1, err
 			}
 			// Known not to have happened.
 		case life.Err() != nil:
 			return Place{}, 0, s.Err()
+		case ctx.Err() != nil, s.Err() != nil:
+			return Place{}, 0, err
 		default:
-			return Place{}, 0, answer("create", gopath.Join(dir, name), err)
+			return Place{}, 0, answer("create", gopath.Join(c.dir, c.name), err)
 		}
 		if ctx.Err() != nil {
 			return Place{}, 0, ctx.Err()
@@ -148,11 +196,12 @@ func (r reply) siblings(p Place) int {
 	return int(parent.NumChildren) - 1
 }
 
-// findPlace is find for a place, whose name does not tell whose it is: it reads
+// find is Session.find for a place, whose name does not tell whose it is: it reads
 // those called name, from the latest on, until one is older than begun, a
 // transaction from before the creation was sent.
-func (s *Session) findPlace(ctx context.Context, connections int, dir, name, header string, begun int64) (Place, error) {
-	if _, err := s.connectedAfter(ctx, connections); err != nil {
+func (c *placeCreation) find(ctx context.Context) (Place, error) {
+	s, dir := c.session, c.dir
+	if _, err := s.connectedAfter(ctx, c.connections); err != nil {
 		return Place{}, err
 	}
 	if err := s.Sync(ctx, dir); err != nil && !errors.Is(err, recipes.ErrNoNode) {
@@ -165,7 +214,7 @@ func (s *Session) findPlace(ctx context.Context, connections int, dir, name, hea
 	if err != nil {
 		return Place{}, err
 	}
-	for _, candidate := range latestFirst(names, name) {
+	for _, candidate := range latestFirst(names, c.name) {
 		path := gopath.Join(dir, candidate)
 		node, err := s.Get(ctx, path)
 		switch {
@@ -173,9 +222,9 @@ func (s *Session) findPlace(ctx context.Context, connections int, dir, name, hea
 			continue
 		case err != nil:
 			return Place{}, err
-		case node.Stat.Czxid <= begun:
+		case node.Stat.Czxid <= c.begun:
 			return Place{}, nil
-		case strings.HasPrefix(string(node.Data), header):
+		case strings.HasPrefix(string(node.Data), c.header):
 			if node.Stat.EphemeralOwner != s.id {
 				return Place{}, fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, node.Stat.EphemeralOwner, s.id)
 			}

@@ -100,12 +100,14 @@ type conn struct {
 	closeOnce sync.Once
 	out       sync.Mutex // held while a frame is written
 
+	identifying sync.Mutex
+	identified  bool // the session's identity was given; under identifying
+
 	mu          sync.Mutex
 	established bool   // the handshake's reply has been read
 	trusted     bool   // the credentials were accepted, where they are given again
 	pending     []sent // requests without an answer, in order
 	rawXid      int32  // of the session's own requests
-	identified  bool   // the session's identity was given
 
 	in     *bufio.Reader
 	head   [lengthSize + replyHeaderSize]byte // start of the frame being read, patched
