@@ -6,6 +6,8 @@ import (
 	"fmt"
 	gopath "path"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -445,4 +447,50 @@ func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
 		t.Errorf("%d reads", reads)
 	}
 	s.release(s.hold(first))
+}
+
+// Events come from the server that a session is connected to, which may be behind
+// the others. Nobody holds before the one ahead has released.
+func TestContendersAtDifferentServers(t *testing.T) {
+	const each, turns = 3, 40
+	addrs := ensembletest.Start(t, ensembletest.Quick(3)).Addrs()
+	s := &scene{T: t, ctx: bounded(t), path: "/apart"}
+	var holders atomic.Int32
+	var last atomic.Int64
+	var handoffs atomic.Int64
+	var all sync.WaitGroup
+	for i := range each * len(addrs) {
+		s.addr = addrs[i%len(addrs)]
+		session := s.session()
+		l := must[recipes.Lock](t)(session.Lock(s.path, recipes.LockConfig{Strategy: recipes.Handoff}))
+		all.Go(func() {
+			for range turns {
+				hold, err := l.Acquire(s.ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d hold", n)
+				}
+				if before := last.Swap(int64(hold.Token())); before >= int64(hold.Token()) {
+					t.Errorf("token %d after %d", hold.Token(), before)
+				}
+				holders.Add(-1)
+				if err := hold.Release(s.ctx); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			counters, err := session.Counters(s.ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			handoffs.Add(counters.Handoffs)
+		})
+	}
+	all.Wait()
+	if all := int64(each * len(addrs) * turns); handoffs.Load() < all/2 {
+		t.Errorf("%d of %d turns were handed over", handoffs.Load(), all)
+	}
 }

@@ -22,7 +22,7 @@ import (
 func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 	done := make(chan error, 1)
 	h := &handOver{session: s, place: place, request: request{opMulti, handOverBody(s.full(place.Path), place)}}
-	if h.begin(ctx) == nil {
+	if h.begin(ctx); h.failed == nil {
 		if replies, err := h.sent.await(ctx, s); err == nil && replies[0].multi() == nil {
 			done <- nil
 			return done
@@ -40,35 +40,36 @@ type handOver struct {
 	place   Place
 	request request
 
-	sent        *batch // the attempt under way, or nil
-	connections int    // when it was sent
+	// The attempt under way:
+	sent        *batch
+	failed      error // what became of sending it
+	connections int   // when it was sent
 }
 
-// begin sends an attempt when the session is connected.
-func (h *handOver) begin(ctx context.Context) error {
-	if _, err := h.session.Connected(ctx); err != nil {
-		return err
+// begin sends an attempt when the session is connected. Where that fails, some of
+// it may have been sent.
+func (h *handOver) begin(ctx context.Context) {
+	if _, h.failed = h.session.Connected(ctx); h.failed != nil {
+		return
 	}
 	now, _, _ := h.session.status.Get()
 	h.connections = now.connections
-	var err error
-	h.sent, err = h.session.sendIdentified([]request{h.request})
-	return err
+	h.sent, h.failed = h.session.sendIdentified([]request{h.request})
 }
 
-// finish returns when the place is known to be gone, or the session over.
+// finish takes up the attempt that has begun, and returns when the place is known
+// to be gone, or the session over.
 func (h *handOver) finish(life context.Context) error {
 	s, place := h.session, h.place
-	for sent := false; ; {
-		var err error
-		if h.sent == nil {
-			err = h.begin(life)
-		}
+	if h.failed != nil && !lostConnection(h.failed) {
+		h.begin(life) // the caller had no patience to wait for a connection
+	}
+	for sent := false; ; h.begin(life) {
 		var replies []reply
+		err := h.failed
 		if err == nil {
 			replies, err = h.sent.await(life, s)
 		}
-		h.sent = nil
 		if err == nil {
 			err = replies[0].multi()
 		}

@@ -60,7 +60,7 @@ func (s *Session) CreatePlace(ctx context.Context, dir, name string, data []byte
 	c := s.placeCreation(dir, name, data, look)
 	// Mostly the first attempt is answered, and nothing has to go on without
 	// the caller.
-	if c.begin(ctx) == nil {
+	if c.begin(ctx); c.failed == nil {
 		if replies, err := c.sent.await(ctx, s); err == nil && replies[0].code == 0 {
 			return c.created(replies)
 		}
@@ -85,9 +85,11 @@ type placeCreation struct {
 	header    string
 	requests  []request
 
-	begun       int64  // the last transaction seen before anything was sent
-	sent        *batch // the attempt under way, or nil
-	connections int    // when it was sent
+	begun int64 // the last transaction seen before anything was sent
+	// The attempt under way:
+	sent        *batch
+	failed      error // what became of sending it
+	connections int   // when it was sent
 }
 
 func (s *Session) placeCreation(dir, name string, data []byte, look bool) *placeCreation {
@@ -105,19 +107,19 @@ func (s *Session) placeCreation(dir, name string, data []byte, look bool) *place
 	return c
 }
 
-// begin sends an attempt when the session is connected.
-func (c *placeCreation) begin(ctx context.Context) error {
-	if _, err := c.session.Connected(ctx); err != nil {
-		return err
+// begin sends an attempt when the session is connected. Where that fails, some of
+// it may have been sent.
+func (c *placeCreation) begin(ctx context.Context) {
+	if _, c.failed = c.session.Connected(ctx); c.failed != nil {
+		return
 	}
 	if !c.session.Identified() {
-		return ErrNoPlace
+		c.failed = ErrNoPlace
+		return
 	}
 	now, _, _ := c.session.status.Get()
 	c.connections = now.connections
-	var err error
-	c.sent, err = c.session.sendIdentified(c.requests)
-	return err
+	c.sent, c.failed = c.session.sendIdentified(c.requests)
 }
 
 func (c *placeCreation) created(replies []reply) (Place, int, error) {
@@ -132,23 +134,20 @@ func (c *placeCreation) created(replies []reply) (Place, int, error) {
 	return place, replies[1].siblings(place), nil
 }
 
-// finish does not return before the outcome is known, except when life has ended,
-// and sends nothing new when ctx has.
+// finish takes up the attempt that has begun. It does not return before the
+// outcome is known, except when life has ended, and sends nothing new when ctx
+// has.
 func (c *placeCreation) finish(ctx, life context.Context) (Place, int, error) {
 	s := c.session
-	for {
-		var err error
-		if c.sent == nil {
-			err = c.begin(ctx)
-		}
+	for ; ; c.begin(ctx) {
 		var replies []reply
+		err := c.failed
 		if err == nil {
 			replies, err = c.sent.await(life, s)
 		}
 		if err == nil {
 			err = replies[0].err()
 		}
-		c.sent = nil
 		switch {
 		case err == nil:
 			return c.created(replies)
