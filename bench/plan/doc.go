@@ -20,7 +20,9 @@
 //
 // Costs of an operation follow from what the strategy does: of a line of N, a
 // predecessor lists N names once for each handoff, a + bN; the herd has up to N
-// contenders list N names each, a + bN + cN². Coefficients are not negative
+// contenders list N names each, a + bN + cN²; handoff costs the same however many
+// wait, but of the N-1 handoffs of a line all except the first are by somebody who
+// has waited, and watches its own place, a + b(N-2)/(N-1) + cN. Coefficients are not negative
 // here either: nothing gets cheaper because more wait.
 //
 // # How far to believe it

@@ -11,6 +11,7 @@ func linear(n float64) float64    { return n }
 func quadratic(n float64) float64 { return n * n }
 func waits(n float64) float64     { return n - 1 }
 func pairs(n float64) float64     { return n * (n - 1) }
+func waited(n float64) float64    { return (n - 2) / (n - 1) }
 
 // point is a value at a number of contenders.
 type point struct{ n, y float64 }

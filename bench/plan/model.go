@@ -61,8 +61,11 @@ var usl = law{[]term{one, waits, pairs}, true}
 
 // costOf is the law of what an operation costs under a strategy.
 func costOf(s recipes.Strategy) law {
-	if s == recipes.Herd {
+	switch s {
+	case recipes.Herd:
 		return law{[]term{one, linear, quadratic}, false}
+	case recipes.Handoff:
+		return law{[]term{one, waited, linear}, false}
 	}
 	return law{[]term{one, linear}, false}
 }
