@@ -57,7 +57,8 @@ type Config struct {
 	// MaxPacket bounds, in bytes, what the client sends or accepts in one
 	// packet, and is the size of each session's read and send buffers. It
 	// should be the servers' jute.maxbuffer. A listing needs about 60 bytes for
-	// each contender in line. 0 is DefaultMaxPacket.
+	// each contender in line; contenders that wait by Handoff list without
+	// this bound. 0 is DefaultMaxPacket.
 	MaxPacket int
 
 	// Logger receives what the session has to say; nil discards it. It does
