@@ -3,6 +3,7 @@ package recipestest
 import (
 	"context"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -78,6 +79,9 @@ func observePresent(f *fixture) {
 func observeOnlyLeader(f *fixture) {
 	s := f.open()
 	l := f.lead(f.open(), f.path("a"))
+	// The place of acknowledgements is there, or its creation may be told too.
+	_, err := f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll))
+	f.must(err)
 	leaders := f.observe(s, f.path("a"))
 	f.sees(leaders, l.Znode(), false)
 	events := f.counters(s).WatchEvents
