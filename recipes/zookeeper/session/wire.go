@@ -175,7 +175,13 @@ func (c *conn) Write(frame []byte) (int, error) {
 	}
 	c.mu.Unlock()
 	c.wire.counters.requestBytes.Add(int64(len(frame)))
-	if err := c.write(frame); err != nil {
+	if err := c.write(frame); err != nil && c.isEstablished() {
+		// go-zookeeper answers a request whose writing failed, and answers it
+		// again when the connection ends: where it has room for one answer
+		// only, as for the credentials that it gives again, it hangs for good.
+		// So it learns of the failure by the end of the connection alone.
+		c.Close()
+	} else if err != nil {
 		return 0, err
 	}
 	return len(frame), nil
