@@ -105,6 +105,36 @@ func (b *batch) await(ctx context.Context, s *Session) ([]reply, error) {
 	}
 }
 
+// attempt is requests that are sent in the caller's goroutine, of which the outcome
+// may be awaited in another.
+type attempt struct {
+	session  *Session
+	requests []request
+
+	sent        *batch
+	failed      error // what became of sending it
+	connections int   // when it was sent
+}
+
+// begin sends them when the session is connected. Where that fails, some of it
+// may have been sent.
+func (a *attempt) begin(ctx context.Context) {
+	if _, a.failed = a.session.Connected(ctx); a.failed != nil {
+		return
+	}
+	now, _, _ := a.session.status.Get()
+	a.connections = now.connections
+	a.sent, a.failed = a.session.sendIdentified(a.requests)
+}
+
+// await returns the replies to what was begun.
+func (a *attempt) await(ctx context.Context) ([]reply, error) {
+	if a.failed != nil {
+		return nil, a.failed
+	}
+	return a.sent.await(ctx, a.session)
+}
+
 // rawXids keeps the xids of the session's own requests apart from
 // go-zookeeper's, which are positive, and from those with a meaning, which are
 // small negative ones.

@@ -21,12 +21,12 @@ import (
 // as ctx allows.
 func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 	done := make(chan error, 1)
-	h := &handOver{session: s, place: place, request: request{opMulti, handOverBody(s.full(place.Path), place)}}
-	if h.begin(ctx); h.failed == nil {
-		if replies, err := h.sent.await(ctx, s); err == nil && replies[0].multi() == nil {
-			done <- nil
-			return done
-		}
+	body := handOverBody(s.full(place.Path), place)
+	h := &handOver{attempt{session: s, requests: []request{{opMulti, body}}}, place}
+	h.begin(ctx)
+	if replies, err := h.await(ctx); err == nil && replies[0].multi() == nil {
+		done <- nil
+		return done
 	}
 	if !s.Background(func(life context.Context) { done <- h.finish(life) }) {
 		done <- s.Err()
@@ -36,25 +36,8 @@ func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 
 // handOver is a HandOver under way.
 type handOver struct {
-	session *Session
-	place   Place
-	request request
-
-	// The attempt under way:
-	sent        *batch
-	failed      error // what became of sending it
-	connections int   // when it was sent
-}
-
-// begin sends an attempt when the session is connected. Where that fails, some of
-// it may have been sent.
-func (h *handOver) begin(ctx context.Context) {
-	if _, h.failed = h.session.Connected(ctx); h.failed != nil {
-		return
-	}
-	now, _, _ := h.session.status.Get()
-	h.connections = now.connections
-	h.sent, h.failed = h.session.sendIdentified([]request{h.request})
+	attempt
+	place Place
 }
 
 // finish takes up the attempt that has begun, and returns when the place is known
@@ -65,11 +48,7 @@ func (h *handOver) finish(life context.Context) error {
 		h.begin(life) // the caller had no patience to wait for a connection
 	}
 	for sent := false; ; h.begin(life) {
-		var replies []reply
-		err := h.failed
-		if err == nil {
-			replies, err = h.sent.await(life, s)
-		}
+		replies, err := h.await(life)
 		if err == nil {
 			err = replies[0].multi()
 		}

@@ -1,8 +1,6 @@
 package session
 
-import (
-	"context"
-)
+import "context"
 
 // Neighbour reads the znode at path and watches it, and watches for the deletion
 // of the caller's own place, in one exchange. The watch on the place was set
@@ -17,7 +15,7 @@ import (
 func (s *Session) Neighbour(ctx context.Context, place Place, path string) (node Node, neighbour, own *Watch, err error) {
 	ownKey := watchKey{path: s.full(place.Path), children: true}
 	key := watchKey{path: s.full(path)}
-	node, err = readWithRaw(ctx, s, "read", path, func(life context.Context) (Node, error) {
+	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
 		var requests []request
 		w, armOwn, connection := s.watches.join(ownKey)
 		own = w
@@ -49,7 +47,7 @@ func (s *Session) Neighbour(ctx context.Context, place Place, path string) (node
 // about to, if the place is gone, also where another has its name.
 func (s *Session) PlaceW(ctx context.Context, place Place) (*Watch, error) {
 	key := watchKey{path: s.full(place.Path), children: true}
-	return readWithRaw(ctx, s, "watch", place.Path, func(life context.Context) (*Watch, error) {
+	return readAgain(ctx, s, "watch", place.Path, func(life context.Context) (*Watch, error) {
 		w, arm, connection := s.watches.join(key)
 		if !arm {
 			return w, nil
@@ -63,10 +61,10 @@ func (s *Session) PlaceW(ctx context.Context, place Place) (*Watch, error) {
 	})
 }
 
-// deletionRequest, on an identified connection, for a server keeps events from
-// who may not read the znode, sets a watch for the deletion of a place, which nobody writes
-// children to, so that no other event can fire it. If the place is gone, or
-// another of its name is there, the server says so at once.
+// deletionRequest sets a watch for the deletion of a place: on its children, which
+// never come, so that no other event can fire it. If the place is gone, or another
+// of its name is there, the server says so at once. It is for an identified
+// connection: a server keeps events from whoever may not read the znode.
 func (s *Session) deletionRequest(place Place) request {
 	var e encoder
 	e.i64(place.Stat.Czxid)
@@ -83,54 +81,4 @@ func (r reply) node() (Node, error) {
 	d := decoder{b: r.body}
 	node := Node{Data: d.bytes(), Stat: d.stat()}
 	return node, d.err
-}
-
-// List returns the names of a znode's children, in no order, and its record as it
-// was then.
-func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
-	type listing struct {
-		names []string
-		stat  Stat
-	}
-	var e encoder
-	e.str(s.full(path))
-	e.bool(false)
-	l, err := readWithRaw(ctx, s, "list", path, func(life context.Context) (listing, error) {
-		replies, err := s.exchange(life, request{opGetChildren2, e.b})
-		if err == nil {
-			err = replies[0].err()
-		}
-		if err != nil {
-			return listing{}, err
-		}
-		d := decoder{b: replies[0].body}
-		l := listing{d.strs(), d.stat()}
-		return l, d.err
-	})
-	return l.names, l.stat, err
-}
-
-// readWithRaw is readWith for what is sent past go-zookeeper.
-func readWithRaw[T any](ctx context.Context, s *Session, what, path string, f func(context.Context) (T, error)) (T, error) {
-	var zero T
-	connections := 0
-	for {
-		if _, err := s.connectedAfter(ctx, connections); err != nil {
-			return zero, err
-		}
-		now, _, _ := s.status.Get()
-		connections = now.connections
-		value, err := f(ctx)
-		switch {
-		case err == nil:
-			return value, nil
-		case s.Err() != nil:
-			return zero, s.Err()
-		case ctx.Err() != nil:
-			return zero, s.interrupted(what+" "+path, ctx)
-		case lostConnection(err):
-			continue
-		}
-		return zero, answer(what, path, err)
-	}
 }

@@ -60,10 +60,9 @@ func (s *Session) CreatePlace(ctx context.Context, dir, name string, data []byte
 	c := s.placeCreation(dir, name, data, look)
 	// Mostly the first attempt is answered, and nothing has to go on without
 	// the caller.
-	if c.begin(ctx); c.failed == nil {
-		if replies, err := c.sent.await(ctx, s); err == nil && replies[0].code == 0 {
-			return c.created(replies)
-		}
+	c.begin(ctx)
+	if replies, err := c.await(ctx); err == nil && replies[0].code == 0 {
+		return c.created(replies)
 	}
 	type created struct {
 		place    Place
@@ -80,20 +79,14 @@ func (s *Session) CreatePlace(ctx context.Context, dir, name string, data []byte
 
 // placeCreation is the creation of a place under way.
 type placeCreation struct {
-	session   *Session
+	attempt
 	dir, name string
 	header    string
-	requests  []request
-
-	begun int64 // the last transaction seen before anything was sent
-	// The attempt under way:
-	sent        *batch
-	failed      error // what became of sending it
-	connections int   // when it was sent
+	begun     int64 // the last transaction seen before anything was sent
 }
 
 func (s *Session) placeCreation(dir, name string, data []byte, look bool) *placeCreation {
-	c := &placeCreation{session: s, dir: dir, name: name, header: placePrefix + uuid.NewString() + "-", begun: s.wire.lastZxid.Load()}
+	c := &placeCreation{attempt: attempt{session: s}, dir: dir, name: name, header: placePrefix + uuid.NewString() + "-", begun: s.wire.lastZxid.Load()}
 	var e encoder
 	e.str(s.full(gopath.Join(dir, name)))
 	e.i32(int32(len(c.header) + len(data)))
@@ -107,19 +100,13 @@ func (s *Session) placeCreation(dir, name string, data []byte, look bool) *place
 	return c
 }
 
-// begin sends an attempt when the session is connected. Where that fails, some of
-// it may have been sent.
+// begin sends an attempt, unless the identity is known to be refused.
 func (c *placeCreation) begin(ctx context.Context) {
-	if _, c.failed = c.session.Connected(ctx); c.failed != nil {
-		return
-	}
-	if !c.session.Identified() {
+	if c.session.Identified() {
+		c.attempt.begin(ctx)
+	} else {
 		c.failed = ErrNoPlace
-		return
 	}
-	now, _, _ := c.session.status.Get()
-	c.connections = now.connections
-	c.sent, c.failed = c.session.sendIdentified(c.requests)
 }
 
 func (c *placeCreation) created(replies []reply) (Place, int, error) {
@@ -140,11 +127,7 @@ func (c *placeCreation) created(replies []reply) (Place, int, error) {
 func (c *placeCreation) finish(ctx, life context.Context) (Place, int, error) {
 	s := c.session
 	for ; ; c.begin(ctx) {
-		var replies []reply
-		err := c.failed
-		if err == nil {
-			replies, err = c.sent.await(life, s)
-		}
+		replies, err := c.await(life)
 		if err == nil {
 			err = replies[0].err()
 		}

@@ -41,6 +41,11 @@ func call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (
 
 // readWith sends something that may be sent again, until it is answered.
 func readWith[T any](ctx context.Context, s *Session, what, path string, f func(*zk.Conn) (T, error)) (T, error) {
+	return readAgain(ctx, s, what, path, func(ctx context.Context) (T, error) { return call(ctx, s, f) })
+}
+
+// readAgain is readWith for whatever way f sends it.
+func readAgain[T any](ctx context.Context, s *Session, what, path string, f func(context.Context) (T, error)) (T, error) {
 	var zero T
 	connections := 0
 	for {
@@ -49,7 +54,7 @@ func readWith[T any](ctx context.Context, s *Session, what, path string, f func(
 		}
 		now, _, _ := s.status.Get()
 		connections = now.connections
-		value, err := call(ctx, s, f)
+		value, err := f(ctx)
 		switch {
 		case err == nil:
 			return value, nil
@@ -82,6 +87,31 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 		names, _, err := c.Children(s.full(path))
 		return names, err
 	})
+}
+
+// List is Children, with the znode's record as it was then, and not bound by
+// Config.MaxPacket: the reply is read past go-zookeeper.
+func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
+	type listing struct {
+		names []string
+		stat  Stat
+	}
+	var e encoder
+	e.str(s.full(path))
+	e.bool(false)
+	l, err := readAgain(ctx, s, "list", path, func(life context.Context) (listing, error) {
+		replies, err := s.exchange(life, request{opGetChildren2, e.b})
+		if err == nil {
+			err = replies[0].err()
+		}
+		if err != nil {
+			return listing{}, err
+		}
+		d := decoder{b: replies[0].body}
+		l := listing{d.strs(), d.stat()}
+		return l, d.err
+	})
+	return l.names, l.stat, err
 }
 
 // Node is a znode's data and record.
