@@ -61,6 +61,8 @@ func (s *session) verdict(ctx context.Context, e error, said bool) error {
 		return s.interrupted(e) // the plugin's timer was a moment faster than ctx's
 	case said && !errors.Is(e, recipes.ErrSessionLost):
 		return e
+	case !said && errors.Is(e, recipes.ErrTooLarge): // refused unread: the stream knows nothing of it
+		return e
 	case !said && ctx.Err() != nil:
 		return s.interrupted(ctx.Err())
 	}
