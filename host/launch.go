@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
@@ -38,7 +39,7 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 	} else if err := verify(cfg.Path, cfg.Checksum); err != nil {
 		return nil, fmt.Errorf("host: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.StartTimeout, errStartTimeout)
 	defer cancel()
 	l := newLaunched(cfg)
 	conn, err := l.start(ctx)
@@ -52,9 +53,14 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 	return nil, l.startError(ctx, err)
 }
 
+// errStartTimeout tells the end of Config.StartTimeout from that of the caller's
+// context.
+var errStartTimeout = errors.New("the start has taken too long")
+
 // launched is a plugin process and go-plugin's client of it.
 type launched struct {
 	cfg     Config
+	begun   time.Time
 	client  *goplugin.Client
 	started chan struct{} // closed when start's work has ended
 
@@ -68,7 +74,7 @@ type launched struct {
 }
 
 func newLaunched(cfg Config) *launched {
-	return &launched{cfg: cfg, started: make(chan struct{}), killed: make(chan struct{})}
+	return &launched{cfg: cfg, begun: time.Now(), started: make(chan struct{}), killed: make(chan struct{})}
 }
 
 // start does go-plugin's handshake. go-plugin's Start and Client know no
@@ -215,10 +221,12 @@ func (l *launched) pid() int { return l.proc().pid() }
 
 // startError says what was tried, what happened, and what the plugin said.
 func (l *launched) startError(ctx context.Context, err error) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	switch {
+	case ctx.Err() == nil:
+	case errors.Is(context.Cause(ctx), errStartTimeout):
 		err = fmt.Errorf("it was not ready in time (StartTimeout is %v): %w", l.cfg.StartTimeout, ctx.Err())
-	} else if ctx.Err() != nil {
-		err = ctx.Err()
+	default:
+		err = fmt.Errorf("the caller's context ended after %v: %w", time.Since(l.begun).Round(time.Millisecond), ctx.Err())
 	}
 	msg := "its stderr was empty"
 	if p := l.proc(); p != nil {

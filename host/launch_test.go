@@ -192,7 +192,7 @@ func TestStartIsBounded(t *testing.T) {
 	cfg.StartTimeout = 2 * time.Second
 	start := time.Now()
 	_, err := host.Launch(ctx(t), cfg)
-	if !errors.Is(err, context.DeadlineExceeded) {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "StartTimeout is 2s") {
 		t.Error(err)
 	}
 	if d := time.Since(start); d > 5*time.Second {
@@ -217,18 +217,44 @@ func TestPluginThatIsMuteAfterTheHandshakeIsGivenUp(t *testing.T) {
 	r.accept(t, "mute").died(t)
 }
 
+// TestLaunchEndsWithItsContext: the error says that it was the caller who gave
+// up, and not that StartTimeout is too short.
 func TestLaunchEndsWithItsContext(t *testing.T) {
-	r := listen(t)
-	c, cancel := context.WithCancel(ctx(t))
-	result := make(chan error, 1)
-	cfg := config(t, "silent", r.env())
-	go func() { _, err := host.Launch(c, cfg); result <- err }()
-	process := r.accept(t, "silent")
-	cancel()
-	if err := <-result; !errors.Is(err, context.Canceled) {
-		t.Error(err)
+	for _, why := range []error{context.Canceled, context.DeadlineExceeded} {
+		t.Run(why.Error(), func(t *testing.T) {
+			r := listen(t)
+			c := ending{ctx(t), make(chan struct{}), why}
+			result := make(chan error, 1)
+			cfg := config(t, "silent", r.env())
+			go func() { _, err := host.Launch(c, cfg); result <- err }()
+			process := r.accept(t, "silent")
+			close(c.end)
+			err := <-result
+			if !errors.Is(err, why) || !strings.Contains(err.Error(), "the caller's context ended after ") || strings.Contains(err.Error(), "StartTimeout") {
+				t.Error(err)
+			}
+			process.died(t)
+		})
 	}
-	process.died(t)
+}
+
+// ending is a context that ends when the test says so, as if its time were over
+// or it were cancelled.
+type ending struct {
+	context.Context
+	end chan struct{}
+	why error
+}
+
+func (c ending) Done() <-chan struct{} { return c.end }
+
+func (c ending) Err() error {
+	select {
+	case <-c.end:
+		return c.why
+	default:
+		return nil
+	}
 }
 
 func TestInProcessIsTheSameWithoutAProcess(t *testing.T) {

@@ -45,6 +45,13 @@ func TestLimits(t *testing.T) {
 	if err := h.Write(ctx(t), recipes.Set("/x", make([]byte, 8<<10), recipes.AnyVersion)); !errors.Is(err, recipes.ErrTooLarge) {
 		t.Errorf("a message that is too large: %v", err)
 	}
+	large, err := s.Lock("/l", recipes.LockConfig{Data: make([]byte, 8<<10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := large.TryAcquire(ctx(t)); !errors.Is(err, recipes.ErrTooLarge) {
+		t.Errorf("a contender that is too large: %v", err)
+	}
 	if err := h.Release(ctx(t)); err != nil {
 		t.Fatal(err)
 	}
