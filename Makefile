@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-launches build cross bench bench-peers results lint vet proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-launches build cross bench bench-peers bench-plugin results lint vet proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -21,6 +21,7 @@ help:
 	@echo 'make cross          the binaries for every platform, thrown away'
 	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
 	@echo 'make bench-peers    handoff against go-zookeeper and against what no lock can be faster than (12 minutes)'
+	@echo 'make bench-plugin   the plugin against a library call, and against any second process (8 minutes)'
 	@echo 'make results        record the sweep on real ZooKeepers into testdata/results (10 minutes)'
 	@echo 'make lint           gofmt, vet on three systems, staticcheck'
 	@echo 'make proto          the generated code from the .proto files'
@@ -68,6 +69,16 @@ bench-peers: zookeeper
 	@mkdir -p bin
 	$(GO) test ./recipes/zookeeper -run '^$$' -bench 'Peers|WaitingSessions' -benchtime 1x -timeout 1h | tee bin/peers.txt
 	$(TOOL) benchstat -row /contenders -col '/lock@(floor bare go-zookeeper predecessor handoff)' -ignore /round bin/peers.txt
+
+# A relay is a second process that does nothing, which no plugin can be faster than.
+bench-plugin: zookeeper
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/zkbench ./cmd/zkrecipes-plugin
+	for servers in 1 3; do \
+		bin/zkbench run -ensemble $$servers -recipe lock -workload drain,cycle -contenders 100 \
+			-strategy predecessor,handoff -via direct,relay,plugin -count 10 -out bin/plugin-$$servers.txt >/dev/null && \
+		$(TOOL) benchstat -row '/workload /strategy' -filter '.unit:handoffs/s' -col '/via@(direct relay plugin)' bin/plugin-$$servers.txt || exit 1; \
+	done
 
 results: zookeeper
 	@.ci/results

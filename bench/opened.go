@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"net"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
@@ -30,15 +29,7 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 			return opened{}, err
 		}
 		configs = func(i int) recipes.Config {
-			cfg := e.config(t)
-			cfg.Servers = []string{all.relays[i].Addr()}
-			if cfg.TLS != nil && cfg.TLS.ServerName == "" {
-				// The relay's address is in nobody's certificate.
-				t := *cfg.TLS
-				t.ServerName, _, _ = net.SplitHostPort(e.Session.Servers[0])
-				cfg.TLS = &t
-			}
-			return cfg
+			return relay.Through(e.config(t), all.relays[i].Addr())
 		}
 	case t.Workload == load.Failover:
 		all.kill = func(ctx context.Context, i int) error { return e.Kill(ctx, all.sessions[i]) }

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkrecipes/zkrecipes/bench/relay"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,5 +61,20 @@ func TestRelayForwardsUntilItIsCut(t *testing.T) {
 	if conn, err := net.Dial("tcp", r.Addr()); err == nil {
 		conn.Close()
 		t.Error("a relay that was cut accepts connections")
+	}
+}
+
+func TestThroughKeepsTheNameInTheServersCertificate(t *testing.T) {
+	cfg := recipes.Config{Servers: []string{"zk1.example:2281", "zk2.example:2281"}, TLS: &recipes.TLS{}}
+	through := relay.Through(cfg, "127.0.0.1:5")
+	if got := through.TLS.ServerName; got != "zk1.example" || len(through.Servers) != 1 || through.Servers[0] != "127.0.0.1:5" {
+		t.Errorf("servers %q under the name %q", through.Servers, got)
+	}
+	if cfg.TLS.ServerName != "" {
+		t.Error("the caller's configuration was changed")
+	}
+	cfg.TLS.ServerName = "zk.example"
+	if got := relay.Through(cfg, "127.0.0.1:5").TLS.ServerName; got != "zk.example" {
+		t.Errorf("the name that was given became %q", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
@@ -60,6 +61,8 @@ func (c command) run(ctx context.Context, args []string) int {
 	case "help", "-h", "-help", "--help":
 		printHelp(c.stdout)
 		return exitOK
+	case relayVerbName: // for zkbench itself
+		return c.exit(ctx, name, c.relayVerb(os.Stdin, args))
 	}
 	for _, v := range verbs() {
 		if v.name == name {

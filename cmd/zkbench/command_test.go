@@ -27,7 +27,7 @@ func zkbench(ctx context.Context, open recipes.Opener, args ...string) (code int
 // over returns the command with one transport.
 func over(stdout, stderr io.Writer, open recipes.Opener) command {
 	return command{stdout: stdout, stderr: stderr, transports: map[string]launcher{
-		direct: func(context.Context, settings, *cleanup, say) (bench.Transport, error) {
+		direct: func(context.Context, settings, recipes.Config, *cleanup, say) (bench.Transport, error) {
 			return bench.Transport{Open: open}, nil
 		},
 	}}

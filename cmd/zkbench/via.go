@@ -12,12 +12,13 @@ import (
 const (
 	direct    = "direct"
 	inprocess = "inprocess"
+	byRelay   = "relay"
 	plugin    = "plugin"
 )
 
-// launcher makes a transport ready. What it starts is ended by the cleanup; say
-// tells the user what is worth knowing.
-type launcher func(ctx context.Context, s settings, end *cleanup, say say) (bench.Transport, error)
+// launcher makes a transport ready to open sessions of that configuration. What
+// it starts is ended by the cleanup; say tells the user what is worth knowing.
+type launcher func(ctx context.Context, s settings, cfg recipes.Config, end *cleanup, say say) (bench.Transport, error)
 
 // say writes a line for people.
 type say func(format string, args ...any)
@@ -26,6 +27,7 @@ type say func(format string, args ...any)
 var transports = map[string]launcher{
 	direct:    launchDirect,
 	inprocess: launchInProcess,
+	byRelay:   launchRelay,
 	plugin:    launchPlugin,
 }
 
@@ -34,7 +36,7 @@ var transports = map[string]launcher{
 func (c command) launch(ctx context.Context, s settings, cfg recipes.Config, end *cleanup) ([]bench.Transport, error) {
 	var all []bench.Transport
 	for _, name := range s.via.values {
-		t, err := c.transports[name](ctx, s, end, c.say)
+		t, err := c.transports[name](ctx, s, cfg, end, c.say)
 		if err != nil {
 			return nil, fmt.Errorf("prepare -via %s: %w", name, err)
 		}

@@ -4,10 +4,11 @@ import (
 	"context"
 
 	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // launchDirect calls the library.
-func launchDirect(context.Context, settings, *cleanup, say) (bench.Transport, error) {
+func launchDirect(context.Context, settings, recipes.Config, *cleanup, say) (bench.Transport, error) {
 	return bench.Transport{Open: zookeeper.Open}, nil
 }

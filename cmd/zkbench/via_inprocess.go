@@ -5,12 +5,13 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // launchInProcess calls the library through gRPC in memory: what remains of the
 // plugin's cost when there is no second process.
-func launchInProcess(_ context.Context, _ settings, end *cleanup, _ say) (bench.Transport, error) {
+func launchInProcess(_ context.Context, _ settings, _ recipes.Config, end *cleanup, _ say) (bench.Transport, error) {
 	p, err := host.InProcess(zookeeper.Open)
 	if err != nil {
 		return bench.Transport{}, err

@@ -5,10 +5,11 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // launchPlugin starts one plugin process, which all sessions go through.
-func launchPlugin(ctx context.Context, s settings, end *cleanup, say say) (bench.Transport, error) {
+func launchPlugin(ctx context.Context, s settings, _ recipes.Config, end *cleanup, say say) (bench.Transport, error) {
 	path, err := findPlugin(ctx, s.plugin, end, say)
 	if err != nil {
 		return bench.Transport{}, err
