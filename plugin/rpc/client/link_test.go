@@ -45,14 +45,14 @@ func newLinkTo(t *testing.T, world *fake.World, opts ...grpc.DialOption) *link {
 	l := &link{world: world, wire: &wire{}, calls: make(chan struct{}, 1)}
 	l.server = server.New(server.Config{Open: world.Open, Version: "test"})
 	listener := bufconn.Listen(1 << 16)
-	g := grpc.NewServer(grpc.WaitForHandlers(true), grpc.UnaryInterceptor(
+	g := grpc.NewServer(append(l.server.Options(), grpc.WaitForHandlers(true), grpc.ChainUnaryInterceptor(
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			select {
 			case l.calls <- struct{}{}:
 			default: // nobody counts
 			}
 			return handle(ctx, req)
-		}))
+		}))...)
 	l.server.Register(g)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(listener) })

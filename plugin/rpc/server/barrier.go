@@ -4,7 +4,6 @@ import (
 	"context"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -26,7 +25,7 @@ func (s barrierService) PlaceBarrier(ctx context.Context, r *pb.PlaceBarrierRequ
 	if err == nil {
 		err = b.Place(ctx, r.GetData())
 	}
-	return &pb.PlaceBarrierResponse{}, wire.ToStatus(err, nil)
+	return &pb.PlaceBarrierResponse{}, err
 }
 
 func (s barrierService) RemoveBarrier(ctx context.Context, r *pb.RemoveBarrierRequest) (*pb.RemoveBarrierResponse, error) {
@@ -34,7 +33,7 @@ func (s barrierService) RemoveBarrier(ctx context.Context, r *pb.RemoveBarrierRe
 	if err == nil {
 		err = b.Remove(ctx)
 	}
-	return &pb.RemoveBarrierResponse{}, wire.ToStatus(err, nil)
+	return &pb.RemoveBarrierResponse{}, err
 }
 
 func (s barrierService) WaitBarrier(ctx context.Context, r *pb.WaitBarrierRequest) (*pb.WaitBarrierResponse, error) {
@@ -42,14 +41,14 @@ func (s barrierService) WaitBarrier(ctx context.Context, r *pb.WaitBarrierReques
 	if err == nil {
 		err = b.Wait(ctx)
 	}
-	return &pb.WaitBarrierResponse{}, wire.ToStatus(err, nil)
+	return &pb.WaitBarrierResponse{}, err
 }
 
 func (s barrierService) LookAtBarrier(ctx context.Context, r *pb.LookAtBarrierRequest) (*pb.LookAtBarrierResponse, error) {
 	b, err := s.barrier(r.GetSession(), r.GetPath())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	placed, err := b.Placed(ctx)
-	return &pb.LookAtBarrierResponse{Placed: placed}, wire.ToStatus(err, nil)
+	return &pb.LookAtBarrierResponse{Placed: placed}, err
 }

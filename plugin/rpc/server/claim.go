@@ -59,9 +59,6 @@ func newClaims(ss *session, limit int) *claims {
 	return &claims{ss: ss, limit: limit, all: make(map[string]*claim)}
 }
 
-// A contest joins a line and waits for its turn.
-type contest func(ctx context.Context, joined func(recipes.Place)) (*held, error)
-
 // call runs the contest for id, or joins the call that already does, and waits
 // for its end. When ctx ends first and nobody else waits for it, the contender
 // leaves the line.
@@ -129,7 +126,7 @@ func (cs *claims) close() {
 func (cs *claims) run(ctx context.Context, c *claim, announce bool, run contest) {
 	defer c.cancel()
 	var place *recipes.Place
-	grant, err := run(ctx, func(p recipes.Place) {
+	grant, err := run(ctx, cs.ss, func(p recipes.Place) {
 		place = &p
 		if announce {
 			joined := &pb.Joined{RequestId: c.id, Place: wire.ToPlace(p)}

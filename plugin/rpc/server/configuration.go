@@ -19,13 +19,13 @@ type configurationService struct {
 func (s configurationService) inConfiguration(handle, path string, do func(recipes.Configuration) error) error {
 	ss, err := s.session(handle)
 	if err != nil {
-		return wire.ToStatus(err, nil)
+		return err
 	}
 	c, err := ss.Configuration(path, recipes.ConfigurationConfig{})
 	if err != nil {
-		return wire.ToStatus(err, nil)
+		return err
 	}
-	return wire.ToStatus(do(c), nil)
+	return do(c)
 }
 
 func (s configurationService) GetKey(ctx context.Context, r *pb.GetKeyRequest) (*pb.GetKeyResponse, error) {
@@ -67,10 +67,7 @@ func (s configurationService) WatchKey(r *pb.WatchKeyRequest, st grpc.ServerStre
 		values, err = c.Watch(st.Context(), r.GetKey())
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return forward(st, values, nil, func(e recipes.Entry) *pb.WatchKeyResponse {
+	return forward(st, values, err, func(e recipes.Entry) *pb.WatchKeyResponse {
 		return &pb.WatchKeyResponse{Entry: wire.ToEntry(e)}
 	})
 }
@@ -81,10 +78,7 @@ func (s configurationService) WatchKeys(r *pb.WatchKeysRequest, st grpc.ServerSt
 		trees, err = c.WatchTree(st.Context())
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return forward(st, trees, nil, func(es []recipes.Entry) *pb.WatchKeysResponse {
+	return forward(st, trees, err, func(es []recipes.Entry) *pb.WatchKeysResponse {
 		return &pb.WatchKeysResponse{Entries: wire.ToEntries(es)}
 	})
 }

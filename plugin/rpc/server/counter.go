@@ -4,7 +4,6 @@ import (
 	"context"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -24,19 +23,19 @@ func (s counterService) counter(handle, path string) (recipes.Counter, error) {
 func (s counterService) GetCount(ctx context.Context, r *pb.GetCountRequest) (*pb.GetCountResponse, error) {
 	c, err := s.counter(r.GetSession(), r.GetPath())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	n, err := c.Get(ctx)
-	return &pb.GetCountResponse{Count: n}, wire.ToStatus(err, nil)
+	return &pb.GetCountResponse{Count: n}, err
 }
 
 func (s counterService) AddCount(ctx context.Context, r *pb.AddCountRequest) (*pb.AddCountResponse, error) {
 	c, err := s.counter(r.GetSession(), r.GetPath())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	n, err := c.Add(ctx, r.GetDelta())
-	return &pb.AddCountResponse{Count: n}, wire.ToStatus(err, nil)
+	return &pb.AddCountResponse{Count: n}, err
 }
 
 type latchService struct {
@@ -55,19 +54,19 @@ func (s latchService) latch(handle, path string, count int64) (recipes.Latch, er
 func (s latchService) GetLatch(ctx context.Context, r *pb.GetLatchRequest) (*pb.GetLatchResponse, error) {
 	l, err := s.latch(r.GetSession(), r.GetPath(), r.GetCount())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	n, err := l.Count(ctx)
-	return &pb.GetLatchResponse{Remaining: n}, wire.ToStatus(err, nil)
+	return &pb.GetLatchResponse{Remaining: n}, err
 }
 
 func (s latchService) CountDownLatch(ctx context.Context, r *pb.CountDownLatchRequest) (*pb.CountDownLatchResponse, error) {
 	l, err := s.latch(r.GetSession(), r.GetPath(), r.GetCount())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	n, err := l.CountDown(ctx)
-	return &pb.CountDownLatchResponse{Remaining: n}, wire.ToStatus(err, nil)
+	return &pb.CountDownLatchResponse{Remaining: n}, err
 }
 
 func (s latchService) WaitLatch(ctx context.Context, r *pb.WaitLatchRequest) (*pb.WaitLatchResponse, error) {
@@ -75,5 +74,5 @@ func (s latchService) WaitLatch(ctx context.Context, r *pb.WaitLatchRequest) (*p
 	if err == nil {
 		err = l.Wait(ctx)
 	}
-	return &pb.WaitLatchResponse{}, wire.ToStatus(err, nil)
+	return &pb.WaitLatchResponse{}, err
 }

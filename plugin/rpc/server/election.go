@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 
 	"google.golang.org/grpc"
 
@@ -17,19 +16,7 @@ type electionService struct {
 }
 
 func (s electionService) Campaign(ctx context.Context, r *pb.CampaignRequest) (*pb.CampaignResponse, error) {
-	ss, err := s.Server.session(r.GetSession())
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	c, err := ss.claims.call(ctx, r.GetRequestId(), r.GetAnnounce(), ss.campaign(r))
-	if err != nil {
-		return nil, claimStatus(c, err)
-	}
-	return &pb.CampaignResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
-}
-
-func (ss *session) campaign(r *pb.CampaignRequest) contest {
-	return func(ctx context.Context, joined func(recipes.Place)) (*held, error) {
+	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
 		election, err := ss.Election(r.GetPath(), recipes.ElectionConfig{
 			Strategy: recipes.Strategy(r.GetStrategy()), Joined: joined,
 		})
@@ -41,86 +28,70 @@ func (ss *session) campaign(r *pb.CampaignRequest) contest {
 			return nil, err
 		}
 		return &held{Grant: leadership, giveBack: leadership.Resign}, nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return &pb.CampaignResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
 }
 
 func (s electionService) Acknowledge(ctx context.Context, r *pb.AcknowledgeRequest) (*pb.AcknowledgeResponse, error) {
-	ss, err := s.session(r.GetSession())
+	ss, c, err := s.granted(r)
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
-	c, err := ss.claims.granted(r.GetRequestId())
+	leadership, err := as[recipes.Leadership](c, "no leadership")
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	leadership, ok := c.grant.Grant.(recipes.Leadership)
-	if !ok {
-		return nil, wire.ToStatus(fmt.Errorf("%w: request %s holds a lock, not a leadership", recipes.ErrInvalid, c.id), nil)
+		return nil, err
 	}
 	err = leadership.Acknowledge(ctx, r.GetData())
 	ss.claims.judge(c, err)
-	return &pb.AcknowledgeResponse{}, wire.ToStatus(err, nil)
+	return &pb.AcknowledgeResponse{}, err
 }
 
 // election finds an election; how it waits does not matter to those who look.
-func (s *Server) election(handle, path string) (*session, recipes.Election, error) {
+func (s *Server) election(handle, path string) (recipes.Election, error) {
 	ss, err := s.session(handle)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	e, err := ss.Election(path, recipes.ElectionConfig{})
-	return ss, e, err
+	return ss.Election(path, recipes.ElectionConfig{})
 }
 
 func (s electionService) Leader(ctx context.Context, r *pb.LeaderRequest) (*pb.LeaderResponse, error) {
-	_, e, err := s.election(r.GetSession(), r.GetPath())
+	e, err := s.election(r.GetSession(), r.GetPath())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	l, err := e.Leader(ctx)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.LeaderResponse{Leader: wire.ToLeader(l)}, nil
+	return &pb.LeaderResponse{Leader: wire.ToLeader(l)}, err
 }
 
 func (s electionService) Acknowledged(ctx context.Context, r *pb.AcknowledgedRequest) (*pb.AcknowledgedResponse, error) {
-	_, e, err := s.election(r.GetSession(), r.GetPath())
+	e, err := s.election(r.GetSession(), r.GetPath())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	l, err := e.Acknowledged(ctx)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.AcknowledgedResponse{Leader: wire.ToLeader(l)}, nil
+	return &pb.AcknowledgedResponse{Leader: wire.ToLeader(l)}, err
 }
 
 func (s electionService) Observe(r *pb.ObserveRequest, st grpc.ServerStreamingServer[pb.ObserveResponse]) error {
-	_, e, err := s.election(r.GetSession(), r.GetPath())
+	e, err := s.election(r.GetSession(), r.GetPath())
 	if err != nil {
-		return wire.ToStatus(err, nil)
+		return err
 	}
 	leaders, err := e.Observe(st.Context())
-	if err != nil {
-		return wire.ToStatus(err, nil)
-	}
-	for l := range leaders { // closed when the stream or the session ends
-		if err := st.Send(&pb.ObserveResponse{Leader: wire.ToLeader(l)}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return forward(st, leaders, err, func(l recipes.Leader) *pb.ObserveResponse {
+		return &pb.ObserveResponse{Leader: wire.ToLeader(l)}
+	})
 }
 
 func (s electionService) Candidates(ctx context.Context, r *pb.CandidatesRequest) (*pb.CandidatesResponse, error) {
-	_, e, err := s.election(r.GetSession(), r.GetPath())
+	e, err := s.election(r.GetSession(), r.GetPath())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	line, err := e.Candidates(ctx)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.CandidatesResponse{Candidates: wire.ToContenders(line)}, nil
+	return &pb.CandidatesResponse{Candidates: wire.ToContenders(line)}, err
 }

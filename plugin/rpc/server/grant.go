@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
@@ -14,34 +15,50 @@ type grantService struct {
 	*Server
 }
 
-// granted finds a grant by the names of a request.
-func (s *Server) granted(handle, id string) (*session, *claim, error) {
-	ss, err := s.session(handle)
+// request is a call that asks for a grant, or is about one.
+type request interface {
+	GetSession() string
+	GetRequestId() string
+}
+
+// granted finds the grant that a request is about.
+func (s *Server) granted(r request) (*session, *claim, error) {
+	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := ss.claims.granted(id)
+	c, err := ss.claims.granted(r.GetRequestId())
 	return ss, c, err
 }
 
+// as is what a claim has got, if that is a G; what says in the negative what it
+// should be.
+func as[G any](c *claim, what string) (G, error) {
+	g, ok := c.grant.Grant.(G)
+	if !ok {
+		return g, fmt.Errorf("%w: request %s holds %s", recipes.ErrInvalid, c.id, what)
+	}
+	return g, nil
+}
+
 func (s grantService) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
-	ss, c, err := s.granted(r.GetSession(), r.GetRequestId())
+	ss, c, err := s.granted(r)
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	err = c.grant.giveBack(ctx)
 	ss.claims.finished(c)
-	return &pb.ReleaseResponse{}, wire.ToStatus(err, nil)
+	return &pb.ReleaseResponse{}, err
 }
 
 func (s grantService) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteResponse, error) {
-	ss, c, err := s.granted(r.GetSession(), r.GetRequestId())
+	ss, c, err := s.granted(r)
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	err = c.grant.Write(ctx, wire.Ops(r.GetOps())...)
 	ss.claims.judge(c, err)
-	return &pb.WriteResponse{}, wire.ToStatus(err, nil)
+	return &pb.WriteResponse{}, err
 }
 
 // judge notices a grant that turned out not to stand.
@@ -52,9 +69,9 @@ func (cs *claims) judge(c *claim, err error) {
 }
 
 func (s grantService) Watch(_ context.Context, r *pb.WatchRequest) (*pb.WatchResponse, error) {
-	ss, c, err := s.granted(r.GetSession(), r.GetRequestId())
+	ss, c, err := s.granted(r)
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	ss.claims.watch(c)
 	return &pb.WatchResponse{}, nil
@@ -63,7 +80,7 @@ func (s grantService) Watch(_ context.Context, r *pb.WatchRequest) (*pb.WatchRes
 func (s grantService) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.AbandonResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	ss.claims.abandon(r.GetRequestId())
 	return &pb.AbandonResponse{}, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
@@ -14,9 +15,10 @@ import (
 )
 
 // Options are what a gRPC server needs that serves s: the limits, telemetry if
-// it is wanted, and that a panic in a handler becomes an error of that call
-// (recipes.ErrInternal) and is logged with its stack, while the plugin, which
-// other sessions depend on, lives.
+// it is wanted, that errors reach the host as what they are in the contract, and
+// that a panic in a handler becomes an error of that call (recipes.ErrInternal)
+// and is logged with its stack, while the plugin, which other sessions depend
+// on, lives.
 func (s *Server) Options() []grpc.ServerOption {
 	logger := s.cfg.Logger.Named("rpc")
 	l := newLimiter(s.cfg.Limits)
@@ -35,21 +37,32 @@ type loggerKey struct{}
 func guardUnary(logger hclog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 		defer func() { contain(recover(), logger, info.FullMethod, &err) }()
-		return handle(context.WithValue(ctx, loggerKey{}, logger), r)
+		answer, err = handle(context.WithValue(ctx, loggerKey{}, logger), r)
+		return answer, toStatus(err)
 	}
 }
 
 func guardStream(logger hclog.Logger) grpc.StreamServerInterceptor {
 	return func(srv any, st grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 		defer func() { contain(recover(), logger, info.FullMethod, &err) }()
-		return handle(srv, st)
+		return toStatus(handle(srv, st))
 	}
+}
+
+// toStatus is what the host is told of a handler's error, in the contract's
+// terms. What gRPC says itself, and what has a place in line with it, is a
+// status already.
+func toStatus(err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return wire.ToStatus(err, nil)
 }
 
 // contain makes an error of a panic, for the host.
 func contain(panicked any, logger hclog.Logger, where string, err *error) {
 	if panicked != nil {
-		*err = wire.ToStatus(noted(panicked, logger, where), nil)
+		*err = toStatus(noted(panicked, logger, where))
 	}
 }
 
@@ -67,12 +80,12 @@ func contained(ctx context.Context, run contest) contest {
 	if !ok {
 		logger = hclog.NewNullLogger()
 	}
-	return func(ctx context.Context, joined func(recipes.Place)) (h *held, err error) {
+	return func(ctx context.Context, ss *session, joined func(recipes.Place)) (h *held, err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				h, err = nil, noted(p, logger, "a contest")
 			}
 		}()
-		return run(ctx, joined)
+		return run(ctx, ss, joined)
 	}
 }

@@ -41,20 +41,26 @@ func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	check(err, "/x/Stream")
 
 	ctx := context.WithValue(t.Context(), loggerKey{}, logTo(&log))
-	h, err := contained(ctx, func(context.Context, func(recipes.Place)) (*held, error) { panic("s3cret") })(t.Context(), nil)
+	h, err := contained(ctx, func(context.Context, *session, func(recipes.Place)) (*held, error) { panic("s3cret") })(t.Context(), nil, nil)
 	if h != nil {
 		t.Error("a contest that panicked holds something")
 	}
-	check(wire.ToStatus(err, nil), "contest")
+	check(toStatus(err), "contest")
 }
 
-func TestWhatDoesNotPanicIsLeftAlone(t *testing.T) {
-	want := errors.New("mine")
+func TestErrorOfAHandlerIsTheContracts(t *testing.T) {
 	answer, err := guardUnary(hclog.NewNullLogger())(t.Context(), nil, &grpc.UnaryServerInfo{}, func(context.Context, any) (any, error) {
-		return 5, want
+		return 5, recipes.ErrContended
 	})
-	if answer != 5 || err != want {
+	e, said := wire.Error(err)
+	if answer != 5 || !said || !errors.Is(e, recipes.ErrContended) {
 		t.Error(answer, err)
+	}
+	status := wire.ToStatus(recipes.ErrContended, &recipes.Place{})
+	for _, err := range []error{nil, status} {
+		if got := toStatus(err); got != err {
+			t.Errorf("%v has become %v", err, got)
+		}
 	}
 }
 

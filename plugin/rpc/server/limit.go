@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -71,7 +70,7 @@ func newLimiter(l Limits) *limiter { return &limiter{limits: l, watching: make(m
 func (l *limiter) stream(srv any, st grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	if info.FullMethod == pb.SessionService_Open_FullMethodName {
 		if err := l.open(); err != nil {
-			return wire.ToStatus(err, nil)
+			return err
 		}
 		defer l.closed()
 		return handle(srv, st)
@@ -115,7 +114,7 @@ func (c *counted) RecvMsg(m any) error {
 		return nil
 	}
 	if err := c.limiter.watch(named.GetSession()); err != nil {
-		return wire.ToStatus(err, nil)
+		return err
 	}
 	c.session = named.GetSession()
 	return nil

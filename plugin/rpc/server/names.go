@@ -15,25 +15,24 @@ type namesService struct {
 	*Server
 }
 
-func (s namesService) names(handle, path string) (*session, recipes.Names, error) {
+func (s namesService) names(handle, path string) (recipes.Names, error) {
 	ss, err := s.session(handle)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	n, err := ss.Names(path, recipes.NamesConfig{})
-	return ss, n, err
+	return ss.Names(path, recipes.NamesConfig{})
 }
 
 func (s namesService) RegisterName(ctx context.Context, r *pb.RegisterNameRequest) (*pb.RegisterNameResponse, error) {
-	ss, n, err := s.names(r.GetSession(), r.GetPath())
+	n, err := s.names(r.GetSession(), r.GetPath())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	if r.GetPersistent() {
 		err := n.RegisterPersistent(ctx, r.GetName(), r.GetData())
-		return &pb.RegisterNameResponse{}, wire.ToStatus(err, nil)
+		return &pb.RegisterNameResponse{}, err
 	}
-	c, err := ss.claims.call(ctx, r.GetRequestId(), false, func(ctx context.Context, _ func(recipes.Place)) (*held, error) {
+	c, err := s.contend(ctx, r, false, func(ctx context.Context, _ *session, _ func(recipes.Place)) (*held, error) {
 		g, err := n.Register(ctx, r.GetName(), r.GetData())
 		if err != nil {
 			return nil, err
@@ -41,49 +40,49 @@ func (s namesService) RegisterName(ctx context.Context, r *pb.RegisterNameReques
 		return &held{Grant: g, giveBack: g.Unregister}, nil
 	})
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	return &pb.RegisterNameResponse{Grant: toGrant(c)}, nil
 }
 
 func (s namesService) UpdateName(ctx context.Context, r *pb.UpdateNameRequest) (*pb.UpdateNameResponse, error) {
-	return &pb.UpdateNameResponse{}, wire.ToStatus(s.update(ctx, r.GetSession(), r.GetRequestId(), r.GetData()), nil)
+	return &pb.UpdateNameResponse{}, s.update(ctx, r, r.GetData())
 }
 
 func (s namesService) UnregisterName(ctx context.Context, r *pb.UnregisterNameRequest) (*pb.UnregisterNameResponse, error) {
-	_, n, err := s.names(r.GetSession(), r.GetPath())
+	n, err := s.names(r.GetSession(), r.GetPath())
 	if err == nil {
 		err = n.Unregister(ctx, r.GetName(), recipes.Token(r.GetToken()))
 	}
-	return &pb.UnregisterNameResponse{}, wire.ToStatus(err, nil)
+	return &pb.UnregisterNameResponse{}, err
 }
 
 func (s namesService) LookupName(ctx context.Context, r *pb.LookupNameRequest) (*pb.LookupNameResponse, error) {
-	_, n, err := s.names(r.GetSession(), r.GetPath())
+	n, err := s.names(r.GetSession(), r.GetPath())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	record, err := n.Lookup(ctx, r.GetName())
-	return &pb.LookupNameResponse{Record: wire.ToRecord(record)}, wire.ToStatus(err, nil)
+	return &pb.LookupNameResponse{Record: wire.ToRecord(record)}, err
 }
 
 func (s namesService) ListNames(ctx context.Context, r *pb.ListNamesRequest) (*pb.ListNamesResponse, error) {
-	_, n, err := s.names(r.GetSession(), r.GetPath())
+	n, err := s.names(r.GetSession(), r.GetPath())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	records, err := n.List(ctx)
 	response := &pb.ListNamesResponse{}
 	for _, record := range records {
 		response.Records = append(response.Records, wire.ToRecord(record))
 	}
-	return response, wire.ToStatus(err, nil)
+	return response, err
 }
 
 func (s namesService) WatchName(r *pb.WatchNameRequest, st grpc.ServerStreamingServer[pb.WatchNameResponse]) error {
-	_, n, err := s.names(r.GetSession(), r.GetPath())
+	n, err := s.names(r.GetSession(), r.GetPath())
 	if err != nil {
-		return wire.ToStatus(err, nil)
+		return err
 	}
 	records, err := n.Watch(st.Context(), r.GetName())
 	return forward(st, records, err, func(r recipes.Record) *pb.WatchNameResponse {

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/grpc"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 )
 
 type pluginService struct {
@@ -52,7 +51,7 @@ func (s *Server) depart() {
 }
 
 func (s pluginService) Shutdown(ctx context.Context, _ *pb.ShutdownRequest) (*pb.ShutdownResponse, error) {
-	return &pb.ShutdownResponse{}, wire.ToStatus(s.Server.Close(ctx), nil)
+	return &pb.ShutdownResponse{}, s.Server.Close(ctx)
 }
 
 func (s pluginService) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {

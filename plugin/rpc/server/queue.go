@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
@@ -33,13 +32,10 @@ func (s *Server) consumer(handle string, q *pb.QueueRef) (recipes.Consumer, erro
 func (s queueService) PutElements(ctx context.Context, r *pb.PutElementsRequest) (*pb.PutElementsResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	ids, err := ss.put(ctx, r)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.PutElementsResponse{Ids: wire.ToElementIDs(ids)}, nil
+	return &pb.PutElementsResponse{Ids: wire.ToElementIDs(ids)}, err
 }
 
 func (ss *session) put(ctx context.Context, r *pb.PutElementsRequest) ([]recipes.ElementID, error) {
@@ -59,25 +55,7 @@ func (ss *session) put(ctx context.Context, r *pb.PutElementsRequest) ([]recipes
 }
 
 func (s queueService) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRequest) (*pb.ReceiveElementResponse, error) {
-	ss, err := s.session(r.GetSession())
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	c, err := ss.claims.call(ctx, r.GetRequestId(), false, ss.receive(r))
-	if err != nil {
-		return nil, claimStatus(c, err)
-	}
-	d, err := deliveryOf(c)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.ReceiveElementResponse{
-		Grant: toGrant(c), Element: wire.ToElement(d.Element()), Attempt: int32(d.Attempt()),
-	}, nil
-}
-
-func (ss *session) receive(r *pb.ReceiveElementRequest) contest {
-	return func(ctx context.Context, _ func(recipes.Place)) (*held, error) {
+	c, err := s.contend(ctx, r, false, func(ctx context.Context, ss *session, _ func(recipes.Place)) (*held, error) {
 		queue, err := ss.consumer(r.GetQueue())
 		if err != nil {
 			return nil, err
@@ -87,62 +65,60 @@ func (ss *session) receive(r *pb.ReceiveElementRequest) contest {
 			return nil, err
 		}
 		return &held{Grant: d, giveBack: d.Return}, nil
-	}
-}
-
-func deliveryOf(c *claim) (recipes.Delivery, error) {
-	if d, ok := c.grant.Grant.(recipes.Delivery); ok {
-		return d, nil
-	}
-	return nil, fmt.Errorf("%w: request %s has not received an element", recipes.ErrInvalid, c.id)
-}
-
-func (s queueService) AcknowledgeElement(ctx context.Context, r *pb.AcknowledgeElementRequest) (*pb.AcknowledgeElementResponse, error) {
-	ss, c, err := s.granted(r.GetSession(), r.GetRequestId())
+	})
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	d, err := deliveryOf(c)
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
+	}
+	return &pb.ReceiveElementResponse{
+		Grant: toGrant(c), Element: wire.ToElement(d.Element()), Attempt: int32(d.Attempt()),
+	}, nil
+}
+
+func deliveryOf(c *claim) (recipes.Delivery, error) {
+	return as[recipes.Delivery](c, "no element")
+}
+
+func (s queueService) AcknowledgeElement(ctx context.Context, r *pb.AcknowledgeElementRequest) (*pb.AcknowledgeElementResponse, error) {
+	ss, c, err := s.granted(r)
+	if err != nil {
+		return nil, err
+	}
+	d, err := deliveryOf(c)
+	if err != nil {
+		return nil, err
 	}
 	err = d.Ack(ctx)
 	ss.claims.finished(c)
-	return &pb.AcknowledgeElementResponse{}, wire.ToStatus(err, nil)
+	return &pb.AcknowledgeElementResponse{}, err
 }
 
 func (s queueService) PeekElement(ctx context.Context, r *pb.PeekElementRequest) (*pb.PeekElementResponse, error) {
 	queue, err := s.consumer(r.GetSession(), r.GetQueue())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	e, err := queue.Peek(ctx)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.PeekElementResponse{Element: wire.ToElement(e)}, nil
+	return &pb.PeekElementResponse{Element: wire.ToElement(e)}, err
 }
 
 func (s queueService) CountElements(ctx context.Context, r *pb.CountElementsRequest) (*pb.CountElementsResponse, error) {
 	queue, err := s.consumer(r.GetSession(), r.GetQueue())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	n, err := queue.Len(ctx)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.CountElementsResponse{Count: int64(n)}, nil
+	return &pb.CountElementsResponse{Count: int64(n)}, err
 }
 
 func (s queueService) ListDeadLetters(ctx context.Context, r *pb.ListDeadLettersRequest) (*pb.ListDeadLettersResponse, error) {
 	queue, err := s.consumer(r.GetSession(), r.GetQueue())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	dead, err := queue.DeadLetters(ctx)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.ListDeadLettersResponse{Elements: wire.ToElements(dead)}, nil
+	return &pb.ListDeadLettersResponse{Elements: wire.ToElements(dead)}, err
 }

@@ -14,50 +14,34 @@ type semaphoreService struct {
 }
 
 func (s semaphoreService) AcquirePermit(ctx context.Context, r *pb.AcquirePermitRequest) (*pb.AcquirePermitResponse, error) {
-	ss, err := s.session(r.GetSession())
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	c, err := ss.claims.call(ctx, r.GetRequestId(), r.GetAnnounce(), ss.acquirePermit(r))
-	if err != nil {
-		return nil, claimStatus(c, err)
-	}
-	return &pb.AcquirePermitResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
-}
-
-func (ss *session) acquirePermit(r *pb.AcquirePermitRequest) contest {
-	return func(ctx context.Context, joined func(recipes.Place)) (*held, error) {
+	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
 		semaphore, err := ss.Semaphore(r.GetPath(), recipes.SemaphoreConfig{
 			Permits: int(r.GetPermits()), Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 		})
 		if err != nil {
 			return nil, err
 		}
-		acquire := semaphore.Acquire
 		if r.GetTry() {
-			acquire = semaphore.TryAcquire
+			return holding(semaphore.TryAcquire(ctx))
 		}
-		hold, err := acquire(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return &held{Grant: hold, giveBack: hold.Release}, nil
+		return holding(semaphore.Acquire(ctx))
+	})
+	if err != nil {
+		return nil, err
 	}
+	return &pb.AcquirePermitResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
 }
 
 func (s semaphoreService) PermitContenders(ctx context.Context, r *pb.PermitContendersRequest) (*pb.PermitContendersResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	// How many permits there are does not matter to those who look.
 	semaphore, err := ss.Semaphore(r.GetPath(), recipes.SemaphoreConfig{Permits: 1})
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	line, err := semaphore.Contenders(ctx)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.PermitContendersResponse{Contenders: wire.ToContenders(line)}, nil
+	return &pb.PermitContendersResponse{Contenders: wire.ToContenders(line)}, err
 }

@@ -49,16 +49,16 @@ func (s sessionService) Open(st stream) error {
 	}
 	start := first.GetStart()
 	if start == nil {
-		return wire.ToStatus(fmt.Errorf("%w: the first message of a session's stream is Start", recipes.ErrInvalid), nil)
+		return fmt.Errorf("%w: the first message of a session's stream is Start", recipes.ErrInvalid)
 	}
 	if err := s.enter(); err != nil {
-		return wire.ToStatus(err, nil)
+		return err
 	}
 	defer s.running.Done()
 
 	opened, err := s.open(st.Context(), start)
 	if err != nil {
-		return wire.ToStatus(err, nil)
+		return err
 	}
 	ss := s.start(opened)
 	defer s.end(ss)
@@ -225,17 +225,14 @@ func (s sessionService) Close(ctx context.Context, r *pb.CloseRequest) (*pb.Clos
 	if err == nil {
 		err = ss.Session.Close(ctx)
 	}
-	return &pb.CloseResponse{}, wire.ToStatus(err, nil)
+	return &pb.CloseResponse{}, err
 }
 
 func (s sessionService) Counters(ctx context.Context, r *pb.CountersRequest) (*pb.CountersResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	c, err := ss.Session.Counters(ctx)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return wire.ToCounters(c), nil
+	return wire.ToCounters(c), err
 }

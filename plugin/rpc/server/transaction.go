@@ -73,41 +73,35 @@ func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTra
 	if err == nil {
 		err = t.Begin(ctx, r.GetPayload(), r.GetSites()...)
 	}
-	return &pb.BeginTransactionResponse{}, wire.ToStatus(err, nil)
+	return &pb.BeginTransactionResponse{}, err
 }
 
 func (s transactionService) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
 	_, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	d, err := t.Coordinate(ctx)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, nil
+	return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
 func (s transactionService) AbortTransaction(ctx context.Context, r *pb.AbortTransactionRequest) (*pb.AbortTransactionResponse, error) {
 	_, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	d, err := t.Abort(ctx, r.GetReason())
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.AbortTransactionResponse{Decision: wire.ToDecision(&d)}, nil
+	return &pb.AbortTransactionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
 func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTransactionRequest) (*pb.JoinTransactionResponse, error) {
 	ss, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	site, err := t.Join(ctx, r.GetSite())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: ss.memberships.add(site)}, nil
 }
@@ -117,19 +111,16 @@ func (s transactionService) VoteTransaction(ctx context.Context, r *pb.VoteTrans
 	if err == nil {
 		err = site.Vote(ctx, recipes.Vote(r.GetVote()))
 	}
-	return &pb.VoteTransactionResponse{}, wire.ToStatus(err, nil)
+	return &pb.VoteTransactionResponse{}, err
 }
 
 func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisionRequest) (*pb.AwaitDecisionResponse, error) {
 	site, err := s.site(r.GetSession(), r.GetMembership())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	d, err := site.Wait(ctx)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, nil
+	return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
 // FinishSite takes a membership that is not there for one that has finished, so
@@ -137,11 +128,11 @@ func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisi
 func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequest) (*pb.FinishSiteResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	if site, ok := ss.memberships.get(r.GetMembership()); ok {
 		if err := site.Done(ctx); err != nil {
-			return nil, wire.ToStatus(err, nil)
+			return nil, err
 		}
 		ss.memberships.remove(r.GetMembership())
 	}
@@ -153,17 +144,14 @@ func (s transactionService) ForgetTransaction(ctx context.Context, r *pb.ForgetT
 	if err == nil {
 		err = t.Forget(ctx)
 	}
-	return &pb.ForgetTransactionResponse{}, wire.ToStatus(err, nil)
+	return &pb.ForgetTransactionResponse{}, err
 }
 
 func (s transactionService) GetTransaction(ctx context.Context, r *pb.GetTransactionRequest) (*pb.GetTransactionResponse, error) {
 	_, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
 	if err != nil {
-		return nil, wire.ToStatus(err, nil)
+		return nil, err
 	}
 	status, err := t.Status(ctx)
-	if err != nil {
-		return nil, wire.ToStatus(err, nil)
-	}
-	return wire.ToTransactionStatus(status), nil
+	return wire.ToTransactionStatus(status), err
 }
