@@ -49,11 +49,9 @@ func (b *barrier) Wait(ctx context.Context) error {
 	})
 }
 
-func (b *barrier) Placed(ctx context.Context) (placed bool, err error) {
-	err = b.s.call(ctx, b.what(), func(ctx context.Context) error {
+func (b *barrier) Placed(ctx context.Context) (bool, error) {
+	return ask(ctx, b.s, b.what(), func(ctx context.Context) (bool, error) {
 		r, err := b.rpc.LookAtBarrier(ctx, &pb.LookAtBarrierRequest{Session: b.s.handle, Path: b.path})
-		placed = r.GetPlaced()
-		return err
+		return r.GetPlaced(), err
 	})
-	return placed, err
 }

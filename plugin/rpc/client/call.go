@@ -28,6 +28,21 @@ func (s *session) call(ctx context.Context, what string, rpc func(context.Contex
 	return s.explain(ctx, what, err)
 }
 
+// ask is call for a call whose answer is all that it is made for. There is none
+// with an error.
+func ask[T any](ctx context.Context, s *session, what string, rpc func(context.Context) (T, error)) (T, error) {
+	var told T
+	err := s.call(ctx, what, func(ctx context.Context) (err error) {
+		told, err = rpc(ctx)
+		return err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return told, nil
+}
+
 // explain returns the error of a call that gRPC says has failed. What the
 // plugin's recipes said names the operation already; a plugin without that
 // recipe cannot.

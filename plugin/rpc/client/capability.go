@@ -18,14 +18,13 @@ func (s *session) capable(ctx context.Context, what, capability string) error {
 	known := c.capabilities
 	c.mu.Unlock()
 	if known == nil {
-		err := s.call(ctx, what, func(ctx context.Context) error {
-			r, err := pb.NewPluginServiceClient(c.conn).Info(ctx, &pb.InfoRequest{})
-			known = append([]string{}, r.GetCapabilities()...)
-			return err
+		info, err := ask(ctx, s, what, func(ctx context.Context) (*pb.InfoResponse, error) {
+			return pb.NewPluginServiceClient(c.conn).Info(ctx, &pb.InfoRequest{})
 		})
 		if err != nil {
 			return err
 		}
+		known = append([]string{}, info.GetCapabilities()...) // not nil: asked
 		c.mu.Lock()
 		c.capabilities = known
 		c.mu.Unlock()

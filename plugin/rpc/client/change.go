@@ -20,10 +20,14 @@ func (s *session) change(ctx context.Context, what string, rpc func(context.Cont
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	err := s.try(ctx, rpc)
-	if err == nil {
-		return nil
+	if err := s.try(ctx, rpc); err != nil {
+		return s.explainChange(ctx, what, err)
 	}
+	return nil
+}
+
+// explainChange is explain for a call that is never repeated.
+func (s *session) explainChange(ctx context.Context, what string, err error) error {
 	e, said := wire.Error(err)
 	switch {
 	case said:

@@ -33,16 +33,14 @@ func (c *configuration) what(key string) string {
 	return fmt.Sprintf("key %q of configuration %s", key, c.path)
 }
 
-func (c *configuration) Get(ctx context.Context, key string) (e recipes.Entry, err error) {
+func (c *configuration) Get(ctx context.Context, key string) (recipes.Entry, error) {
 	if err := recipes.ValidateKey(key); err != nil {
 		return recipes.Entry{}, err
 	}
-	err = c.s.call(ctx, c.what(key), func(ctx context.Context) error {
+	return ask(ctx, c.s, c.what(key), func(ctx context.Context) (recipes.Entry, error) {
 		r, err := c.rpc.GetKey(ctx, &pb.GetKeyRequest{Session: c.s.handle, Path: c.path, Key: key})
-		e = wire.Entry(r.GetEntry())
-		return err
+		return wire.Entry(r.GetEntry()), err
 	})
-	return e, err
 }
 
 func (c *configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (revision recipes.Revision, err error) {
@@ -69,16 +67,11 @@ func (c *configuration) Delete(ctx context.Context, key string, expected recipes
 	})
 }
 
-func (c *configuration) Snapshot(ctx context.Context) (entries []recipes.Entry, err error) {
-	err = c.s.call(ctx, "configuration "+c.path, func(ctx context.Context) error {
+func (c *configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
+	return ask(ctx, c.s, "configuration "+c.path, func(ctx context.Context) ([]recipes.Entry, error) {
 		r, err := c.rpc.SnapshotKeys(ctx, &pb.SnapshotKeysRequest{Session: c.s.handle, Path: c.path})
-		entries = wire.Entries(r.GetEntries())
-		return err
+		return wire.Entries(r.GetEntries()), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return entries, nil
 }
 
 func (c *configuration) Watch(ctx context.Context, key string) (<-chan recipes.Entry, error) {

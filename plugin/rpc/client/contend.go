@@ -18,7 +18,15 @@ type answer interface {
 	GetPlace() *pb.Place
 }
 
-// A contest is one of those calls.
+// unplaced is the answer to a call that asks for a grant outside of any line.
+type unplaced struct {
+	response interface{ GetGrant() *pb.Grant }
+}
+
+func (u unplaced) GetGrant() *pb.Grant { return u.response.GetGrant() }
+func (u unplaced) GetPlace() *pb.Place { return nil }
+
+// A contest is a call that asks for a grant.
 type contest func(ctx context.Context, requestID string) (answer, error)
 
 // contend makes a call that asks for a grant of a recipe, by its capability's

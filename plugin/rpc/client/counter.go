@@ -26,13 +26,11 @@ func (s *session) Counter(path string, _ recipes.CounterConfig) (recipes.Counter
 
 func (c *counter) Path() string { return c.path }
 
-func (c *counter) Get(ctx context.Context) (n int64, err error) {
-	err = c.s.call(ctx, "counter "+c.path, func(ctx context.Context) error {
+func (c *counter) Get(ctx context.Context) (int64, error) {
+	return ask(ctx, c.s, "counter "+c.path, func(ctx context.Context) (int64, error) {
 		r, err := c.rpc.GetCount(ctx, &pb.GetCountRequest{Session: c.s.handle, Path: c.path})
-		n = r.GetCount()
-		return err
+		return r.GetCount(), err
 	})
-	return n, err
 }
 
 func (c *counter) Add(ctx context.Context, delta int64) (n int64, err error) {
@@ -63,13 +61,11 @@ func (s *session) Latch(path string, cfg recipes.LatchConfig) (recipes.Latch, er
 
 func (l *latch) Path() string { return l.path }
 
-func (l *latch) Count(ctx context.Context) (n int64, err error) {
-	err = l.s.call(ctx, "latch "+l.path, func(ctx context.Context) error {
+func (l *latch) Count(ctx context.Context) (int64, error) {
+	return ask(ctx, l.s, "latch "+l.path, func(ctx context.Context) (int64, error) {
 		r, err := l.rpc.GetLatch(ctx, &pb.GetLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count})
-		n = r.GetRemaining()
-		return err
+		return r.GetRemaining(), err
 	})
-	return n, err
 }
 
 func (l *latch) CountDown(ctx context.Context) (n int64, err error) {

@@ -43,17 +43,8 @@ func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	if ack != d.acked && errors.Is(d.Err(), recipes.ErrReleased) {
 		return d.failed(recipes.ErrReleased)
 	}
-	select {
-	case <-d.done:
-	case <-ctx.Done():
-		select {
-		case <-d.done: // both: the answer is worth more
-		default:
-			return d.failed(ctx.Err())
-		}
-	}
-	if d.result != nil {
-		return d.failed(d.result)
+	if err := outcome(ctx, d.done, &d.result); err != nil {
+		return d.failed(err)
 	}
 	return nil
 }

@@ -2,8 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
@@ -70,9 +68,5 @@ func (p *passage) Leave(ctx context.Context) error {
 	if _, said := wire.Error(err); !said {
 		p.s.abandon(p.id) // the call may not have arrived
 	}
-	err = p.s.explain(ctx, p.barrier.what()+": leave", err)
-	if errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
-		err = fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
-	}
-	return err
+	return notHeld(p.s.explain(ctx, p.barrier.what()+": leave", err))
 }

@@ -2,9 +2,9 @@ package client
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/zkrecipes/zkrecipes/internal/feed"
+	"google.golang.org/grpc"
+
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -55,67 +55,30 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 }
 
 func (e *election) Leader(ctx context.Context) (recipes.Leader, error) {
-	var l recipes.Leader
-	err := e.s.call(ctx, "election "+e.path, func(ctx context.Context) error {
+	return ask(ctx, e.s, "election "+e.path, func(ctx context.Context) (recipes.Leader, error) {
 		r, err := e.s.elections.Leader(ctx, &pb.LeaderRequest{Session: e.s.handle, Path: e.path})
-		l = wire.Leader(r.GetLeader())
-		return err
+		return wire.Leader(r.GetLeader()), err
 	})
-	return l, err
 }
 
 func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
-	var l recipes.Leader
-	err := e.s.call(ctx, "election "+e.path, func(ctx context.Context) error {
+	return ask(ctx, e.s, "election "+e.path, func(ctx context.Context) (recipes.Leader, error) {
 		r, err := e.s.elections.Acknowledged(ctx, &pb.AcknowledgedRequest{Session: e.s.handle, Path: e.path})
-		l = wire.Leader(r.GetLeader())
-		return err
+		return wire.Leader(r.GetLeader()), err
 	})
-	return l, err
 }
 
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
-	var line []recipes.Contender
-	err := e.s.call(ctx, "election "+e.path, func(ctx context.Context) error {
+	return ask(ctx, e.s, "election "+e.path, func(ctx context.Context) ([]recipes.Contender, error) {
 		r, err := e.s.elections.Candidates(ctx, &pb.CandidatesRequest{Session: e.s.handle, Path: e.path})
-		line = wire.Contenders(r.GetCandidates())
-		return err
+		return wire.Contenders(r.GetCandidates()), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return line, nil
 }
 
-// Observe reads the plugin's stream without waiting for the application, so
-// that a slow reader gets the latest leader and not those that queue.
 func (e *election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
-	what := "election " + e.path
-	if err := e.s.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	observing, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(e.s.over, cancel)
-	end := func() { stop(); cancel() }
-
-	st, err := e.s.elections.Observe(observing, &pb.ObserveRequest{Session: e.s.handle, Path: e.path})
-	var first *pb.ObserveResponse
-	if err == nil {
-		first, err = st.Recv()
-	}
-	if err != nil {
-		end()
-		return nil, e.s.explain(ctx, what, err)
-	}
-	leaders := feed.New(wire.Leader(first.GetLeader()))
-	if !e.s.spawn(func() {
-		defer end()
-		for m, err := st.Recv(); err == nil; m, err = st.Recv() {
-			leaders.Set(wire.Leader(m.GetLeader()))
-		}
-	}) {
-		end()
-		return nil, fmt.Errorf("%s: %w", what, e.s.Err())
-	}
-	return leaders.Watch(observing), nil
+	return watch(ctx, e.s, "election "+e.path,
+		func(ctx context.Context) (grpc.ServerStreamingClient[pb.ObserveResponse], error) {
+			return e.s.elections.Observe(ctx, &pb.ObserveRequest{Session: e.s.handle, Path: e.path})
+		},
+		func(m *pb.ObserveResponse) recipes.Leader { return wire.Leader(m.GetLeader()) })
 }

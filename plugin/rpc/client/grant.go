@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -101,8 +98,7 @@ func (g *grant) Write(ctx context.Context, ops ...recipes.Op) error {
 	})
 }
 
-// change makes a call that is never repeated, because what it does may not be
-// done twice. When gRPC fails it, nobody knows whether it was carried out.
+// change is session.change for what is done in the grant's name.
 func (g *grant) change(ctx context.Context, what string, ops []recipes.Op, rpc func(context.Context) error) error {
 	if err := g.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -116,16 +112,13 @@ func (g *grant) change(ctx context.Context, what string, ops []recipes.Op, rpc f
 	}
 	e, said := wire.WriteError(err, ops)
 	var refused *recipes.WriteError
-	switch {
-	case errors.As(e, &refused):
+	if errors.As(e, &refused) {
 		return refused
-	case said:
-		g.judge(e)
-		return g.s.explain(ctx, what, err)
-	case status.Code(err) == codes.ResourceExhausted:
-		return fmt.Errorf("%s: %w: %v", what, recipes.ErrTooLarge, e) // refused unread
 	}
-	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, g.s.verdict(ctx, e, said))
+	if said {
+		g.judge(e)
+	}
+	return g.s.explainChange(ctx, what, err)
 }
 
 // release gives the grant back. It is the session's work, and goes on when ctx
@@ -140,19 +133,25 @@ func (g *grant) release(ctx context.Context) error {
 		g.s.forget(g.id)
 		g.tryRelease(ctx)
 	}
-	select {
-	case <-g.released:
-	case <-ctx.Done():
-		select {
-		case <-g.released: // both: the answer is worth more
-		default:
-			return fmt.Errorf("release %s: %w", g.znode, ctx.Err())
-		}
-	}
-	if g.releaseErr != nil {
-		return fmt.Errorf("release %s: %w", g.znode, g.releaseErr)
+	if err := outcome(ctx, g.released, &g.releaseErr); err != nil {
+		return fmt.Errorf("release %s: %w", g.znode, err)
 	}
 	return nil
+}
+
+// outcome waits for what is set before done is closed, as long as ctx lasts.
+func outcome(ctx context.Context, done <-chan struct{}, err *error) error {
+	select {
+	case <-done:
+		return *err
+	case <-ctx.Done():
+	}
+	select {
+	case <-done: // both: the answer is worth more
+		return *err
+	default:
+		return ctx.Err()
+	}
 }
 
 // startRelease closes Lost, and reports whether this is the first release; an
@@ -194,9 +193,14 @@ func (g *grant) rpcRelease(ctx context.Context) error {
 
 // endRelease notes what the plugin has said, or why the session has ended.
 func (g *grant) endRelease(err error) {
-	if errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
-		err = fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
-	}
-	g.releaseErr = err
+	g.releaseErr = notHeld(err)
 	close(g.released)
+}
+
+// notHeld adds to the loss of the session what it means for a grant.
+func notHeld(err error) error {
+	if errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
+		return fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
+	}
+	return err
 }

@@ -47,14 +47,6 @@ func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, erro
 	return membership{m, g.rpc}, nil
 }
 
-// unplaced is the answer to a call that asks for a grant outside of any line.
-type unplaced struct {
-	response interface{ GetGrant() *pb.Grant }
-}
-
-func (u unplaced) GetGrant() *pb.Grant { return u.response.GetGrant() }
-func (u unplaced) GetPlace() *pb.Place { return nil }
-
 type membership struct {
 	*grant
 	rpc pb.GroupServiceClient
@@ -70,16 +62,10 @@ func (m membership) Update(ctx context.Context, data []byte) error {
 func (m membership) Leave(ctx context.Context) error { return m.release(ctx) }
 
 func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
-	var members []recipes.Member
-	err := g.s.call(ctx, g.what(), func(ctx context.Context) error {
+	return ask(ctx, g.s, g.what(), func(ctx context.Context) ([]recipes.Member, error) {
 		r, err := g.rpc.Members(ctx, &pb.MembersRequest{Session: g.s.handle, Path: g.path})
-		members = wire.Members(r.GetMembers())
-		return err
+		return wire.Members(r.GetMembers()), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return members, nil
 }
 
 func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {

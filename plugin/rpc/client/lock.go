@@ -69,14 +69,8 @@ func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
 }
 
 func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	var line []recipes.Contender
-	err := l.s.call(ctx, "lock "+l.path, func(ctx context.Context) error {
+	return ask(ctx, l.s, "lock "+l.path, func(ctx context.Context) ([]recipes.Contender, error) {
 		r, err := l.s.locks.Contenders(ctx, &pb.ContendersRequest{Session: l.s.handle, Path: l.path})
-		line = wire.Contenders(r.GetContenders())
-		return err
+		return wire.Contenders(r.GetContenders()), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return line, nil
 }

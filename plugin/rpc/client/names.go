@@ -71,31 +71,25 @@ func (n *names) Unregister(ctx context.Context, name string, token recipes.Token
 	})
 }
 
-func (n *names) Lookup(ctx context.Context, name string) (record recipes.Record, err error) {
+func (n *names) Lookup(ctx context.Context, name string) (recipes.Record, error) {
 	if err := recipes.ValidateName(name); err != nil {
 		return recipes.Record{}, err
 	}
-	err = n.s.call(ctx, n.what(name), func(ctx context.Context) error {
+	return ask(ctx, n.s, n.what(name), func(ctx context.Context) (recipes.Record, error) {
 		r, err := n.rpc.LookupName(ctx, &pb.LookupNameRequest{Session: n.s.handle, Path: n.path, Name: name})
-		record = wire.Record(r.GetRecord())
-		return err
+		return wire.Record(r.GetRecord()), err
 	})
-	return record, err
 }
 
 func (n *names) List(ctx context.Context) ([]recipes.Record, error) {
-	records := []recipes.Record{}
-	err := n.s.call(ctx, "names of "+n.path, func(ctx context.Context) error {
+	return ask(ctx, n.s, "names of "+n.path, func(ctx context.Context) ([]recipes.Record, error) {
+		records := []recipes.Record{}
 		r, err := n.rpc.ListNames(ctx, &pb.ListNamesRequest{Session: n.s.handle, Path: n.path})
 		for _, record := range r.GetRecords() {
 			records = append(records, wire.Record(record))
 		}
-		return err
+		return records, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return records, nil
 }
 
 func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {

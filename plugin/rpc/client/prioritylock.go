@@ -63,16 +63,10 @@ func (l *priorityLock) acquire(ctx context.Context, mode recipes.Mode, try bool)
 }
 
 func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.PriorityContender, error) {
-	var line []recipes.PriorityContender
-	err := l.s.call(ctx, "priority lock "+l.path, func(ctx context.Context) error {
+	return ask(ctx, l.s, "priority lock "+l.path, func(ctx context.Context) ([]recipes.PriorityContender, error) {
 		r, err := l.s.priorityLocks.PriorityContenders(ctx, &pb.PriorityContendersRequest{Session: l.s.handle, Path: l.path})
-		line = wire.PriorityContenders(r.GetContenders())
-		return err
+		return wire.PriorityContenders(r.GetContenders()), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return line, nil
 }
 
 func (l *priorityLock) Revoke(ctx context.Context, znode string) error {
@@ -105,12 +99,12 @@ func (h *priorityHold) HandOff(ctx context.Context, heir string) error {
 		_, err := h.s.priorityLocks.HandOff(ctx, &pb.HandOffRequest{Session: h.s.handle, RequestId: h.id, Heir: heir})
 		return err
 	})
-	if errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrUnknownOutcome) {
-		return fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
-	}
 	if err == nil {
 		h.s.forget(h.id)
 		h.lose(recipes.ErrReleased)
 	}
-	return err
+	if errors.Is(err, recipes.ErrUnknownOutcome) {
+		return err
+	}
+	return notHeld(err)
 }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -74,8 +71,6 @@ func first(ids []recipes.ElementID, err error) (recipes.ElementID, error) {
 	return ids[0], nil
 }
 
-// put makes a call that is never repeated: when gRPC fails it, nobody knows
-// whether it was carried out.
 func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes.ElementID, error) {
 	if err := q.cfg.ValidatePut(priority, len(data)); err != nil {
 		return nil, fmt.Errorf("%s: %w", q, err)
@@ -83,31 +78,18 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 	if len(data) == 0 {
 		return nil, nil
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", q, err)
-	}
-	if err := q.s.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", q, err)
-	}
 	var ids []recipes.ElementID
-	err := q.s.try(ctx, func(ctx context.Context) error {
+	err := q.s.change(ctx, q.String(), func(ctx context.Context) error {
 		r, err := q.s.queues.PutElements(ctx, &pb.PutElementsRequest{
 			Session: q.s.handle, Queue: q.ref(), Priority: int32(priority), Data: data,
 		})
 		ids = wire.ElementIDs(r.GetIds(), len(data))
 		return err
 	})
-	if err == nil {
-		return ids, nil
+	if err != nil {
+		return nil, err
 	}
-	e, said := wire.Error(err)
-	switch {
-	case said:
-		return nil, q.s.explain(ctx, q.String(), err)
-	case status.Code(err) == codes.ResourceExhausted:
-		return nil, fmt.Errorf("%s: %w: %v", q, recipes.ErrTooLarge, e) // refused unread
-	}
-	return nil, fmt.Errorf("%s: put: %w: %w", q, recipes.ErrUnknownOutcome, q.s.verdict(ctx, e, said))
+	return ids, nil
 }
 
 func (q *queue) Path() string      { return q.path }
@@ -144,7 +126,7 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		r, err = q.s.queues.ReceiveElement(ctx, &pb.ReceiveElementRequest{
 			Session: q.s.handle, RequestId: id, Queue: q.ref(),
 		})
-		return received{r}, err
+		return unplaced{r}, err
 	})
 	if err != nil {
 		return nil, err
@@ -155,40 +137,23 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 	}, nil
 }
 
-// received is an answer that has no place in a line.
-type received struct{ *pb.ReceiveElementResponse }
-
-func (received) GetPlace() *pb.Place { return nil }
-
 func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
-	var e recipes.Element
-	err := q.s.call(ctx, q.String(), func(ctx context.Context) error {
+	return ask(ctx, q.s, q.String(), func(ctx context.Context) (recipes.Element, error) {
 		r, err := q.s.queues.PeekElement(ctx, &pb.PeekElementRequest{Session: q.s.handle, Queue: q.ref()})
-		e = wire.Element(r.GetElement())
-		return err
+		return wire.Element(r.GetElement()), err
 	})
-	return e, err
 }
 
 func (q *queue) Len(ctx context.Context) (int, error) {
-	var n int
-	err := q.s.call(ctx, q.String(), func(ctx context.Context) error {
+	return ask(ctx, q.s, q.String(), func(ctx context.Context) (int, error) {
 		r, err := q.s.queues.CountElements(ctx, &pb.CountElementsRequest{Session: q.s.handle, Queue: q.ref()})
-		n = int(r.GetCount())
-		return err
+		return int(r.GetCount()), err
 	})
-	return n, err
 }
 
 func (q *queue) DeadLetters(ctx context.Context) ([]recipes.Element, error) {
-	var dead []recipes.Element
-	err := q.s.call(ctx, q.String(), func(ctx context.Context) error {
+	return ask(ctx, q.s, q.String(), func(ctx context.Context) ([]recipes.Element, error) {
 		r, err := q.s.queues.ListDeadLetters(ctx, &pb.ListDeadLettersRequest{Session: q.s.handle, Queue: q.ref()})
-		dead = wire.Elements(r.GetElements())
-		return err
+		return wire.Elements(r.GetElements()), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return dead, nil
 }

@@ -52,14 +52,8 @@ func (m *semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error)
 }
 
 func (m *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	var line []recipes.Contender
-	err := m.s.call(ctx, "semaphore "+m.path, func(ctx context.Context) error {
+	return ask(ctx, m.s, "semaphore "+m.path, func(ctx context.Context) ([]recipes.Contender, error) {
 		r, err := m.s.semaphores.PermitContenders(ctx, &pb.PermitContendersRequest{Session: m.s.handle, Path: m.path})
-		line = wire.Contenders(r.GetContenders())
-		return err
+		return wire.Contenders(r.GetContenders()), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return line, nil
 }

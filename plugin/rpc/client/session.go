@@ -180,13 +180,10 @@ func (s *session) Err() error {
 }
 
 func (s *session) Counters(ctx context.Context) (recipes.Counters, error) {
-	var c recipes.Counters
-	err := s.call(ctx, "counters", func(ctx context.Context) error {
+	return ask(ctx, s, "counters", func(ctx context.Context) (recipes.Counters, error) {
 		r, err := s.sessions.Counters(ctx, countersRequest(s))
-		c = wire.Counters(r)
-		return err
+		return wire.Counters(r), err
 	})
-	return c, err
 }
 
 func (s *session) Close(ctx context.Context) error {

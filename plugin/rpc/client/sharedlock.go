@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -65,16 +64,10 @@ func (l *sharedLock) acquire(ctx context.Context, mode recipes.Mode, try bool) (
 }
 
 func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.SharedContender, error) {
-	var line []recipes.SharedContender
-	err := l.s.call(ctx, "shared lock "+l.path, func(ctx context.Context) error {
+	return ask(ctx, l.s, "shared lock "+l.path, func(ctx context.Context) ([]recipes.SharedContender, error) {
 		r, err := l.s.sharedLocks.SharedContenders(ctx, &pb.SharedContendersRequest{Session: l.s.handle, Path: l.path})
-		line = wire.SharedContenders(r.GetContenders())
-		return err
+		return wire.SharedContenders(r.GetContenders()), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return line, nil
 }
 
 func (l *sharedLock) Revoke(ctx context.Context, znode string) error {
@@ -122,10 +115,7 @@ func (h *sharedHold) Downgrade(ctx context.Context) error {
 		return err
 	})
 	h.judge(err)
-	if errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
-		err = fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
-	}
-	return err
+	return notHeld(err)
 }
 
 // request is somebody's request that a grant be given back, once it comes.

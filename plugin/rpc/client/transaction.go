@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -43,34 +40,11 @@ func (s *session) Transaction(path string, cfg recipes.TransactionConfig) (recip
 func (t *transaction) Path() string   { return t.path }
 func (t *transaction) String() string { return "transaction " + t.path }
 
-// write makes a call that writes: when gRPC fails it, nobody knows whether it
-// was carried out.
-func (t *transaction) write(ctx context.Context, rpc func(context.Context) error) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s: %w", t, err)
-	}
-	if err := t.s.Err(); err != nil {
-		return fmt.Errorf("%s: %w", t, err)
-	}
-	err := t.s.try(ctx, rpc)
-	if err == nil {
-		return nil
-	}
-	e, said := wire.Error(err)
-	switch {
-	case said:
-		return t.s.explain(ctx, t.String(), err)
-	case status.Code(err) == codes.ResourceExhausted:
-		return fmt.Errorf("%s: %w: %v", t, recipes.ErrTooLarge, e) // refused unread
-	}
-	return fmt.Errorf("%s: %w: %w", t, recipes.ErrUnknownOutcome, t.s.verdict(ctx, e, said))
-}
-
 func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string) error {
 	if err := recipes.ValidateSites(sites); err != nil {
 		return fmt.Errorf("%s: %w", t, err)
 	}
-	return t.write(ctx, func(ctx context.Context) error {
+	return t.s.change(ctx, t.String(), func(ctx context.Context) error {
 		_, err := t.s.transactions.BeginTransaction(ctx, &pb.BeginTransactionRequest{
 			Session: t.s.handle, Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites,
 		})
@@ -79,18 +53,15 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 }
 
 func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) {
-	var d recipes.Decision
-	err := t.s.call(ctx, t.String(), func(ctx context.Context) error {
+	return ask(ctx, t.s, t.String(), func(ctx context.Context) (recipes.Decision, error) {
 		r, err := t.s.transactions.CoordinateTransaction(ctx, &pb.CoordinateTransactionRequest{Session: t.s.handle, Path: t.path})
-		d = wire.Decision(r.GetDecision())
-		return err
+		return wire.Decision(r.GetDecision()), err
 	})
-	return d, err
 }
 
 func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
 	var d recipes.Decision
-	err := t.write(ctx, func(ctx context.Context) error {
+	err := t.s.change(ctx, t.String(), func(ctx context.Context) error {
 		r, err := t.s.transactions.AbortTransaction(ctx, &pb.AbortTransactionRequest{Session: t.s.handle, Path: t.path, Reason: reason})
 		d = wire.Decision(r.GetDecision())
 		return err
@@ -112,20 +83,14 @@ func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, erro
 }
 
 func (t *transaction) Status(ctx context.Context) (recipes.TransactionStatus, error) {
-	var status recipes.TransactionStatus
-	err := t.s.call(ctx, t.String(), func(ctx context.Context) error {
+	return ask(ctx, t.s, t.String(), func(ctx context.Context) (recipes.TransactionStatus, error) {
 		r, err := t.s.transactions.GetTransaction(ctx, &pb.GetTransactionRequest{Session: t.s.handle, Path: t.path})
-		status = wire.TransactionStatus(r)
-		return err
+		return wire.TransactionStatus(r), err
 	})
-	if err != nil {
-		return recipes.TransactionStatus{}, err
-	}
-	return status, nil
 }
 
 func (t *transaction) Forget(ctx context.Context) error {
-	return t.write(ctx, func(ctx context.Context) error {
+	return t.s.change(ctx, t.String(), func(ctx context.Context) error {
 		_, err := t.s.transactions.ForgetTransaction(ctx, &pb.ForgetTransactionRequest{Session: t.s.handle, Path: t.path})
 		return err
 	})
@@ -138,7 +103,7 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 	if err := vote.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", s.transaction, err)
 	}
-	return s.write(ctx, func(ctx context.Context) error {
+	return s.s.change(ctx, s.String(), func(ctx context.Context) error {
 		_, err := s.s.transactions.VoteTransaction(ctx, &pb.VoteTransactionRequest{
 			Session: s.s.handle, Membership: s.membership, Vote: string(vote),
 		})
@@ -147,17 +112,14 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 }
 
 func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
-	var d recipes.Decision
-	err := s.s.call(ctx, s.String(), func(ctx context.Context) error {
+	return ask(ctx, s.s, s.String(), func(ctx context.Context) (recipes.Decision, error) {
 		r, err := s.s.transactions.AwaitDecision(ctx, &pb.AwaitDecisionRequest{Session: s.s.handle, Membership: s.membership})
-		d = wire.Decision(r.GetDecision())
-		return err
+		return wire.Decision(r.GetDecision()), err
 	})
-	return d, err
 }
 
 func (s *site) Done(ctx context.Context) error {
-	return s.write(ctx, func(ctx context.Context) error {
+	return s.s.change(ctx, s.String(), func(ctx context.Context) error {
 		_, err := s.s.transactions.FinishSite(ctx, &pb.FinishSiteRequest{Session: s.s.handle, Membership: s.membership})
 		return err
 	})
