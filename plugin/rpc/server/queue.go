@@ -40,6 +40,11 @@ func (s queueService) PutElements(ctx context.Context, r *pb.PutElementsRequest)
 
 func (ss *session) put(ctx context.Context, r *pb.PutElementsRequest) ([]recipes.ElementID, error) {
 	q := r.GetQueue()
+	if q.GetCapacity() > 0 { // it may wait for room
+		var cancel context.CancelFunc
+		ctx, cancel = early(ctx)
+		defer cancel()
+	}
 	if q.GetPriority() {
 		queue, err := ss.PriorityQueue(q.GetPath(), wire.QueueConfig(q))
 		if err != nil {

@@ -41,7 +41,9 @@ const (
 type QueueServiceClient interface {
 	// PutElements appends elements in one transaction, waiting while a bounded
 	// queue is full. It is never repeated by the plugin: a caller whose
-	// connection breaks while it waits has to take it for UNKNOWN_OUTCOME.
+	// connection breaks while it waits has to take it for UNKNOWN_OUTCOME. One
+	// that waits for room gives up a moment before its deadline, so that the
+	// caller can hear that nothing was put.
 	PutElements(ctx context.Context, in *PutElementsRequest, opts ...grpc.CallOption) (*PutElementsResponse, error)
 	// ReceiveElement claims the first element that nobody has claimed, waiting
 	// while there is none, on the terms of LockService.Acquire.
@@ -141,7 +143,9 @@ func (c *queueServiceClient) ListDeadLetters(ctx context.Context, in *ListDeadLe
 type QueueServiceServer interface {
 	// PutElements appends elements in one transaction, waiting while a bounded
 	// queue is full. It is never repeated by the plugin: a caller whose
-	// connection breaks while it waits has to take it for UNKNOWN_OUTCOME.
+	// connection breaks while it waits has to take it for UNKNOWN_OUTCOME. One
+	// that waits for room gives up a moment before its deadline, so that the
+	// caller can hear that nothing was put.
 	PutElements(context.Context, *PutElementsRequest) (*PutElementsResponse, error)
 	// ReceiveElement claims the first element that nobody has claimed, waiting
 	// while there is none, on the terms of LockService.Acquire.
