@@ -18,7 +18,7 @@ func TestListingsGrowByAnEntryForEachContender(t *testing.T) {
 		return float64(r.Counters.ResponseBytes) / float64(r.Operations)
 	}
 	const n = 40
-	limits := plan.DefaultLimits()
+	limits := plan.DefaultLimits(recipes.Predecessor)
 	entry := float64(limits.Listing(2) - limits.Listing(1)) // what the plan takes it for
 	if got := (perHandoff(2*n) - perHandoff(n)) / (n / 2); math.Abs(got/entry-1) > 0.03 {
 		t.Errorf("an entry of a listing costs %.1f bytes; the plan takes it for %.0f", got, entry)

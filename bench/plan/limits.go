@@ -1,6 +1,10 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
 
 // Limits are settings of ZooKeeper that bound a line's length.
 type Limits struct {
@@ -10,9 +14,13 @@ type Limits struct {
 }
 
 // DefaultLimits are ZooKeeper's, with the names of this project's locks:
-// _c_<guid>-lock-<sequence>.
-func DefaultLimits() Limits {
-	return Limits{MaxBuffer: 0xfffff, MaxClientCnxns: 60, NameLength: len("_c_") + 36 + len("-lock-") + 10}
+// lock-<sequence>, after _c_<guid>- where the strategy does not need to know them.
+func DefaultLimits(s recipes.Strategy) Limits {
+	l := Limits{MaxBuffer: 0xfffff, MaxClientCnxns: 60, NameLength: len("lock-") + 10}
+	if s != recipes.Handoff {
+		l.NameLength += len("_c_") + 36 + len("-")
+	}
+	return l
 }
 
 const (

@@ -137,7 +137,7 @@ func TestModelRefusesWhatItCannotKnow(t *testing.T) {
 }
 
 func TestLimitsAreComputed(t *testing.T) {
-	l := plan.DefaultLimits()
+	l := plan.DefaultLimits(recipes.Predecessor)
 	if w := l.Check(10); w != nil {
 		t.Errorf("10 contenders: %q", w)
 	}
@@ -145,5 +145,8 @@ func TestLimitsAreComputed(t *testing.T) {
 		if w := strings.Join(l.Check(n), "\n"); !strings.Contains(w, want) {
 			t.Errorf("%d contenders: %q; want %q in it", n, w, want)
 		}
+	}
+	if short, long := plan.DefaultLimits(recipes.Handoff).Listing(1), l.Listing(1); short >= long {
+		t.Errorf("a name of handoff takes %d bytes, one of predecessor %d", short, long)
 	}
 }

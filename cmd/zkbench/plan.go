@@ -12,7 +12,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/plan"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
@@ -66,12 +65,12 @@ type planSettings struct {
 	factor   float64
 	lineRate float64
 	seed     uint64
-	limits   plan.Limits
+	limits   []func(*plan.Limits) // what the flags say of the servers
 }
 
 // planVerb is zkbench plan.
 func (c command) planVerb(_ context.Context, args []string) error {
-	s := planSettings{at: list[int]{nil, parsePositive}, limits: plan.DefaultLimits()}
+	s := planSettings{at: list[int]{nil, parsePositive}}
 	f := flag.NewFlagSet("zkbench plan", flag.ContinueOnError)
 	f.Var(&s.at, "at", "`list` of numbers of contenders to predict; ranges as in zkbench run")
 	f.DurationVar(&s.p99, "p99", 0, "limit of the handoff's 99th percentile")
@@ -79,16 +78,16 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	f.Float64Var(&s.factor, "factor", plan.DefaultFactor, "how far beyond the largest measured number to answer, in multiples of it")
 	f.Float64Var(&s.lineRate, "line-rate", 0, "handoffs a second that each independent line needs")
 	f.Uint64Var(&s.seed, "seed", 1, "of the bootstrap")
-	f.IntVar(&s.limits.MaxBuffer, "jute-maxbuffer", s.limits.MaxBuffer, "the servers' jute.maxbuffer, in bytes")
-	f.IntVar(&s.limits.MaxClientCnxns, "max-client-cnxns", s.limits.MaxClientCnxns, "the servers' maxClientCnxns; 0 is no limit")
+	s.limit(f, "jute-maxbuffer", "the servers' jute.maxbuffer, a `number` of bytes", 1, func(l *plan.Limits, n int) { l.MaxBuffer = n })
+	s.limit(f, "max-client-cnxns", "the servers' maxClientCnxns, a `number`, of which 0 is no limit", 0, func(l *plan.Limits, n int) { l.MaxClientCnxns = n })
 	if err := c.parse(f, planHelp, args); err != nil {
 		return err
 	}
 	switch {
 	case f.NArg() == 0:
 		return usageError{errors.New("plan needs a file of records; zkbench sweep -record makes one")}
-	case s.p99 < 0 || s.hold < 0 || s.lineRate < 0 || !(s.factor >= 1) || s.limits.MaxBuffer < 1 || s.limits.MaxClientCnxns < 0:
-		return usageError{errors.New("-p99, -hold, -line-rate and the limits must not be negative, and -factor not under 1")}
+	case s.p99 < 0 || s.hold < 0 || s.lineRate < 0 || !(s.factor >= 1):
+		return usageError{errors.New("-p99, -hold and -line-rate must not be negative, and -factor not under 1")}
 	}
 	runs, err := readRuns(f.Args())
 	if err != nil {
@@ -121,43 +120,8 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 	return nil
 }
 
-// models fits a model to each combination that can be fitted. What cannot is told
-// by the errors.
-func models(runs []record.Run, seed uint64) (models []*plan.Model, skipped []error) {
-	groups := map[string][]record.Record{}
-	var order []string
-	for _, run := range runs {
-		for _, r := range run.Records {
-			if r.Workload != load.Drain && r.Workload != load.Cycle {
-				continue
-			}
-			key := fmt.Sprintf("%s %s %s %s %v %s", r.Recipe, r.Workload, r.Strategy, r.Transport, r.Hold, place(run.Environment.Server))
-			if r.Workers > 0 {
-				key += fmt.Sprintf(", %d workers", r.Workers)
-			}
-			if groups[key] == nil {
-				order = append(order, key)
-			}
-			groups[key] = append(groups[key], r)
-		}
-	}
-	for _, key := range order {
-		m, err := plan.Fit(groups[key], seed)
-		if err != nil {
-			skipped = append(skipped, fmt.Errorf("%s: %w", key, err))
-			continue
-		}
-		m.Name = key
-		models = append(models, m)
-	}
-	if len(order) == 0 {
-		skipped = append(skipped, errors.New("no trials of -workload drain or cycle in the records"))
-	}
-	return models, skipped
-}
-
 // describe writes what a model answers. It reports whether it answered all.
-func (s planSettings) describe(w io.Writer, m *plan.Model) bool {
+func (s planSettings) describe(w io.Writer, m fitted) bool {
 	fmt.Fprintf(w, "%s\n  fitted to %d trials at %d levels, %d to %d contenders; answers up to %d\n",
 		m.Name, m.Trials, len(m.Levels), m.Levels[0], m.Levels[len(m.Levels)-1], m.Reach())
 	if law, ok := m.Scalability(); ok {
@@ -179,7 +143,7 @@ func (s planSettings) describe(w io.Writer, m *plan.Model) bool {
 }
 
 // predict writes what to expect of n contenders.
-func (s planSettings) predict(w io.Writer, m *plan.Model, n int) bool {
+func (s planSettings) predict(w io.Writer, m fitted, n int) bool {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(tw, "  at %d contenders\texpected\t95%% interval\thold-out error (median, worst)\n", n)
 	for _, unit := range m.Units() {
@@ -198,14 +162,14 @@ func (s planSettings) predict(w io.Writer, m *plan.Model, n int) bool {
 		fmt.Fprintf(tw, "    wait of the last in line\t%v\t%v to %v\n", last(e.Value), last(e.Lo), last(e.Hi))
 	}
 	tw.Flush()
-	for _, warning := range s.limits.Check(n) {
+	for _, warning := range s.limitsOf(m).Check(n) {
 		fmt.Fprintf(w, "    warning: %s\n", warning)
 	}
 	return true
 }
 
 // most writes how many contenders keep the limit.
-func (s planSettings) most(w io.Writer, m *plan.Model) bool {
+func (s planSettings) most(w io.Writer, m fitted) bool {
 	most, err := m.Most(record.UnitHandoffP99, float64(s.p99))
 	switch {
 	case err != nil:
@@ -220,7 +184,7 @@ func (s planSettings) most(w io.Writer, m *plan.Model) bool {
 		fmt.Fprintf(w, "  p99 handoff under %v: up to %d contenders", s.p99, most.Likely)
 	}
 	fmt.Fprintf(w, "; with 95%% certainty up to %d\n", most.Safe)
-	for _, warning := range s.limits.Check(most.Likely) {
+	for _, warning := range s.limitsOf(m).Check(most.Likely) {
 		fmt.Fprintf(w, "    warning: %s\n", warning)
 	}
 	return true

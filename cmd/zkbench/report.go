@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/zkrecipes/zkrecipes/bench/plan"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/bench/report"
 )
@@ -77,7 +76,7 @@ func planOf(runs []record.Run) string {
 	var b strings.Builder
 	all, _ := models(runs, 1)
 	for _, m := range all {
-		s := planSettings{limits: plan.DefaultLimits()}
+		s := planSettings{}
 		s.at.values = []int{m.Levels[len(m.Levels)-1], m.Reach()}
 		s.describe(&b, m)
 	}
