@@ -35,7 +35,7 @@ func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []
 	}
 	return detached(ctx, s, "create below "+dir,
 		func(life context.Context) (string, error) { return s.create(ctx, life, dir, name, data) },
-		func(life context.Context, path string) { s.deleteUntilKnown(life, path) })
+		func(life context.Context, path string) { s.deleteUntilKnown(life, path) }, nil)
 }
 
 // create creates the node and does not return before it is known whether that

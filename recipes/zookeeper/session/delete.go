@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -37,6 +38,57 @@ func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 		s.log.Error("cannot delete own znode; it goes with the session", "path", path, "error", err)
 	}
 	return err
+}
+
+// DeleteOwned deletes the ephemeral znode that CreateNamed, or a protected
+// creation, has made, on the terms of Delete. stat is the node's record as it
+// was last known: a node of the same name that was created later is left alone.
+//
+// ZooKeeper cannot compare a czxid when it deletes. So the deletion names the
+// version, and before it is sent again the node is looked at. What is left is a
+// node that another hand has deleted, and a third has created again with as many
+// changes, within the way of one request.
+func (s *Session) DeleteOwned(path string, stat Stat) <-chan error {
+	done := make(chan error, 1)
+	if !s.Background(func(life context.Context) { done <- s.deleteOwned(life, path, stat) }) {
+		done <- s.Err()
+	}
+	return done
+}
+
+func (s *Session) deleteOwned(life context.Context, path string, stat Stat) error {
+	version, sent := stat.Version, false
+	for {
+		err := s.DeleteOnce(life, path, version)
+		switch {
+		case err == nil:
+			return nil
+		case s.Err() != nil:
+			return s.Err()
+		case errors.Is(err, recipes.ErrNoNode):
+			if sent {
+				return nil // the attempt whose reply was lost has done it
+			}
+			return err
+		case !errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrBadVersion):
+			s.log.Error("cannot delete own znode; it goes with the session", "path", path, "error", err)
+			return err
+		}
+		sent = sent || errors.Is(err, recipes.ErrUnknownOutcome)
+		now, err := s.Stat(life, path)
+		switch {
+		case s.Err() != nil:
+			return s.Err()
+		case errors.Is(err, recipes.ErrNoNode), err == nil && now.Czxid != stat.Czxid:
+			if sent {
+				return nil
+			}
+			return fmt.Errorf("delete %s: %w", path, recipes.ErrNoNode)
+		case err != nil:
+			return err
+		}
+		version = now.Version
+	}
 }
 
 // IsGone reports whether err says that a znode, or the session that would own

@@ -4,15 +4,20 @@ import "context"
 
 // detached runs create, which must not return before its outcome is known unless
 // the session is over, and gives up when ctx ends or the session is lost; create
-// goes on then, and what it made is undone.
-func detached[T any](ctx context.Context, s *Session, what string, create func(life context.Context) (T, error), undo func(context.Context, T)) (T, error) {
+// goes on then, and what it made is undone. end, if not nil, is called when
+// nothing of that goes on any more.
+func detached[T any](ctx context.Context, s *Session, what string, create func(life context.Context) (T, error), undo func(context.Context, T), end func()) (T, error) {
 	type result struct {
 		made T
 		err  error
 	}
 	var zero T
 	done := make(chan result)
+	if end == nil {
+		end = func() {}
+	}
 	started := s.Background(func(life context.Context) {
+		defer end()
 		made, err := create(life)
 		select {
 		case done <- result{made, err}:
@@ -25,6 +30,7 @@ func detached[T any](ctx context.Context, s *Session, what string, create func(l
 		}
 	})
 	if !started {
+		end()
 		return zero, s.Err()
 	}
 	select {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	gopath "path"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -26,40 +25,14 @@ func (s *Session) CreateNamed(ctx context.Context, path string, data []byte) (St
 	if err := s.fits(path, data); err != nil {
 		return Stat{}, err
 	}
-	type result struct {
-		stat Stat
-		err  error
-	}
-	done := make(chan result)
-	started := s.Background(func(life context.Context) {
-		release, err := s.names.take(ctx, path)
-		if err == nil {
-			defer release()
-		}
-		var stat Stat
-		if err == nil {
-			stat, err = s.createNamed(ctx, life, path, data)
-		}
-		select {
-		case done <- result{stat, err}:
-		case <-ctx.Done():
-			if err == nil {
-				s.deleteOwned(life, path, stat)
-			}
-		case <-life.Done():
-		}
-	})
-	if !started {
-		return Stat{}, s.Err()
-	}
-	select {
-	case r := <-done:
-		return r.stat, r.err
-	case <-s.Lost():
-		return Stat{}, s.Err()
-	case <-ctx.Done():
+	// What is undone bears the name too, so the next call waits for that.
+	release, err := s.names.take(ctx, path)
+	if err != nil {
 		return Stat{}, s.interrupted("create "+path, ctx)
 	}
+	return detached(ctx, s, "create "+path,
+		func(life context.Context) (Stat, error) { return s.createNamed(ctx, life, path, data) },
+		func(life context.Context, stat Stat) { s.deleteOwned(life, path, stat) }, release)
 }
 
 // createNamed does not return before the outcome is known, except when life has
@@ -111,108 +84,6 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 		}
 		if ctx.Err() != nil {
 			return Stat{}, ctx.Err()
-		}
-	}
-}
-
-// DeleteOwned deletes the ephemeral znode that CreateNamed, or a protected
-// creation, has made, on the terms of Delete. stat is the node's record as it
-// was last known: a node of the same name that was created later is left alone.
-//
-// ZooKeeper cannot compare a czxid when it deletes. So the deletion names the
-// version, and before it is sent again the node is looked at. What is left is a
-// node that another hand has deleted, and a third has created again with as many
-// changes, within the way of one request.
-func (s *Session) DeleteOwned(path string, stat Stat) <-chan error {
-	done := make(chan error, 1)
-	if !s.Background(func(life context.Context) { done <- s.deleteOwned(life, path, stat) }) {
-		done <- s.Err()
-	}
-	return done
-}
-
-func (s *Session) deleteOwned(life context.Context, path string, stat Stat) error {
-	version, sent := stat.Version, false
-	for {
-		err := s.DeleteOnce(life, path, version)
-		switch {
-		case err == nil:
-			return nil
-		case s.Err() != nil:
-			return s.Err()
-		case errors.Is(err, recipes.ErrNoNode):
-			if sent {
-				return nil // the attempt whose reply was lost has done it
-			}
-			return err
-		case !errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrBadVersion):
-			s.log.Error("cannot delete own znode; it goes with the session", "path", path, "error", err)
-			return err
-		}
-		sent = sent || errors.Is(err, recipes.ErrUnknownOutcome)
-		now, err := s.Stat(life, path)
-		switch {
-		case s.Err() != nil:
-			return s.Err()
-		case errors.Is(err, recipes.ErrNoNode), err == nil && now.Czxid != stat.Czxid:
-			if sent {
-				return nil
-			}
-			return fmt.Errorf("delete %s: %w", path, recipes.ErrNoNode)
-		case err != nil:
-			return err
-		}
-		version = now.Version
-	}
-}
-
-// DeletionW returns the record of a znode that cannot have children, with a watch
-// that fires when it is deleted, and not when its data is changed: it watches
-// the children that never come.
-func (s *Session) DeletionW(ctx context.Context, path string) (Stat, *Watch, error) {
-	read := func(_ []string, stat *Stat, err error) (Stat, error) {
-		if err != nil {
-			return Stat{}, err
-		}
-		return *stat, nil
-	}
-	return readWatched(ctx, s, "look at", path, watchKey{path: s.full(path), children: true},
-		func(c *zk.Conn) (Stat, error) { return read(c.Children(s.full(path))) },
-		func(c *zk.Conn) (Stat, error) {
-			names, stat, _, err := c.ChildrenW(s.full(path))
-			return read(names, stat, err)
-		})
-}
-
-// names lets one call at a time create a node of a given path.
-type names struct {
-	mu   sync.Mutex
-	busy map[string]chan struct{} // closed when the path is free again
-}
-
-func (n *names) take(ctx context.Context, path string) (release func(), err error) {
-	for {
-		n.mu.Lock()
-		taken, ok := n.busy[path]
-		if !ok {
-			if n.busy == nil {
-				n.busy = make(map[string]chan struct{})
-			}
-			free := make(chan struct{})
-			n.busy[path] = free
-			n.mu.Unlock()
-			return func() {
-				n.mu.Lock()
-				defer n.mu.Unlock()
-				delete(n.busy, path)
-				close(free)
-			}, nil
-		}
-		n.mu.Unlock()
-		select {
-		case <-taken:
-		case <-ctx.Done():
-			return nil, ctx.Err()
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (s *Session) CreatePlace(ctx context.Context, dir, name string, data []byte
 			place, siblings, err := c.finish(ctx, life)
 			return created{place, siblings}, err
 		},
-		func(life context.Context, c created) { s.deleteOwned(life, c.place.Path, c.place.Stat) })
+		func(life context.Context, c created) { s.deleteOwned(life, c.place.Path, c.place.Stat) }, nil)
 	return made.place, made.siblings, err
 }
 
