@@ -1,0 +1,80 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Release gives the turn to the next in line, as recipes.Hold documents.
+func (g *Grant) Release(ctx context.Context) error {
+	first := false
+	g.release.Do(func() { first = true })
+	if first {
+		g.giveBack(ctx)
+	}
+	select {
+	case <-g.released:
+		return g.result
+	case <-ctx.Done():
+		return fmt.Errorf("release %s: %w", g.path, ctx.Err())
+	}
+}
+
+// giveBack deletes the own node. What it cannot wait for goes on without it.
+func (g *Grant) giveBack(ctx context.Context) {
+	if !g.end(recipes.ErrReleased) {
+		g.mu.Lock()
+		g.result = g.reason
+		g.mu.Unlock()
+		close(g.released)
+		return
+	}
+	var deletion <-chan error
+	if g.place != nil {
+		deletion = g.session.HandOver(ctx, g.place.Place)
+	} else {
+		deletion = g.session.Delete(g.path)
+	}
+	select {
+	case err := <-deletion:
+		if !g.hasAppendage() {
+			g.given(err)
+			return
+		}
+		again := make(chan error, 1)
+		again <- err
+		deletion = again
+	default:
+	}
+	rest := func(context.Context) { g.given(<-deletion) }
+	if !g.session.Background(rest) {
+		rest(nil) // the session is over: this does not wait
+	}
+}
+
+func (g *Grant) hasAppendage() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.appendage) > 0
+}
+
+// given deletes what goes with the own node, which is deleted, or not, because of
+// err, and tells who waits for the release: as long as the own node exists, a
+// transaction that its check lets through could add to what goes with it.
+func (g *Grant) given(err error) {
+	defer close(g.released)
+	for _, deletion := range g.deleteAppendage() {
+		<-deletion
+	}
+	switch {
+	case errors.Is(err, recipes.ErrNoNode):
+		g.result = fmt.Errorf("release: %w: %s", recipes.ErrRemoved, g.path)
+	case errors.Is(err, recipes.ErrSessionLost):
+		g.result = fmt.Errorf("release: %w: %w", recipes.ErrNotHeld, err)
+	case err != nil:
+		g.result = fmt.Errorf("release: %w", err)
+	}
+}

@@ -1,0 +1,143 @@
+package session
+
+import (
+	"bufio"
+	"encoding/binary"
+	"net"
+	"sync"
+	"time"
+)
+
+// Frame layout: a length, then for requests xid and operation, for replies xid,
+// zxid and error code. The handshake has frames of its own.
+const (
+	lengthSize      = 4
+	replyHeaderSize = 16
+	passwordSize    = 16
+	xidEvent        = -1
+	xidPing         = -2
+
+	// The connect request is protocol version, lastZxidSeen, timeout, session
+	// id, password; the reply is protocol version, timeout, session id,
+	// password. Servers since 3.4 add a byte for read-only mode.
+	connectZxidAt = lengthSize + 4
+	// setWatches is xid, operation, relativeZxid, ....
+	setWatchesZxidAt = lengthSize + 8
+)
+
+// conn is one connection of a session. go-zookeeper writes one whole frame a
+// call and reads from one goroutine.
+type conn struct {
+	net.Conn
+	wire *wire
+
+	// relativeZxid is the last transaction seen before this connection. Watches
+	// are re-armed relative to it: go-zookeeper would use what it has seen by
+	// then, and replies that overtake the re-arming could carry it past a
+	// change that no watch has reported.
+	relativeZxid int64
+
+	// failed is told why a connection ended before it was established, which
+	// go-zookeeper only logs.
+	failed func(error)
+
+	closed    chan struct{}
+	closeOnce sync.Once
+	out       sync.Mutex // held while a frame is written
+
+	identifying sync.Mutex
+	identified  bool // the session's identity was given; under identifying
+
+	mu          sync.Mutex
+	established bool   // the handshake's reply has been read
+	trusted     bool   // the credentials were accepted, where they are given again
+	pending     []sent // requests without an answer, in order
+	rawXid      int32  // of the session's own requests
+
+	in     *bufio.Reader
+	head   [lengthSize + replyHeaderSize]byte // start of the frame being read, patched
+	unread []byte                             // the part of head not delivered yet
+	rest   int                                // bytes of the frame after head
+}
+
+type sent struct {
+	xid int32
+	op  int32
+	at  time.Time
+
+	// Of the session's own requests: where the reply belongs.
+	batch *batch
+	index int
+}
+
+// newConn wraps a connection that has until deadline to complete ZooKeeper's
+// handshake.
+func newConn(c net.Conn, w *wire, deadline time.Time, failed func(error)) (*conn, error) {
+	if err := c.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	return &conn{
+		Conn:         c,
+		wire:         w,
+		relativeZxid: w.lastZxid.Load(),
+		failed:       failed,
+		closed:       make(chan struct{}),
+		in:           bufio.NewReaderSize(c, 2<<10),
+	}, nil
+}
+
+// SetReadDeadline leaves the handshake to the deadline that newConn has set.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	if !c.isEstablished() {
+		return nil
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+// SetWriteDeadline is left to write, for go-zookeeper is not alone in writing.
+func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+func (c *conn) isEstablished() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.established
+}
+
+// Write sends one frame and notes when.
+func (c *conn) Write(frame []byte) (int, error) {
+	c.mu.Lock()
+	if !c.established {
+		c.pending = append(c.pending, sent{at: time.Now()})
+		frame = withZxid(frame, connectZxidAt, c.relativeZxid)
+	} else if len(frame) >= lengthSize+8 {
+		xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
+		op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
+		c.pending = append(c.pending, sent{xid: xid, op: op, at: time.Now()})
+		c.wire.counters.request(op)
+		if op == opSetWatches {
+			frame = withZxid(frame, setWatchesZxidAt, c.relativeZxid)
+		}
+	}
+	c.mu.Unlock()
+	c.wire.counters.requestBytes.Add(int64(len(frame)))
+	if err := c.write(frame); err != nil && c.isEstablished() {
+		// go-zookeeper answers a request whose writing failed, and answers it
+		// again when the connection ends: where it has room for one answer
+		// only, as for the credentials that it gives again, it hangs for good.
+		// So it learns of the failure by the end of the connection alone.
+		c.Close()
+	} else if err != nil {
+		return 0, err
+	}
+	return len(frame), nil
+}
+
+// withZxid returns a copy of frame with zxid at that place.
+func withZxid(frame []byte, at int, zxid int64) []byte {
+	if len(frame) < at+8 {
+		return frame
+	}
+	patched := append([]byte(nil), frame...)
+	binary.BigEndian.PutUint64(patched[at:], uint64(zxid))
+	return patched
+}

@@ -1,0 +1,143 @@
+package session
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Read delivers the bytes of frames, after having looked at the start of each.
+func (c *conn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for len(c.unread) == 0 && c.rest == 0 {
+		if err := c.nextFrame(); err != nil {
+			if !c.isEstablished() {
+				c.failed(fmt.Errorf("handshake with %s: %w", c.RemoteAddr(), err))
+			}
+			return 0, err
+		}
+	}
+	if len(c.unread) > 0 {
+		n := copy(p, c.unread)
+		c.unread = c.unread[n:]
+		return n, nil
+	}
+	if len(p) > c.rest {
+		p = p[:c.rest]
+	}
+	n, err := c.in.Read(p)
+	c.rest -= n
+	return n, err
+}
+
+// nextFrame reads the start of a frame into head.
+func (c *conn) nextFrame() error {
+	if _, err := io.ReadFull(c.in, c.head[:lengthSize]); err != nil {
+		return err
+	}
+	length := int(int32(binary.BigEndian.Uint32(c.head[:])))
+	if length < replyHeaderSize {
+		return fmt.Errorf("frame of %d bytes, shorter than its header", length)
+	}
+	if _, err := io.ReadFull(c.in, c.head[lengthSize:]); err != nil {
+		return err
+	}
+	c.unread, c.rest = c.head[:], length-replyHeaderSize
+	c.wire.counters.responseBytes.Add(int64(lengthSize + length))
+	if !c.isEstablished() {
+		return c.handshake(length)
+	}
+	request, own := c.reply()
+	switch {
+	case own:
+		return c.deliver(request)
+	case length > c.wire.maxPacket:
+		return c.oversized()
+	}
+	return nil
+}
+
+// handshake looks at the reply to the connect request. A session id of 0 says
+// that the session has expired.
+func (c *conn) handshake(length int) error {
+	if length > 1<<10 {
+		return fmt.Errorf("handshake of %d bytes: not a ZooKeeper server?", length)
+	}
+	body := c.head[lengthSize:]
+	timeout := time.Duration(int32(binary.BigEndian.Uint32(body[4:]))) * time.Millisecond
+	id := int64(binary.BigEndian.Uint64(body[8:]))
+	if rest, err := c.in.Peek(length - replyHeaderSize); err == nil && id != 0 && len(rest) >= lengthSize+passwordSize {
+		password := append([]byte(nil), rest[lengthSize:lengthSize+passwordSize]...)
+		c.wire.password.Store(&password)
+	}
+	c.wire.sessionID.Store(id)
+	if id != 0 {
+		c.wire.timeout.Store(int64(timeout))
+	}
+	c.mu.Lock()
+	c.established = true
+	c.trusted = !c.wire.reauth.Load()
+	if len(c.pending) > 0 && id != 0 && c.trusted {
+		c.wire.heard(c.pending[0].at)
+	}
+	c.pending = nil
+	c.mu.Unlock()
+	return c.Conn.SetDeadline(time.Time{})
+}
+
+// reply notes the answer whose header is in head, and takes the zxid out of it:
+// go-zookeeper would keep it in a field that it reads from another goroutine. It
+// returns the request if it is one of the session's own.
+func (c *conn) reply() (request sent, own bool) {
+	body := c.head[lengthSize:]
+	xid := int32(binary.BigEndian.Uint32(body))
+	zxid := int64(binary.BigEndian.Uint64(body[4:]))
+	if xid == xidEvent {
+		c.wire.counters.watchEvents.Add(1)
+		return sent{}, false
+	}
+	auth, accepted := false, false
+	c.mu.Lock()
+	for i := range c.pending {
+		if request = c.pending[i]; request.xid == xid {
+			if request.op == opAuth && c.wire.reauth.Load() && !isRaw(xid) {
+				auth, accepted = true, binary.BigEndian.Uint32(body[12:]) == 0
+				c.trusted = accepted
+			}
+			if c.trusted {
+				c.wire.heard(request.at)
+			}
+			if request.op == opClose {
+				c.wire.setClosed()
+			}
+			c.pending = append(c.pending[:i], c.pending[i+1:]...)
+			break
+		}
+	}
+	c.mu.Unlock()
+	if auth {
+		c.wire.authReplied(accepted)
+	}
+	if zxid > 0 {
+		c.wire.lastZxid.Store(zxid)
+	}
+	binary.BigEndian.PutUint64(body[4:], 0)
+	return request, isRaw(xid)
+}
+
+// oversized drops the body of a reply that is larger than the session takes, and
+// makes its header say so. go-zookeeper would close the connection, connect,
+// and be asked the same again.
+func (c *conn) oversized() error {
+	if _, err := c.in.Discard(c.rest); err != nil {
+		return err
+	}
+	c.rest = 0
+	binary.BigEndian.PutUint32(c.head[:], replyHeaderSize)
+	code := int32(codeOversized)
+	binary.BigEndian.PutUint32(c.head[lengthSize+12:], uint32(code))
+	return nil
+}

@@ -1,0 +1,142 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// status is what the connection is known to be.
+type status struct {
+	connected   bool
+	connections int // established so far
+}
+
+// callback receives go-zookeeper's events on its own goroutines and must not
+// block.
+func (s *Session) callback(e zk.Event) {
+	switch e.Type {
+	case zk.EventSession:
+		switch e.State {
+		case zk.StateHasSession:
+			s.established()
+		case zk.StateDisconnected:
+			s.suspended()
+		case zk.StateExpired:
+			s.end(recipes.ErrExpired)
+		}
+	case zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged, zk.EventNodeChildrenChanged:
+		s.watches.fire(e.Type, e.Path)
+	}
+}
+
+// established runs when a connection has been accepted into a session.
+func (s *Session) established() {
+	id := s.wire.sessionID.Load()
+	s.mu.Lock()
+	switch s.id {
+	case 0:
+		s.id = id
+		s.timeout = time.Duration(s.wire.timeout.Load())
+		s.deadline = time.AfterFunc(time.Until(s.wire.lastContact().Add(s.trust())), s.checkDeadline)
+	case id:
+		s.wire.counters.reconnects.Add(1)
+	default:
+		s.mu.Unlock()
+		s.dialer.drop() // before anything is sent in it
+		s.end(fmt.Errorf("%w: the server answered with another session", recipes.ErrExpired))
+		return
+	}
+	s.mu.Unlock()
+	if !s.wire.reauth.Load() {
+		s.connected()
+	}
+}
+
+// authReplied runs when the server has answered the credentials that a
+// connection after the first gives again.
+func (s *Session) authReplied(accepted bool) {
+	if accepted {
+		s.connected()
+	} else {
+		s.end(recipes.ErrAuthFailed)
+	}
+}
+
+// connected runs when a connection can be used.
+func (s *Session) connected() {
+	s.dialer.established()
+	// The state first: whoever the status wakes, Open among them, finds it.
+	s.events.Set(recipes.Event{State: recipes.Connected})
+	was, _, _ := s.status.Get()
+	s.status.Set(status{connected: true, connections: was.connections + 1})
+}
+
+// suspended runs when a connection has ended.
+func (s *Session) suspended() {
+	s.watches.disconnected()
+	was, _, _ := s.status.Get()
+	if !was.connected {
+		return
+	}
+	s.status.Set(status{connections: was.connections})
+	s.events.Set(recipes.Event{State: recipes.Suspended})
+}
+
+// trust is how long the session trusts that it lives though no server answers:
+// its timeout, less a twentieth for clocks that do not run at the same rate and
+// timers that fire late. It is 0 before there is a session.
+//
+// A server on which the session is resumed may grant less than the first did;
+// then that counts.
+func (s *Session) trust() time.Duration {
+	timeout := time.Duration(s.wire.timeout.Load())
+	return timeout - timeout/20
+}
+
+// checkDeadline ends the session if nothing was heard for its timeout. It also
+// serves as the watchdog of a connection that go-zookeeper has wedged.
+func (s *Session) checkDeadline() {
+	s.mu.Lock()
+	silent := time.Since(s.wire.lastContact())
+	left := s.trust() - silent
+	if left > 0 && !s.over {
+		s.deadline.Reset(left)
+	}
+	s.mu.Unlock()
+	if left <= 0 {
+		s.end(fmt.Errorf("%w: nothing heard for %v", recipes.ErrDeadline, silent.Round(time.Millisecond)))
+	}
+}
+
+// Connected waits until the session is connected, and returns a channel that is
+// closed when the connection is lost. It fails when ctx ends (ErrUnavailable)
+// or the session is lost.
+func (s *Session) Connected(ctx context.Context) (<-chan struct{}, error) {
+	return s.connectedAfter(ctx, 0)
+}
+
+// connectedAfter is Connected for a connection later than the n-th.
+func (s *Session) connectedAfter(ctx context.Context, n int) (<-chan struct{}, error) {
+	for {
+		if err := s.Err(); err != nil {
+			return nil, err
+		}
+		now, changed, _ := s.status.Get()
+		if now.connected && now.connections > n {
+			return changed, nil
+		}
+		select {
+		case <-changed:
+		case <-s.Lost():
+		case <-ctx.Done():
+			if err := s.Err(); err != nil {
+				return nil, err // ctx is the session's own, or ended with it
+			}
+			return nil, s.unavailable("waiting for a connection", ctx)
+		}
+	}
+}
