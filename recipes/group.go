@@ -72,9 +72,10 @@ type Membership interface {
 	Grant
 
 	// Update replaces the member's data. It returns when others can see it. If
-	// the member is gone the error matches ErrNotHeld. If ctx ends first, the
-	// data may or may not have been replaced: the error matches
-	// ErrUnknownOutcome, and another Update settles it.
+	// the member is gone the error matches ErrNotHeld. If ctx ends, or the
+	// session is lost, after it was sent, the data may or may not have been
+	// replaced: the error matches ErrUnknownOutcome too, and while the session
+	// lives another Update settles it.
 	Update(ctx context.Context, data []byte) error
 
 	// Leave takes the member out of the group, on the terms of Hold.Release.

@@ -34,12 +34,12 @@ func (b *barrier) Place(ctx context.Context, data []byte) error {
 	if errors.Is(err, recipes.ErrNodeExists) {
 		return nil
 	}
-	if errors.Is(err, recipes.ErrUnknownOutcome) && ctx.Err() == nil {
+	if b.session.Unsettled(ctx, err) {
 		if placed, lookErr := b.Placed(ctx); lookErr == nil && placed {
 			return nil // by whom does not matter
 		}
 	}
-	return b.failed(err)
+	return b.failed(b.session.Because(ctx, err))
 }
 
 func (b *barrier) Remove(ctx context.Context) error {
@@ -57,8 +57,8 @@ func (b *barrier) Remove(ctx context.Context) error {
 		switch {
 		case err == nil, errors.Is(err, recipes.ErrNoNode):
 			return nil
-		case !errors.Is(err, recipes.ErrUnknownOutcome), ctx.Err() != nil, b.session.Err() != nil:
-			return b.failed(err)
+		case !b.session.Unsettled(ctx, err):
+			return b.failed(b.session.Because(ctx, err))
 		}
 		if syncErr := b.session.Sync(ctx, b.path); syncErr != nil && !errors.Is(syncErr, recipes.ErrNoNode) {
 			return b.failed(fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, syncErr))

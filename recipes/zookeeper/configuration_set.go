@@ -22,7 +22,7 @@ func (c *configuration) Set(ctx context.Context, key string, value []byte, expec
 		root:     value,
 	})
 	if err == nil && zxid == 0 {
-		err = fmt.Errorf("%w: it is set, but its revision could not be read", recipes.ErrUnknownOutcome)
+		err = c.session.Because(ctx, fmt.Errorf("%w: it is set, but its revision could not be read", recipes.ErrUnknownOutcome))
 	}
 	return recipes.Revision(zxid), c.failed(key, err)
 }
@@ -139,11 +139,5 @@ func (c *configuration) parents(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	err = c.session.Create(ctx, path, nil)
-	made := errors.Is(err, recipes.ErrNodeExists) ||
-		errors.Is(err, recipes.ErrUnknownOutcome) && ctx.Err() == nil && c.session.Err() == nil // or the key will not find it
-	if made {
-		return nil
-	}
-	return err
+	return provide(ctx, c.session, path)
 }

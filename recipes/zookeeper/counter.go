@@ -129,10 +129,7 @@ func (n *number) make(ctx context.Context) error {
 		if path != n.path && path != n.receipts {
 			continue
 		}
-		err := n.session.Create(ctx, path, nil)
-		harmless := err == nil || errors.Is(err, recipes.ErrNodeExists) ||
-			errors.Is(err, recipes.ErrUnknownOutcome) && ctx.Err() == nil && n.session.Err() == nil
-		if !harmless {
+		if err := provide(ctx, n.session, path); err != nil {
 			return err
 		}
 	}

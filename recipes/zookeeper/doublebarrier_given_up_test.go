@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -66,88 +64,5 @@ func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 	go func() { left <- again.Leave(ctx) }()
 	if err := errors.Join(q.Leave(ctx), <-left); err != nil {
 		t.Error(err)
-	}
-}
-
-// endsLate is a context during which something ends at the worst moment: after a
-// transaction has come back without an outcome, and before the recipe asks whether
-// it may look again.
-type endsLate struct {
-	context.Context
-	looks atomic.Int32 // at Err since the transaction was sent; far below 0 before
-	end   func()
-}
-
-const beforeTransaction = -1 << 20
-
-func (c *endsLate) Err() error {
-	// The first look is the session's, when the transaction comes back.
-	if c.looks.Add(1) == 2 {
-		c.end()
-	}
-	return c.Context.Err()
-}
-
-// An outcome that is not known is no business of who enters or leaves: the error
-// says what has ended it.
-func TestATransactionWithoutOutcomeIsToldAsWhatEndedIt(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		expires bool // the session; or else the call is cancelled
-		enter   bool // or else leave
-		want    []error
-	}{
-		{"enter, expired", true, true, []error{recipes.ErrSessionLost}},
-		{"enter, cancelled", false, true, []error{context.Canceled}},
-		{"leave, expired", true, false, []error{recipes.ErrNotHeld, recipes.ErrSessionLost}},
-		{"leave, cancelled", false, false, []error{context.Canceled}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			srv := embedded(t)
-			s := open(t, srv)
-			inner, cancel := context.WithCancel(bounded(t))
-			defer cancel()
-			ctx := &endsLate{Context: inner}
-			ctx.looks.Store(beforeTransaction)
-			ctx.end = func() {
-				srv.RefuseConnections(false)
-				if test.expires {
-					<-s.Lost() // which the next connection tells
-				} else {
-					cancel()
-				}
-			}
-			b := doubleBarrierAt(t, s, "/b", 1)
-			var p recipes.Passage
-			if !test.enter {
-				p = must[recipes.Passage](t)(b.Enter(inner, nil))
-			}
-			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-				if r.Op != zkserver.OpMulti || !strings.Contains(r.Path, "-member-") {
-					return zkserver.Fault{}
-				}
-				srv.SetFault(nil)
-				ctx.looks.Store(0)
-				srv.RefuseConnections(true)
-				return zkserver.Fault{CloseBefore: !test.expires, ExpireBefore: test.expires}
-			})
-			var err error
-			if test.enter {
-				_, err = b.Enter(ctx, nil)
-			} else {
-				err = p.Leave(ctx)
-			}
-			for _, want := range test.want {
-				if !errors.Is(err, want) {
-					t.Errorf("the error is %v; want %v", err, want)
-				}
-			}
-			if errors.Is(err, recipes.ErrUnknownOutcome) {
-				t.Errorf("the error is %v, of which nothing is unknown to the caller", err)
-			}
-			if n := ctx.looks.Load(); n < 2 {
-				t.Errorf("the context was looked at %d times: nothing has ended", n)
-			}
-		})
 	}
 }

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	gopath "path"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
@@ -18,21 +19,40 @@ func setData(ctx context.Context, s *session.Session, path string, data []byte, 
 // retry reports whether a change that failed like this is to be looked at, and
 // perhaps made, again: somebody else was faster, or nobody knows.
 func retry(ctx context.Context, s *session.Session, err error) bool {
-	if ctx.Err() != nil || s.Err() != nil {
-		return false
-	}
+	return unsure(err) && ctx.Err() == nil && s.Err() == nil
+}
+
+func unsure(err error) bool {
 	return errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrUnknownOutcome)
 }
 
 // settled is the error of a change that may be made twice, or that is undone,
-// when it was given up: nothing about it is unknown to the caller that he would
-// have to find out, so the error says only why it was given up.
+// when it was given up, so that retry reports false: nothing about it is unknown
+// to the caller that he would have to find out, so the error says only why it was
+// given up.
 func settled(ctx context.Context, s *session.Session, what string, err error) error {
-	if !errors.Is(err, recipes.ErrUnknownOutcome) {
-		return err
+	if unsure(err) && (ctx.Err() != nil || s.Err() != nil) {
+		return s.Interrupted(what, ctx) // or lost
 	}
-	if lost := s.Err(); lost != nil {
-		return lost
+	return err
+}
+
+// provide makes a persistent node without data, where there is none. That it was
+// made twice, or by another, changes nothing.
+func provide(ctx context.Context, s *session.Session, path string) error {
+	var t session.Txn
+	t.Create(path, nil, false)
+	for {
+		err := s.Commit(ctx, t)
+		switch {
+		case err == nil, errors.Is(err, recipes.ErrNodeExists):
+			return nil
+		case errors.Is(err, recipes.ErrNoNode):
+			if err := s.Ensure(ctx, gopath.Dir(path)); err != nil {
+				return err
+			}
+		case !s.Unsettled(ctx, err):
+			return settled(ctx, s, "create "+path, err)
+		}
 	}
-	return s.Interrupted(what, ctx)
 }

@@ -75,12 +75,12 @@ func taken(ctx context.Context, s *session.Session, path string, err error) erro
 
 // standBy watches the new node, and reads what is not known of it.
 func standBy(ctx context.Context, s *session.Session, path string, made session.Stat) (*owned, error) {
+	var stat session.Stat
+	var watch *session.Watch
 	disconnected, err := s.Connected(ctx)
-	if err != nil {
-		s.Delete(path)
-		return nil, err
+	if err == nil {
+		stat, watch, err = s.DeletionW(ctx, path)
 	}
-	stat, watch, err := s.DeletionW(ctx, path)
 	if err == nil && (stat.EphemeralOwner != s.ID() || made.Czxid != 0 && stat.Czxid != made.Czxid) || errors.Is(err, recipes.ErrNoNode) {
 		return nil, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
 	}
@@ -194,6 +194,9 @@ func (o *owned) look(ctx context.Context) error {
 	}
 	if err == nil {
 		o.know(stat)
+	}
+	if errors.Is(err, recipes.ErrSessionLost) {
+		return o.Err()
 	}
 	return err
 }

@@ -24,22 +24,20 @@ func (o *owned) Update(ctx context.Context, data []byte) error {
 		}
 		unknown = unknown || errors.Is(err, recipes.ErrUnknownOutcome)
 		if !errors.Is(err, errLookAgain) {
-			if unknown && ctx.Err() != nil && !errors.Is(err, recipes.ErrUnknownOutcome) {
-				err = fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, err)
+			if unknown && !errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrRemoved) {
+				err = unknownOutcome(err)
 			}
 			return fmt.Errorf("update: %w", err)
 		}
-		if err := o.look(ctx); err != nil && ctx.Err() == nil {
-			if errors.Is(err, recipes.ErrSessionLost) {
-				err = o.Err()
-			}
+		if err := o.look(ctx); err != nil && ctx.Err() == nil && o.session.Err() == nil {
 			return fmt.Errorf("update: %w", err)
-		}
+		} // else set says why
 	}
 }
 
 // set makes one attempt. The error matches errLookAgain if another should be
-// made, with what is then known of the node.
+// made, with what is then known of the node; when ctx has ended that sends nothing
+// and says so.
 func (o *owned) set(ctx context.Context, data []byte) error {
 	if err := o.Err(); err != nil {
 		return err
@@ -51,8 +49,6 @@ func (o *owned) set(ctx context.Context, data []byte) error {
 		return nil
 	case o.session.Err() != nil:
 		return o.Err()
-	case ctx.Err() != nil:
-		return err
 	case err == nil, // another's node, that look will find
 		errors.Is(err, recipes.ErrBadVersion), errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrUnknownOutcome):
 		return errors.Join(errLookAgain, err)

@@ -26,6 +26,9 @@ func (h *priorityHold) HandOff(ctx context.Context, heir string) error {
 		return fmt.Errorf("hand-off of %s: %w: %q does not wait for it", h.lock.path, recipes.ErrInvalid, heir)
 	}
 	err := h.Yield(func() error { return h.handOff(ctx, s) })
+	if errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome) {
+		err = h.Err()
+	}
 	if err != nil {
 		return fmt.Errorf("hand-off of %s: %w", h.lock.path, err)
 	}
@@ -69,13 +72,13 @@ func (h *priorityHold) handOff(ctx context.Context, heir spot) error {
 			return h.Removed()
 		case errors.As(err, &refused) && errors.Is(err, recipes.ErrBadVersion):
 			continue
-		case errors.Is(err, recipes.ErrUnknownOutcome) && retry(ctx, l.session, err):
+		case l.session.Unsettled(ctx, err):
 			if done, err := h.handedOff(ctx); done || err != nil {
 				return err
 			}
 			continue
 		}
-		return err
+		return l.session.Because(ctx, err)
 	}
 }
 

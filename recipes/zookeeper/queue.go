@@ -103,35 +103,12 @@ func (q *queue) failed(err error) error { return fmt.Errorf("queue %s: %w", q.pa
 // claims, which are to be used once, would start again.
 func (q *queue) once(ctx context.Context, t session.Txn) (session.Outcome, error) {
 	if !q.listing.made.Load() {
-		if err := q.make(ctx); err != nil {
+		if err := provide(ctx, q.session, q.path); err != nil {
 			return session.Outcome{}, err
 		}
 		q.listing.made.Store(true)
 	}
 	return q.session.CommitOnce(ctx, q.child(receiptsName), t)
-}
-
-// make makes the queue's node. Sending it twice is harmless.
-func (q *queue) make(ctx context.Context) error {
-	var t session.Txn
-	t.Create(q.path, nil, false)
-	for {
-		err := q.session.Commit(ctx, t)
-		switch {
-		case err == nil, errors.Is(err, recipes.ErrNodeExists):
-			return nil
-		case errors.Is(err, recipes.ErrNoNode):
-			if err := q.session.Ensure(ctx, gopath.Dir(q.path)); err != nil {
-				return err
-			}
-		case errors.Is(err, recipes.ErrUnknownOutcome) && ctx.Err() == nil && q.session.Err() == nil:
-		case errors.Is(err, recipes.ErrUnknownOutcome):
-			// Of the queue's node, which does no harm, and of nothing else.
-			return q.session.Interrupted("create "+q.path, ctx)
-		default:
-			return err
-		}
-	}
 }
 
 // refusal returns which operation of a transaction was refused, or -1.

@@ -48,7 +48,7 @@ func (q *queue) commitPut(ctx context.Context, prefix string, data [][]byte) (se
 			t.CreateSequential(q.child(prefix), d, q.cfg.Ephemeral)
 		}
 		outcome, err := q.once(ctx, t)
-		if q.cfg.Capacity > 0 && refusal(err) == 0 {
+		if q.cfg.Capacity > 0 && refusal(err) == 0 && isGoneOrChanged(err) {
 			continue // somebody else has put since the elements were counted
 		}
 		return outcome, err

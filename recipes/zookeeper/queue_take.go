@@ -77,7 +77,7 @@ func (q *queue) take(ctx context.Context, try func(candidate) error) (err error)
 		}
 		c, err := q.candidate(ctx, e)
 		if err == nil && q.exhausted(c.node.Stat.Version) {
-			err = q.bury(ctx, c.queued, c.node, "")
+			err = settled(ctx, q.session, "bury "+c.Name, q.bury(ctx, c.queued, c.node, ""))
 			if err == nil {
 				err = errNotToBeHad
 			}
@@ -154,6 +154,7 @@ func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error)
 	done := make(chan result)
 	q.session.Background(func(life context.Context) {
 		token, err := q.commitClaim(life, c)
+		err = settled(life, q.session, "claim "+c.Name, err) // it goes with the session
 		select {
 		case done <- result{token, err}:
 		case <-ctx.Done():

@@ -144,7 +144,11 @@ func (h *sharedHold) Downgrade(ctx context.Context) error {
 		return fmt.Errorf("downgrade %s: %w: it is a read lock", h.Znode(), recipes.ErrInvalid)
 	}
 	h.downgraded.Store(true)
-	if err := h.mark(ctx); err != nil {
+	err := h.mark(ctx)
+	if lost := h.Err(); err != nil && lost != nil {
+		err = lost
+	}
+	if err != nil {
 		return fmt.Errorf("downgrade %s: %w", h.Znode(), err)
 	}
 	return nil
@@ -173,9 +177,6 @@ func (h *sharedHold) mark(ctx context.Context) error {
 			return nil
 		case retry(ctx, h.session, err), errors.Is(err, recipes.ErrNoNode):
 			continue
-		}
-		if lost := h.Err(); lost != nil {
-			return lost
 		}
 		return settled(ctx, h.session, "mark "+h.Znode(), err)
 	}

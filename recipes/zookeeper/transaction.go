@@ -66,11 +66,6 @@ func (t *twoPhase) failed(err error) error {
 	return fmt.Errorf("transaction %s: %w", t.path, err)
 }
 
-// alive reports whether an attempt may be repeated.
-func (t *twoPhase) alive(ctx context.Context) bool {
-	return ctx.Err() == nil && t.session.Err() == nil
-}
-
 // guard starts a transaction that is about this beginning and no later one of the
 // path: the node has a name that is used once. What follows it is counted from
 // 0 by refused.
@@ -82,20 +77,31 @@ func (t *twoPhase) guard(p protocol) (guarded session.Txn) {
 // commit commits a guarded transaction until its outcome is known, for what may
 // be sent twice. It returns which operation after the guard was refused, or -1.
 func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int, err error) {
+	sent := false // at least once, and nobody knows what became of it
 	for {
 		err := t.session.Commit(ctx, guarded)
 		switch at := refusal(err); {
-		case errors.Is(err, recipes.ErrUnknownOutcome) && t.alive(ctx):
+		case err == nil:
+			return -1, nil
+		case t.session.Unsettled(ctx, err):
+			sent = true
 		case at == 0:
 			return -1, fmt.Errorf("%w: %w", recipes.ErrNoTransaction, err)
 		case at > 0:
 			return at - 1, err
-		case errors.Is(err, recipes.ErrUnknownOutcome):
-			return -1, t.session.Because(ctx, err)
 		default:
-			return -1, err
+			return -1, t.unsettled(ctx, sent, err)
 		}
 	}
+}
+
+// unsettled is the error of a transaction that was not refused, and may have been
+// sent before.
+func (t *twoPhase) unsettled(ctx context.Context, sent bool, err error) error {
+	if sent && !errors.Is(err, recipes.ErrUnknownOutcome) {
+		err = unknownOutcome(err)
+	}
+	return t.session.Because(ctx, err)
 }
 
 // read reads the payload and the protocol.

@@ -46,21 +46,23 @@ func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) 
 	sent := false
 	for {
 		err := t.session.Commit(ctx, marked)
-		unknown := errors.Is(err, recipes.ErrUnknownOutcome)
 		switch at := refusal(err); {
 		case err == nil, at == 0 && errors.Is(err, recipes.ErrNodeExists):
 			t.session.Delete(marker)
 			return nil
-		case unknown && t.alive(ctx):
+		case t.session.Unsettled(ctx, err):
 			sent = true
 		case at == 0 && errors.Is(err, recipes.ErrNoNode):
 			if err := t.session.Ensure(ctx, gopath.Dir(t.path)); err != nil {
 				return t.failed(err)
 			}
-		case unknown || sent && at < 0:
-			t.session.Delete(marker)
-			return t.failed(fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, t.session.Because(ctx, err)))
+		case at >= 0:
+			return t.failed(err)
 		default:
+			err = t.unsettled(ctx, sent, err)
+			if errors.Is(err, recipes.ErrUnknownOutcome) {
+				t.session.Delete(marker)
+			}
 			return t.failed(err)
 		}
 	}

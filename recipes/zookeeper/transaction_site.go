@@ -96,6 +96,9 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 
 func (s *site) compare(ctx context.Context, vote recipes.Vote) error {
 	node, err := s.session.Get(ctx, s.own())
+	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		err = unknownOutcome(err) // it may be this vote
+	}
 	if err != nil {
 		return s.failed(err)
 	}

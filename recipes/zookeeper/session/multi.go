@@ -124,7 +124,7 @@ func (s *Session) commit(ctx context.Context, t Txn) ([]result, error) {
 	for i, op := range t.ops {
 		requests[i] = op.make(s, s.full(op.path))
 	}
-	if _, err := s.Connected(ctx); err != nil {
+	if err := s.ready(ctx, "commit"); err != nil {
 		return nil, err
 	}
 	results, err := call(ctx, s, func(c *zk.Conn) ([]zk.MultiResponse, error) {
@@ -134,13 +134,7 @@ func (s *Session) commit(ctx context.Context, t Txn) ([]result, error) {
 	case err == nil:
 		return s.results(results), nil
 	case lostConnection(err), ctx.Err() != nil, s.Err() != nil:
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		if lost := s.Err(); lost != nil {
-			err = lost
-		}
-		return nil, fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, err)
+		return nil, s.unknown(ctx, "commit", err)
 	}
 	for i, r := range results {
 		if r.Error != nil {

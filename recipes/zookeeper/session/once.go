@@ -14,19 +14,15 @@ import (
 // it was sent, the error matches ErrUnknownOutcome.
 func once[T any](ctx context.Context, s *Session, what, path string, f func(*zk.Conn) (T, error)) (T, error) {
 	var zero T
-	if _, err := s.Connected(ctx); err != nil {
+	if err := s.ready(ctx, what+" "+path); err != nil {
 		return zero, err
 	}
 	value, err := call(ctx, s, f)
 	switch {
 	case err == nil:
 		return value, nil
-	case s.Err() != nil:
-		return zero, fmt.Errorf("%s %s: %w: %w", what, path, recipes.ErrUnknownOutcome, s.Err())
-	case ctx.Err() != nil:
-		return zero, fmt.Errorf("%s %s: %w: %w", what, path, recipes.ErrUnknownOutcome, ctx.Err())
-	case lostConnection(err):
-		return zero, fmt.Errorf("%s %s: %w: %v", what, path, recipes.ErrUnknownOutcome, err)
+	case lostConnection(err), ctx.Err() != nil, s.Err() != nil:
+		return zero, s.unknown(ctx, what+" "+path, err)
 	}
 	return zero, answer(what, path, err)
 }
@@ -93,15 +89,15 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):
 			continue // the parent, an empty container, was reaped meanwhile
-		case !errors.Is(err, recipes.ErrUnknownOutcome), ctx.Err() != nil, s.Err() != nil:
-			return err
+		case !s.Unsettled(ctx, err):
+			return s.Because(ctx, err)
 		}
 		if err := s.Sync(ctx, parent); err != nil && !errors.Is(err, recipes.ErrNoNode) {
 			return fmt.Errorf("create %s: %w: %w", path, recipes.ErrUnknownOutcome, err)
 		}
 		after, lookErr := s.Stat(ctx, parent)
 		if lookErr != nil || after.Pzxid != before.Pzxid || after.Czxid != before.Czxid {
-			return err
+			return s.Because(ctx, err)
 		}
 	}
 }

@@ -63,7 +63,6 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 	for {
 		results, err := s.commit(ctx, guarded)
 		var refused *TxnError
-		unknown := errors.Is(err, recipes.ErrUnknownOutcome)
 		switch {
 		case err == nil:
 			r.version++
@@ -78,10 +77,13 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 			return Outcome{}, fmt.Errorf("%w: another hand has deleted %s", recipes.ErrUnknownOutcome, r.path)
 		case refused != nil:
 			s.Delete(r.path)
+			if !errors.Is(err, recipes.ErrNoNode) && !errors.Is(err, recipes.ErrBadVersion) {
+				return Outcome{}, fmt.Errorf("write %s: %w", r.path, refused.Err) // nor would another one do
+			}
 			return Outcome{}, errReceiptLost
-		case unknown && ctx.Err() == nil && s.Err() == nil:
+		case s.Unsettled(ctx, err):
 			sent = true
-		case unknown:
+		case errors.Is(err, recipes.ErrUnknownOutcome):
 			s.Delete(r.path) // its version is not known any more
 			return Outcome{}, s.Because(ctx, err)
 		case sent:
@@ -172,20 +174,3 @@ func (s *Session) results(responses []zk.MultiResponse) []result {
 // Ensure creates path and what is missing above it, as CreateProtected does for
 // parents. Calling it twice is harmless.
 func (s *Session) Ensure(ctx context.Context, path string) error { return s.ensure(ctx, path) }
-
-// Because adds to an error of a request why it is not repeated: the session was
-// lost, or ctx ended. Either may have come a moment after the connection failed.
-func (s *Session) Because(ctx context.Context, err error) error {
-	for _, reason := range []error{s.Err(), ctx.Err()} {
-		if reason != nil && !errors.Is(err, reason) {
-			return fmt.Errorf("%w: %w", err, reason)
-		}
-	}
-	return err
-}
-
-// Interrupted is the error of something that ctx has ended: plainly that, if the
-// connection is up, or else one that matches ErrUnavailable too.
-func (s *Session) Interrupted(what string, ctx context.Context) error {
-	return s.interrupted(what, ctx)
-}

@@ -1,0 +1,54 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// ready waits for a connection. Nothing is sent, the outcome of which could not be
+// known, when ctx has ended.
+func (s *Session) ready(ctx context.Context, what string) error {
+	if _, err := s.Connected(ctx); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return s.interrupted(what, ctx)
+	}
+	return nil
+}
+
+// unknown is the error of a write that was sent and has not been answered, for
+// err.
+func (s *Session) unknown(ctx context.Context, what string, err error) error {
+	return s.Because(ctx, fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, err))
+}
+
+// Unsettled reports whether err leaves the outcome of a write unknown, and it can
+// still be found out, or the write sent again: the session lives, and ctx has not
+// ended. Where it reports false, Because says what to tell the caller.
+func (s *Session) Unsettled(ctx context.Context, err error) bool {
+	return errors.Is(err, recipes.ErrUnknownOutcome) && ctx.Err() == nil && s.Err() == nil
+}
+
+// Because adds to an error that leaves an outcome unknown why nobody finds out:
+// the session was lost, or ctx has ended. The error of the request alone may name
+// neither, for the connection is lost first, and either comes a moment later. Any
+// other error is returned as it is.
+func (s *Session) Because(ctx context.Context, err error) error {
+	// ctx may be the session's own: then the loss alone is the reason.
+	reason := cmp.Or(s.Err(), ctx.Err())
+	if reason == nil || errors.Is(err, reason) || !errors.Is(err, recipes.ErrUnknownOutcome) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, reason)
+}
+
+// Interrupted is the error of something that ctx has ended: plainly that, if the
+// connection is up, or else one that matches ErrUnavailable too.
+func (s *Session) Interrupted(what string, ctx context.Context) error {
+	return s.interrupted(what, ctx)
+}
