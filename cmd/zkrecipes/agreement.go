@@ -13,7 +13,7 @@ import (
 // After a grant it is as good as a lock: the own znode is there, so of two who
 // come at the same time the later one sees the other.
 func (v *lockVerb) disagree(ctx context.Context, s recipes.Session) error {
-	sharing, permits := v.shared || v.exclusive, v.permits > 1
+	sharing, permits, priority := v.sharing(), v.permits > 1, v.priority.given
 	for _, other := range []struct {
 		mine    bool
 		is, use string
@@ -21,7 +21,8 @@ func (v *lockVerb) disagree(ctx context.Context, s recipes.Session) error {
 	}{
 		{sharing, "a shared lock", "-exclusive or -shared", sharedLine},
 		{permits, "a semaphore", "-n", permitsLine},
-		{!sharing && !permits, "a plain lock", "none of -n, -shared and -exclusive", lockLine},
+		{priority, "a priority lock", "-priority", priorityLine},
+		{!sharing && !permits && !priority, "a plain lock", "none of -n, -shared, -exclusive and -priority", lockLine},
 	} {
 		if other.mine {
 			continue

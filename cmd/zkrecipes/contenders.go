@@ -23,10 +23,11 @@ func (v *contendersVerb) describe() (arguments, synopsis, help string) {
 	return "contenders [flags] PATH", "Show who holds a lock, and who waits", `
 Shows who stands in line at PATH: who holds and who waits, in order. Each recipe
 has a line of its own, told by KIND: lock, read and write (of a shared lock),
-semaphore, election. One that can be asked to give a shared lock back is
-"revocable", one that was asked "asked". SINCE is when a contender joined, by the
-server's clock; TOKEN is its fencing token. It is a picture that may be outdated
-when you see it.
+priority-read and priority-write with their priority, semaphore, election. One that
+can be asked to give its lock back is "revocable", one that was asked "asked", one
+that a holder has named to be next "heir". SINCE is when a contender joined, or
+with priorities was granted, by the server's clock; TOKEN is its fencing token. It
+is a picture that may be outdated when you see it.
 
 ` + askHelp
 }
@@ -57,7 +58,7 @@ func (v *contendersVerb) run(ctx context.Context, t *tool, out *output) error {
 
 // all returns the lines of all kinds, one after the other.
 func (v *contendersVerb) all(ctx context.Context, s recipes.Session) (all []standing, err error) {
-	lines := []func(context.Context, recipes.Session, string) ([]standing, error){lockLine, sharedLine, permitsLine, electionLine}
+	lines := []func(context.Context, recipes.Session, string) ([]standing, error){lockLine, sharedLine, priorityLine, permitsLine, electionLine}
 	if v.election {
 		lines = lines[len(lines)-1:]
 	}
@@ -81,9 +82,11 @@ type contenderJSON struct {
 	State      string    `json:"state"`
 	Kind       string    `json:"kind"`
 	Since      time.Time `json:"since"`
-	SessionID  string    `json:"session_id"` // in hexadecimal, as ZooKeeper's own tools have it
-	Token      int64     `json:"token"`
+	SessionID  string    `json:"session_id"`      // in hexadecimal, as ZooKeeper's own tools have it
+	Token      int64     `json:"token,omitempty"` // none while one waits in a priority lock
 	Znode      string    `json:"znode"`
+	Priority   *int      `json:"priority,omitempty"`
+	Heir       bool      `json:"heir,omitempty"`
 	Revocable  bool      `json:"revocable,omitempty"`
 	ForceAfter string    `json:"force_after,omitempty"`
 	Asked      bool      `json:"asked,omitempty"`
@@ -101,7 +104,10 @@ func (v *contendersVerb) picture(line []standing) picture {
 func (c standing) json() contenderJSON {
 	j := contenderJSON{
 		State: c.state(), Kind: c.kind, Since: c.Since.UTC(), SessionID: c.session(), Token: int64(c.Token), Znode: c.Znode,
-		Revocable: c.revocable, Asked: c.revoked, Data: string(c.Data),
+		Heir: c.heir, Revocable: c.revocable, Asked: c.revoked, Data: string(c.Data),
+	}
+	if c.priority.given {
+		j.Priority = &c.priority.number
 	}
 	if c.grace > 0 {
 		j.ForceAfter = c.grace.String()
@@ -117,7 +123,11 @@ func (v *contendersVerb) table(out io.Writer, line []standing) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STATE\tKIND\tSINCE\tSESSION\tTOKEN\tDATA")
 	for _, c := range line {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", c.state(), c.kind+c.consent(), c.Since.UTC().Format(time.RFC3339), c.session(), c.Token, printable(c.Data))
+		token := "-"
+		if c.Token != 0 {
+			token = fmt.Sprint(int64(c.Token))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.state(), c.kind+c.marks(), c.Since.UTC().Format(time.RFC3339), c.session(), token, printable(c.Data))
 	}
 	_ = w.Flush()
 }
@@ -132,15 +142,21 @@ func (c standing) state() string {
 	return "holds"
 }
 
-// consent is what a contender allows others, for people.
-func (c standing) consent() string {
+// marks are what sets a contender apart from others of its kind, for people.
+func (c standing) marks() (marks string) {
+	if c.priority.given {
+		marks = fmt.Sprintf(":%d", c.priority.number)
+	}
+	if c.heir {
+		marks += ",heir"
+	}
 	switch {
 	case c.revoked:
-		return ",asked"
+		marks += ",asked"
 	case c.revocable:
-		return ",revocable"
+		marks += ",revocable"
 	}
-	return ""
+	return marks
 }
 
 func (c standing) session() string { return fmt.Sprintf("0x%x", uint64(c.SessionID)) }

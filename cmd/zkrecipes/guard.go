@@ -124,8 +124,10 @@ func (g *guard) run(ctx context.Context, t *tool, out *output, acquire func(cont
 		return exitError{exitSignal + interrupted.number(), fmt.Errorf("%w before it was granted", interrupted)}
 	case errors.Is(err, recipes.ErrContended):
 		return exitWith(exitTimeout, "%s is held by somebody else; zkrecipes contenders %s shows whom", g.path, g.path)
-	case inLine && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, recipes.ErrUnavailable):
+	case inLine && late(err):
 		return exitWith(exitTimeout, "%s was not granted in %v; zkrecipes contenders %s shows who is ahead", g.path, g.timeout, g.path)
+	case late(err) && waiting.Err() != nil:
+		return exitWith(exitTimeout, "%s was not granted in %v: %w", g.path, g.timeout, err)
 	}
 	return err
 }

@@ -18,6 +18,7 @@ const (
 	kindElection  = "election"
 	kindRead      = string(recipes.Reading) // of a shared lock, as the next
 	kindWrite     = string(recipes.Writing)
+	priorityKinds = "priority-" // and read or write
 )
 
 // standing is one contender as the tool shows it.
@@ -28,6 +29,8 @@ type standing struct {
 	revocable bool
 	revoked   bool          // it was asked to give way
 	grace     time.Duration // how long it may be forced after
+	priority  priority      // of a priority lock
+	heir      bool          // it is named to be the next there
 }
 
 func lockLine(ctx context.Context, s recipes.Session, path string) ([]standing, error) {
@@ -112,6 +115,30 @@ func sharedLine(ctx context.Context, s recipes.Session, path string) ([]standing
 			holds: !writer && (c.Mode == recipes.Reading || i == 0),
 		}
 		writer = writer || c.Mode == recipes.Writing
+	}
+	return line, err
+}
+
+// priorityLine is the line of a priority lock: who holds, and who waits by
+// priority. Where the path holds data of another recipe nobody can stand in it.
+func priorityLine(ctx context.Context, s recipes.Session, path string) ([]standing, error) {
+	l, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
+	if err != nil {
+		return nil, err
+	}
+	contenders, err := l.Contenders(ctx)
+	if errors.Is(err, recipes.ErrMismatch) {
+		return nil, nil
+	}
+	line := make([]standing, len(contenders))
+	for i, c := range contenders {
+		line[i] = standing{
+			Contender: c.Contender, kind: priorityKinds + string(c.Mode), revocable: c.Revocable, revoked: c.Revoked, grace: c.Grace,
+			holds: c.Holds, priority: priority{true, c.Priority}, heir: c.Heir,
+		}
+		if !c.Holds {
+			line[i].Token = 0 // it gets one with the grant
+		}
 	}
 	return line, err
 }

@@ -11,12 +11,14 @@ import (
 )
 
 // lockVerb runs a command under a lock, a permit of a semaphore, or either side
-// of a shared lock.
+// of a shared lock or a priority lock.
 type lockVerb struct {
 	guard
 	try               bool
 	permits           int
 	shared, exclusive bool
+	priority          priority
+	ask               bool
 	revocable         bool
 	forceAfter        time.Duration
 }
@@ -34,16 +36,22 @@ With -shared and -exclusive, PATH is a lock of readers and writers: those with
 -shared run together, one with -exclusive runs alone. One who waits with
 -exclusive goes before all who come later.
 
-What PATH is has to be agreed on: a lock, a semaphore or a shared lock. In
-ZooKeeper they are lines of their own, which do not see each other: a plain lock
-does NOT exclude -shared, -exclusive does. So before the command runs, zkrecipes
-looks at the others at PATH, and if PATH is something else to any of them, it
-gives up with exit code 125. (Of two zkrecipes who come at the same time, at least
-the later sees the other. Another program may not look.)
+With -priority, PATH is a priority lock: of those who wait, lower numbers go first,
+whenever they came, and equal ones in order. One runs at a time, or with -shared
+readers together. Who holds keeps it; with -ask, one who waits asks those who hold
+with a larger number to give way. Larger numbers wait for as long as smaller ones
+keep coming.
 
-With -revocable, which -shared and -exclusive have, zkrecipes revoke PATH can ask
-for the lock: the command is then ended, as if the hold were lost, and the lock
-given back.
+What PATH is has to be agreed on: a lock, a semaphore, a shared lock or a priority
+lock. In ZooKeeper they are lines of their own, which do not see each other: a
+plain lock does NOT exclude -shared, -exclusive does. So before the command runs,
+zkrecipes looks at the others at PATH, and if PATH is something else to any of
+them, it gives up with exit code 125. (Of two zkrecipes who come at the same time,
+at least the later sees the other. Another program may not look.)
+
+With -revocable, which -shared, -exclusive and -priority have, zkrecipes revoke
+PATH can ask for the lock: the command is then ended, as if the hold were lost,
+and the lock given back.
 
 ` + guardHelp
 }
@@ -54,6 +62,8 @@ func (v *lockVerb) flags(f *flag.FlagSet) {
 	f.IntVar(&v.permits, "n", 1, "let `permits` commands run at a time")
 	f.BoolVar(&v.shared, "shared", false, "share PATH with others who share it: read")
 	f.BoolVar(&v.exclusive, "exclusive", false, "have PATH alone, also of those who share it: write")
+	f.Var(&v.priority, "priority", "wait with this `priority`, from 0, the first, to 99")
+	f.BoolVar(&v.ask, "ask", false, "with -priority: while waiting, ask those who hold with a larger number, and with\n-revocable, to give way")
 	f.BoolVar(&v.revocable, "revocable", false, "end the command when somebody asks for the lock with zkrecipes revoke")
 	f.DurationVar(&v.forceAfter, "force-after", 0, "with -revocable: let zkrecipes revoke -force take the lock away this long after it\nwas asked for; longer than -grace; 0 lets nobody")
 }
@@ -68,21 +78,23 @@ func (v *lockVerb) arguments(args []string) error {
 		return errors.New("-shared and -exclusive are the two sides of a shared lock: give one")
 	case v.permits > 1 && (v.shared || v.exclusive):
 		return errors.New("-n is for a semaphore, -shared and -exclusive are for a shared lock: PATH is one or the other")
-	case v.revocable && !v.shared && !v.exclusive:
-		return errors.New("-revocable is for shared locks: give -shared or -exclusive too")
+	case v.permits > 1 && v.priority.given:
+		return errors.New("-n is for a semaphore, -priority is for a priority lock: PATH is one or the other")
+	case v.ask && !v.priority.given:
+		return errors.New("-ask needs -priority: nobody else goes before those who hold")
+	case v.ask && v.try:
+		return errors.New("-try does not wait, so that there is nobody to -ask")
+	case v.revocable && !v.shared && !v.exclusive && !v.priority.given:
+		return errors.New("-revocable is for shared locks and priority locks: give -shared, -exclusive or -priority too")
 	case v.forceAfter != 0 && !v.revocable:
 		return errors.New("-force-after needs -revocable: nobody is forced who was not asked")
 	case v.forceAfter != 0 && v.forceAfter <= v.grace:
 		return fmt.Errorf("-force-after %v must be longer than -grace, which is %v: the command has to have ended before the lock is taken away", v.forceAfter, v.grace)
 	}
-	if err := v.sharedConfig().Validate(); err != nil {
+	if err := v.sharedConfig().Validate(); err != nil { // and so is priorityConfig
 		return err
 	}
 	return v.guard.arguments(args)
-}
-
-func (v *lockVerb) sharedConfig() recipes.SharedLockConfig {
-	return recipes.SharedLockConfig{Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter}
 }
 
 func (v *lockVerb) run(ctx context.Context, t *tool, out *output) error {
@@ -104,66 +116,17 @@ func (v *lockVerb) run(ctx context.Context, t *tool, out *output) error {
 
 // explain says what to do about what another contender has said before.
 func (v *lockVerb) explain(err error) error {
-	if errors.Is(err, recipes.ErrMismatch) {
-		return fmt.Errorf("%w; zkrecipes semaphore %s shows the number of permits there", err, v.path)
+	switch {
+	case !errors.Is(err, recipes.ErrMismatch):
+		return err
+	case v.priority.given:
+		return fmt.Errorf("%w; give a PATH that holds no data", err)
 	}
-	return err
+	return fmt.Errorf("%w; zkrecipes semaphore %s shows the number of permits there", err, v.path)
 }
 
 func (v *lockVerb) giveUp(h grant) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	_ = h.giveBack(ctx) // the end of the session does it otherwise
-}
-
-func (v *lockVerb) acquire(ctx context.Context, s recipes.Session) (grant, error) {
-	switch {
-	case v.shared || v.exclusive:
-		return v.acquireShared(ctx, s)
-	case v.permits > 1:
-		l, err := s.Semaphore(v.path, recipes.SemaphoreConfig{Permits: v.permits, Data: []byte(v.data)})
-		if err != nil {
-			return grant{}, err
-		}
-		return held(choose(v.try, l.TryAcquire, l.Acquire)(ctx))
-	}
-	l, err := s.Lock(v.path, recipes.LockConfig{Data: []byte(v.data)})
-	if err != nil {
-		return grant{}, err
-	}
-	return held(choose(v.try, l.TryAcquire, l.Acquire)(ctx))
-}
-
-func held(h recipes.Hold, err error) (grant, error) {
-	if err != nil {
-		return grant{}, err
-	}
-	return grant{Grant: h, giveBack: h.Release}, nil
-}
-
-func (v *lockVerb) acquireShared(ctx context.Context, s recipes.Session) (grant, error) {
-	l, err := s.SharedLock(v.path, v.sharedConfig())
-	if err != nil {
-		return grant{}, err
-	}
-	acquire := choose(v.try, l.TryRead, l.AcquireRead)
-	if v.exclusive {
-		acquire = choose(v.try, l.TryWrite, l.AcquireWrite)
-	}
-	h, err := acquire(ctx)
-	if err != nil {
-		return grant{}, err
-	}
-	g := grant{Grant: h, giveBack: h.Release}
-	if v.revocable {
-		g.asked = h.Revoked()
-	}
-	return g, nil
-}
-
-func choose[T any](first bool, a, b T) T {
-	if first {
-		return a
-	}
-	return b
 }

@@ -80,8 +80,9 @@ func (p *presence) run(ctx context.Context, t *tool, out *output, take func(cont
 		taking, cancel = context.WithTimeout(ctx, p.timeout)
 		defer cancel()
 	}
-	there := false
+	begun, there := false, false
 	err := t.withSession(taking, out, func(s recipes.Session) error {
+		begun = true
 		h, err := take(taking, s)
 		if err != nil {
 			return err
@@ -94,7 +95,7 @@ func (p *presence) run(ctx context.Context, t *tool, out *output, take func(cont
 	case there || err == nil:
 	case errors.As(context.Cause(ctx), &interrupted):
 		return exitError{exitSignal + interrupted.number(), fmt.Errorf("%w before it was there", interrupted)}
-	case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, recipes.ErrUnavailable):
+	case late(err) && (begun || taking.Err() != nil):
 		return exitWith(exitTimeout, "%s is not there after %v: %w", p.path, p.timeout, err)
 	}
 	return err

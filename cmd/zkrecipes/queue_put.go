@@ -8,14 +8,15 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // queuePutVerb puts elements into a queue.
 type queuePutVerb struct {
+	waiting
 	priority priority
+	capacity int
 	path     string
 	data     []string
 }
@@ -29,14 +30,20 @@ from stdin, to the last byte.
 With -priority PATH is a priority queue: lower numbers are taken first. It and a
 queue without priorities do not see each other's elements, also at the same PATH.
 
-The queue is not bounded: a capacity that other programs keep to is not known to
-ZooKeeper, and nobody waits for it here.
+With -capacity it waits while the queue has no room for all of them, so that no
+more elements are ever in it, those included that somebody has claimed and not yet
+acknowledged. ZooKeeper does not know the number: all who put have to give the
+same, and one who gives none does not wait.
 
-` + askHelp
+A signal ends the wait. Whether it came too late is not known: exit code 6.
+
+` + waitCodes
 }
 
 func (v *queuePutVerb) flags(f *flag.FlagSet) {
+	v.waiting.flags(f)
 	f.Var(&v.priority, "priority", "put into a priority queue, with this `priority` from 0, the first, to 99")
+	f.IntVar(&v.capacity, "capacity", 0, "wait while the queue has no room: it holds so many `elements`; 0 is no bound")
 }
 
 func (v *queuePutVerb) arguments(args []string) error {
@@ -47,8 +54,19 @@ func (v *queuePutVerb) arguments(args []string) error {
 	if len(v.data) > 1 && slices.Contains(v.data, "-") {
 		return errors.New(`"-" takes one element from stdin, and stands alone`)
 	}
+	if err := v.check(false); err != nil {
+		return err
+	}
+	switch err := v.config().Validate(); {
+	case err != nil:
+		return err
+	case v.capacity > 0 && len(v.data) > v.capacity:
+		return fmt.Errorf("a queue of -capacity %d has never room for %d elements at once", v.capacity, len(v.data))
+	}
 	return recipes.ValidatePath(v.path)
 }
+
+func (v *queuePutVerb) config() recipes.QueueConfig { return recipes.QueueConfig{Capacity: v.capacity} }
 
 func (v *queuePutVerb) otherwise() int { return exitFailed }
 
@@ -63,7 +81,7 @@ func (v *queuePutVerb) run(ctx context.Context, t *tool, out *output) error {
 			return err
 		}
 	}
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return v.waiting.run(ctx, t, out, v.vain(), func(ctx context.Context, s recipes.Session) error {
 		ids, err := v.put(ctx, s, data)
 		if err != nil {
 			return err
@@ -79,34 +97,25 @@ func (v *queuePutVerb) run(ctx context.Context, t *tool, out *output) error {
 	})
 }
 
+// vain is what there is to say of a wait that was for nothing.
+func (v *queuePutVerb) vain() string {
+	if v.capacity > 0 {
+		return fmt.Sprintf("nothing was put into %s, which had no room", v.path)
+	}
+	return "nothing was put into " + v.path
+}
+
 func (v *queuePutVerb) put(ctx context.Context, s recipes.Session, data [][]byte) ([]recipes.ElementID, error) {
 	if v.priority.given {
-		q, err := s.PriorityQueue(v.path, recipes.QueueConfig{})
+		q, err := s.PriorityQueue(v.path, v.config())
 		if err != nil {
 			return nil, err
 		}
 		return q.PutMany(ctx, v.priority.number, data...)
 	}
-	q, err := s.Queue(v.path, recipes.QueueConfig{})
+	q, err := s.Queue(v.path, v.config())
 	if err != nil {
 		return nil, err
 	}
 	return q.PutMany(ctx, data...)
-}
-
-// priority is a number that may not be given at all. It is a flag.Value.
-type priority struct {
-	given  bool
-	number int
-}
-
-func (p *priority) String() string { return "" }
-
-func (p *priority) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > recipes.MaxPriority {
-		return fmt.Errorf("a priority is a number from 0 to %d", recipes.MaxPriority)
-	}
-	p.given, p.number = true, n
-	return nil
 }

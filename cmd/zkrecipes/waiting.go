@@ -30,7 +30,9 @@ func (w *waiting) check(try bool) error {
 
 const waitHelp = `A signal ends the wait, with exit code 128+n, and leaves nothing behind.
 
-Exit code: 0 if it was done, and otherwise
+` + waitCodes
+
+const waitCodes = `Exit code: 0 if it was done, and otherwise
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
@@ -57,11 +59,24 @@ func (w *waiting) run(ctx context.Context, t *tool, out *output, what string, f 
 	})
 	var interrupted interruption
 	switch {
-	case err == nil, errors.Is(err, recipes.ErrUnknownOutcome): // which says more
+	case err == nil:
+	case errors.As(context.Cause(ctx), &interrupted) && errors.Is(err, recipes.ErrUnknownOutcome): // which says more
+		return exitError{exitUnknown, fmt.Errorf("%w: %w", interrupted, err)}
 	case errors.As(context.Cause(ctx), &interrupted):
 		return exitError{exitSignal + interrupted.number(), fmt.Errorf("%w: %s", interrupted, what)}
-	case begun && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, recipes.ErrUnavailable):
+	case !late(err), errors.Is(err, recipes.ErrUnknownOutcome):
+	case begun && w.timeout > 0:
 		return exitWith(exitTimeout, "%s in %v", what, w.timeout)
+	case bounded.Err() != nil:
+		return exitWith(exitTimeout, "%s in %v: %w", what, w.timeout, err)
+	case !begun: // the plugin's own time to start
+		return err
 	}
 	return typed(err)
+}
+
+// late reports that an error says only that some time was over. While no server
+// answers that is not all.
+func late(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, recipes.ErrUnavailable)
 }
