@@ -4,44 +4,66 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"io"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// revokeVerb asks those who hold a shared lock to give it back.
+// revokeVerb asks those who hold a shared lock, or a priority lock, to give it
+// back.
 type revokeVerb struct {
-	force       bool
+	waiting
+	wait, force bool
 	path, znode string
 }
 
 func (v *revokeVerb) describe() (arguments, synopsis, help string) {
-	return "revoke [flags] PATH", "Ask those who hold a shared lock to give it back", `
-Asks all who hold the shared lock at PATH to give it back. They have to have taken
-it revocably: zkrecipes lock -revocable ends its command then. Whether and when
-they give way is up to them; zkrecipes contenders PATH shows who is still there.
+	return "revoke [flags] PATH", "Ask those who hold a shared or priority lock for it", `
+Asks all who hold the shared lock or the priority lock at PATH to give it back.
+They have to have taken it revocably: zkrecipes lock -revocable ends its command
+then. Whether and when they give way is up to them.
 
-With -force it also waits for them to go, and deletes the znodes of those who have
-not gone when the time is over that they have allowed (lock -force-after). They
-may not know that they have lost the lock, and go on: what they change has to
-check their token.
+With -wait it also waits until all who were asked have given it back, at most for
+-timeout: the exit code says whether they have.
 
-Locks without -shared or -exclusive, semaphores and elections cannot be revoked.
+With -force it waits too, and deletes the znodes of those who have not gone when
+the time is over that they have allowed (lock -force-after). They may not know that
+they have lost the lock, and go on: what they change has to check their token.
 
-` + askHelp
+Who was asked stays asked, also when zkrecipes has given up waiting; zkrecipes
+contenders PATH shows who is still there. Other locks, semaphores and elections
+cannot be revoked.
+
+A signal ends the wait, with exit code 128+n.
+
+Exit code: 0 if all were asked or, with -wait or -force, have gone, and otherwise
+
+    1    zkrecipes failed, for example to reach ZooKeeper
+    2    wrong usage or configuration; nothing was done
+    3    nobody holds a shared lock or a priority lock there
+    4    one of them did not agree to be asked, or forced; the others were asked
+    6    the answer was lost, and they may have been asked or not: look first
+    123  the session was lost
+    124  one of them had not gone when the time was over`
 }
 
 func (v *revokeVerb) flags(f *flag.FlagSet) {
+	f.BoolVar(&v.wait, "wait", false, "wait until those who were asked have given the lock back")
 	f.BoolVar(&v.force, "force", false, "take the lock away when the time is over that its holder has allowed")
+	f.DurationVar(&v.timeout, "timeout", 0, "with -wait or -force: give up waiting after this time, connecting included; 0 waits\nfor ever")
 	f.StringVar(&v.znode, "znode", "", "ask only this contender, be it that it waits: `path` of its znode, as contenders\n-format=json shows it")
 }
 
 func (v *revokeVerb) arguments(args []string) error {
-	if len(args) != 1 {
+	switch {
+	case len(args) != 1:
 		return errors.New("give one PATH, after the flags")
+	case v.wait && v.force:
+		return errors.New("-force waits by itself: leave -wait out")
+	case v.timeout != 0 && !v.wait && !v.force:
+		return errors.New("-timeout needs -wait or -force: nothing else waits for those who are asked")
+	}
+	if err := v.check(false); err != nil {
+		return err
 	}
 	v.path = args[0]
 	return recipes.ValidatePath(v.path)
@@ -49,20 +71,9 @@ func (v *revokeVerb) arguments(args []string) error {
 
 func (v *revokeVerb) otherwise() int { return exitFailed }
 
-// revocation is what came of asking one contender.
-type revocation struct {
-	Znode  string `json:"znode"`
-	Kind   string `json:"kind"`
-	Data   string `json:"data"`
-	Result string `json:"result"` // asked, gone, refused, failed
-	Error  string `json:"error,omitempty"`
-
-	err error
-}
-
 func (v *revokeVerb) run(ctx context.Context, t *tool, out *output) error {
-	// Not ask, which bounds the time: a holder may have allowed a long one.
-	return typed(t.withSession(ctx, out, func(s recipes.Session) error {
+	what := "not all who were asked for " + v.path + " have given it back"
+	return v.waiting.run(ctx, t, out, what, func(ctx context.Context, s recipes.Session) error {
 		targets, err := v.targets(ctx, s)
 		if err != nil {
 			return err
@@ -75,95 +86,29 @@ func (v *revokeVerb) run(ctx context.Context, t *tool, out *output) error {
 			return err
 		}
 		return worst(asked)
-	}))
+	})
 }
 
 // targets are those who hold, or the one that was named.
 func (v *revokeVerb) targets(ctx context.Context, s recipes.Session) (targets []standing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 	defer cancel()
-	line, err := sharedLine(ctx, s, v.path)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range line {
-		if v.znode == c.Znode || v.znode == "" && c.holds {
-			targets = append(targets, c)
+	for _, look := range []func(context.Context, recipes.Session, string) ([]standing, error){sharedLine, priorityLine} {
+		line, err := look(ctx, s, v.path)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range line {
+			if v.znode == c.Znode || v.znode == "" && c.holds {
+				targets = append(targets, c)
+			}
 		}
 	}
 	switch {
 	case len(targets) > 0:
 		return targets, nil
 	case v.znode != "":
-		return nil, exitWith(exitAbsent, "%s does not stand in the line of the shared lock at %s", v.znode, v.path)
+		return nil, exitWith(exitAbsent, "%s does not stand in the line of a shared lock or a priority lock at %s", v.znode, v.path)
 	}
-	return nil, exitWith(exitAbsent, "nobody holds a shared lock at %s; zkrecipes contenders %s shows who is there", v.path, v.path)
-}
-
-// ask asks all of them at the same time: the times that they have allowed run
-// side by side.
-func (v *revokeVerb) ask(ctx context.Context, s recipes.Session, targets []standing) ([]revocation, error) {
-	l, err := s.SharedLock(v.path, recipes.SharedLockConfig{})
-	if err != nil {
-		return nil, err
-	}
-	asked := make([]revocation, len(targets))
-	var g errgroup.Group
-	for i, c := range targets {
-		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout+c.grace)
-			defer cancel()
-			revoke := choose(v.force, l.RevokeForced, l.Revoke)
-			asked[i] = v.result(c, revoke(ctx, c.Znode))
-			return nil
-		})
-	}
-	return asked, g.Wait()
-}
-
-func (v *revokeVerb) result(c standing, err error) revocation {
-	r := revocation{Znode: c.Znode, Kind: c.kind, Data: string(c.Data), Result: choose(v.force, "gone", "asked"), err: err}
-	if err == nil {
-		return r
-	}
-	r.Result, r.Error = "failed", err.Error()
-	if errors.Is(err, recipes.ErrNotRevocable) {
-		r.Result, r.Error = "refused", "it was not taken with -revocable"
-		if c.revocable {
-			r.Error = "it was taken without -force-after, so it can only be asked, without -force"
-		}
-	}
-	return r
-}
-
-func (v *revokeVerb) show(out *output, asked []revocation) error {
-	return out.result(struct {
-		Path    string       `json:"path"`
-		Holders []revocation `json:"holders"`
-	}{v.path, asked}, func(w io.Writer) {
-		for _, r := range asked {
-			text := fmt.Sprintf("%s  %s  %s", r.Result, r.Kind, printable([]byte(r.Data)))
-			if r.Error != "" {
-				text += ": " + r.Error
-			}
-			fmt.Fprintln(w, text)
-		}
-	})
-}
-
-// worst is the error of the whole: one that failed comes before one that refused.
-func worst(asked []revocation) error {
-	refused := false
-	for _, r := range asked {
-		switch {
-		case errors.Is(r.err, recipes.ErrNotRevocable):
-			refused = true
-		case r.err != nil:
-			return r.err
-		}
-	}
-	if refused {
-		return exitError{code: exitRefused} // the table has said it
-	}
-	return nil
+	return nil, exitWith(exitAbsent, "nobody holds a shared lock or a priority lock at %s; zkrecipes contenders %s shows who is there", v.path, v.path)
 }
