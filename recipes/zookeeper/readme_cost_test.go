@@ -1,0 +1,116 @@
+package zookeeper_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// What README says of costs that no other test counts.
+func TestCostsInTheReadme(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s, other := open(t, srv), open(t, srv)
+
+	lock := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{}))
+	hold := must[recipes.Hold](t)(lock.Acquire(ctx))
+	write := func() {
+		if err := hold.Write(ctx, recipes.Set("/lock", nil, recipes.AnyVersion)); err != nil {
+			t.Error(err)
+		}
+	}
+	write() // makes the containers
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	hold = must[recipes.Hold](t)(lock.Acquire(ctx))
+
+	shared := must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{Revocable: true, Grace: time.Millisecond}))
+	must[recipes.SharedHold](t)(shared.AcquireWrite(ctx))
+	asker := must[recipes.SharedLock](t)(other.SharedLock("/shared", recipes.SharedLockConfig{}))
+	line := must[[]recipes.SharedContender](t)(asker.Contenders(ctx))
+
+	election := must[recipes.Election](t)(s.Election("/election", recipes.ElectionConfig{}))
+	leadership := must[recipes.Leadership](t)(election.Campaign(ctx, nil))
+	if err := errors.Join(leadership.Acknowledge(ctx, nil), leadership.Resign(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	leadership = must[recipes.Leadership](t)(election.Campaign(ctx, nil))
+	priority := must[recipes.PriorityLock](t)(s.PriorityLock("/priority", recipes.PriorityLockConfig{}))
+	if err := must[recipes.PriorityHold](t)(priority.AcquireWrite(ctx)).Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, tt := range []struct {
+		name string
+		do   func()
+		want cost
+	}{
+		{"the first guarded write", write, cost{writes: 2, reads: 1}},
+		{"the next guarded write", write, cost{writes: 1}},
+		{"revoke", func() {
+			if err := asker.Revoke(ctx, line[0].Znode); err != nil {
+				t.Error(err)
+			}
+		}, cost{writes: 1, reads: 1}},
+		{"revoke by force", func() {
+			if err := asker.RevokeForced(ctx, line[0].Znode); err != nil {
+				t.Error(err)
+			}
+		}, cost{writes: 1, reads: 3, events: 1}},
+		{"the first acknowledgement", func() {
+			if err := leadership.Acknowledge(ctx, nil); err != nil {
+				t.Error(err)
+			}
+		}, cost{writes: 2, reads: 1}},
+		{"priority, write", func() {
+			if err := must[recipes.PriorityHold](t)(priority.AcquireWrite(ctx)).Release(ctx); err != nil {
+				t.Error(err)
+			}
+		}, cost{writes: 3, reads: 4}},
+		{"priority, read", func() {
+			if err := must[recipes.PriorityHold](t)(priority.AcquireRead(ctx)).Release(ctx); err != nil {
+				t.Error(err)
+			}
+		}, cost{writes: 3, reads: 3}},
+	} {
+		if got := costOf(srv, tt.do); got != tt.want {
+			t.Errorf("%s: %v; want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// An observer's own counters tell, because others have events too.
+func TestCostOfAnObservedChange(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	election := func(s recipes.Session) recipes.Election {
+		return must[recipes.Election](t)(s.Election("/election", recipes.ElectionConfig{}))
+	}
+	candidate := election(open(t, srv))
+	leads := must[recipes.Leadership](t)(candidate.Campaign(ctx, nil))
+	if err := errors.Join(leads.Acknowledge(ctx, nil), leads.Resign(ctx)); err != nil { // makes the containers
+		t.Fatal(err)
+	}
+	leads = must[recipes.Leadership](t)(candidate.Campaign(ctx, nil))
+	watcher := open(t, srv)
+	changes := must[<-chan recipes.Leader](t)(election(watcher).Observe(ctx))
+	<-changes
+	for _, change := range []struct {
+		name string
+		make func() error
+	}{
+		{"an acknowledgement", func() error { return leads.Acknowledge(ctx, nil) }},
+		{"another one", func() error { return leads.Acknowledge(ctx, []byte("x")) }},
+	} {
+		before := must[recipes.Counters](t)(watcher.Counters(ctx))
+		if err := change.make(); err != nil {
+			t.Fatal(err)
+		}
+		<-changes
+		after := must[recipes.Counters](t)(watcher.Counters(ctx))
+		if events, reads := after.WatchEvents-before.WatchEvents, after.Reads-before.Reads; events != 1 || reads != 3 {
+			t.Errorf("%s: %d events, %d reads; want 1, 3", change.name, events, reads)
+		}
+	}
+}
