@@ -3,8 +3,6 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -66,11 +64,7 @@ func cohortTryTurn(ctx context.Context, w *world, s recipes.Session, joined func
 	return cohortHold(ctx, hold, w.granted(hold))
 }
 
-var cohortScenarios = []struct {
-	name      string
-	turn      turn
-	contended bool
-}{
+var cohortActs = []turnAct{
 	{"handed on/free", cohortTurn(1), false},
 	{"handed on/contended", cohortTurn(1), true},
 	{"try/free", cohortTryTurn, false},
@@ -78,27 +72,6 @@ var cohortScenarios = []struct {
 }
 
 func TestFaultSweepOfCohorts(t *testing.T) {
-	var cases atomic.Int64
-	t.Run("cases", func(t *testing.T) {
-		for _, strategy := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
-			for _, sc := range cohortScenarios {
-				t.Run(string(strategy)+"/"+sc.name, func(t *testing.T) {
-					t.Parallel()
-					requests := sweepCase(t, strategy, sc.turn, sc.contended, 0, nil, nil)
-					if requests < 3 {
-						t.Fatalf("the clean run made only %d requests", requests)
-					}
-					for at := int64(1); at <= requests; at++ {
-						for _, f := range faults {
-							t.Run(fmt.Sprintf("%s %d", f.name, at), func(t *testing.T) {
-								cases.Add(1)
-								sweepCase(t, strategy, sc.turn, sc.contended, at, f.at, f.may)
-							})
-						}
-					}
-				})
-			}
-		}
-	})
-	fmt.Printf("fault sweep of cohorts: %d cases\n", cases.Load())
+	strategies := []recipes.Strategy{recipes.Predecessor, recipes.Handoff}
+	sweepFaults(t, "cohorts", 3, turnScenarios(strategies, cohortActs))
 }

@@ -3,9 +3,8 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -39,30 +38,17 @@ type sweep struct {
 	left func(path string) bool
 }
 
-// runSweeps runs all cases and prints their number.
+// runSweeps runs all cases.
 func runSweeps(t *testing.T, recipe string, sweeps []sweep) {
-	var cases atomic.Int64
-	t.Run("cases", func(t *testing.T) {
-		for _, s := range sweeps {
-			t.Run(s.name, func(t *testing.T) {
-				t.Parallel()
-				requests := s.run(t, 0, nil, nil)
-				for at := int64(1); at <= requests; at++ {
-					for _, f := range faults {
-						t.Run(fmt.Sprintf("%s %d", f.name, at), func(t *testing.T) {
-							cases.Add(1)
-							s.run(t, at, f.at, f.may)
-						})
-					}
-				}
-			})
-		}
-	})
-	fmt.Printf("fault sweep of %s: %d cases\n", recipe, cases.Load())
+	var all []scenario
+	for _, s := range sweeps {
+		all = append(all, scenario{s.name, s.run})
+	}
+	sweepFaults(t, recipe, 1, all)
 }
 
-// run runs one case and returns the number of requests that the victim made.
-func (s sweep) run(t *testing.T, at int64, fault func(*zkserver.Server, int64, context.CancelFunc) zkserver.Fault, may []error) int64 {
+// run runs one case.
+func (s sweep) run(t *testing.T, at int64, f fault) int64 {
 	srv := embedded(t)
 	st := &stage{t: t, srv: srv, ctx: bounded(t), victim: open(t, srv), other: open(t, srv)}
 	if s.prepare != nil {
@@ -70,14 +56,10 @@ func (s sweep) run(t *testing.T, at int64, fault func(*zkserver.Server, int64, c
 	}
 	ctx, cancel := context.WithCancel(st.ctx)
 	defer cancel()
-	var requests atomic.Int64
-	id := st.victim.ID()
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.SessionID != id || requests.Add(1) != at {
-			return zkserver.Fault{}
-		}
-		return fault(srv, id, cancel)
-	})
+	if at > 0 {
+		f.may = slices.Concat(f.may, s.may)
+	}
+	requests := f.strike(srv, st.victim, at, cancel)
 
 	done := make(chan error, 1)
 	go func() { done <- s.act(ctx, st) }()
@@ -87,14 +69,7 @@ func (s sweep) run(t *testing.T, at int64, fault func(*zkserver.Server, int64, c
 	case <-st.ctx.Done():
 		t.Fatal("the victim hangs")
 	}
-	if at == 0 && err != nil {
-		t.Fatalf("clean run: %v", err)
-	}
-	allowed := err == nil
-	for _, e := range append(may, s.may...) {
-		allowed = allowed || e != nil && errors.Is(err, e)
-	}
-	if !allowed {
+	if !f.allows(err) {
 		t.Errorf("the victim ended with %v", err)
 	}
 	if s.check != nil {
@@ -105,7 +80,7 @@ func (s sweep) run(t *testing.T, at int64, fault func(*zkserver.Server, int64, c
 	}
 	for _, n := range srv.Tree() {
 		below := strings.HasPrefix(n.Path, sweepPath+"/")
-		if n.Stat.EphemeralOwner == id || below && n.Stat.EphemeralOwner != st.other.ID() && (s.left == nil || !s.left(n.Path)) {
+		if n.Stat.EphemeralOwner == st.victim.ID() || below && n.Stat.EphemeralOwner != st.other.ID() && (s.left == nil || !s.left(n.Path)) {
 			t.Errorf("left behind: %s of session %#x", n.Path, n.Stat.EphemeralOwner)
 		}
 	}

@@ -21,7 +21,7 @@
 //
 // # What go-zookeeper/zk 1.0.4 needs to be protected from
 //
-// Everything that its API cannot express is done on the bytes, in wire.go, under
+// Everything that its API cannot express is done on the bytes, in conn.go, under
 // its feet: bounding the handshake (its own limit is ten times the receive
 // timeout, and none for the body), measuring when the server was last heard,
 // counting, and keeping lastZxid (which the library reads and writes from
