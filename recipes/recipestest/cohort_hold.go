@@ -1,8 +1,6 @@
 package recipestest
 
-import (
-	"github.com/zkrecipes/zkrecipes/recipes"
-)
+import "github.com/zkrecipes/zkrecipes/recipes"
 
 func cohortHoldTests() []test {
 	return []test{

@@ -73,18 +73,6 @@ func (f *fixture) members(s recipes.Session, path, want string) []recipes.Member
 	return members
 }
 
-// shows takes snapshots until one shows that; snapshots in between are allowed
-// because the members of one are not read at one moment.
-func (f *fixture) shows(snapshots <-chan []recipes.Member, want string) []recipes.Member {
-	f.Helper()
-	for {
-		members := receive(f, snapshots, "the group "+want)
-		if show(members) == want {
-			return members
-		}
-	}
-}
-
 func groupArguments(f *fixture) {
 	s := f.open()
 	before := f.counters(s)
@@ -102,24 +90,6 @@ func groupArguments(f *fixture) {
 	}
 }
 
-func groupJoin(f *fixture) {
-	a, b := f.open(), f.open()
-	one := f.join(a, f.path("g"), "", "one")
-	two := f.join(b, f.path("g"), "", "two")
-	f.join(a, f.path("g"), "", "three")
-	for _, m := range []recipes.Membership{one, two} {
-		f.standing(m)
-	}
-	members := f.members(b, f.path("g"), "one two three")
-	if got := members[0]; got.Znode != one.Znode() || got.Token != one.Token() || got.SessionID != a.ID() ||
-		got.Since.IsZero() || got.Znode != f.path("g", got.Name) {
-		f.Errorf("%+v; want %s of session %#x", got, one.Znode(), a.ID())
-	}
-	if one.Token() >= two.Token() {
-		f.Errorf("token %d before %d", one.Token(), two.Token())
-	}
-}
-
 func groupLayout(f *fixture) {
 	m := f.join(f.open(), f.path("g"), "", "x")
 	names := f.children(f.path("g"))
@@ -131,92 +101,6 @@ func groupLayout(f *fixture) {
 	if data != "x" || stat.EphemeralOwner == 0 || recipes.Token(stat.Czxid) != m.Token() {
 		f.Errorf("%s has data %q and %+v", m.Znode(), data, stat)
 	}
-}
-
-func groupNamed(f *fixture) {
-	m := f.join(f.open(), f.path("g"), "ann", "x")
-	if m.Znode() != f.path("g", "ann") {
-		f.Errorf("the znode is %s", m.Znode())
-	}
-	if members := f.members(f.open(), f.path("g"), "x"); members[0].Name != "ann" {
-		f.Errorf("%+v", members)
-	}
-	f.must(m.Update(f.ctx, []byte("y")))
-	f.must(m.Write(f.ctx))
-	f.must(m.Leave(f.ctx))
-}
-
-func (f *fixture) takenBy(err error, owner int64, znode string) {
-	f.Helper()
-	f.is(err, recipes.ErrNodeExists)
-	f.isNot(err, recipes.ErrSessionLost, recipes.ErrNotHeld)
-	var taken *recipes.TakenError
-	if !errors.As(err, &taken) || taken.SessionID != owner || taken.Znode != znode || taken.Since.IsZero() {
-		f.Errorf("%v (%+v); want one that says that session %#x has %s", err, taken, owner, znode)
-	}
-}
-
-func groupTaken(f *fixture) {
-	a := f.open()
-	m := f.join(a, f.path("g"), "ann", "x")
-	_, err := f.group(f.open(), f.path("g"), "ann").Join(f.ctx, []byte("y"))
-	f.takenBy(err, a.ID(), f.path("g", "ann"))
-	f.standing(m)
-	f.create(f.path("g", "bob"), "persistent")
-	_, err = f.group(a, f.path("g"), "bob").Join(f.ctx, nil)
-	f.takenBy(err, 0, f.path("g", "bob"))
-}
-
-func groupTakenByOwn(f *fixture) {
-	s := f.open()
-	m := f.join(s, f.path("g"), "ann", "x")
-	_, err := f.group(s, f.path("g"), "ann").Join(f.ctx, nil)
-	f.takenBy(err, s.ID(), f.path("g", "ann"))
-	f.standing(m)
-	f.members(s, f.path("g"), "x")
-}
-
-func groupJoinSuspended(f *fixture) {
-	s := f.open()
-	f.sever(s)
-	for _, name := range []string{"", "ann"} {
-		g := f.group(s, f.path("g"), name)
-		p := start(f, func() (recipes.Membership, error) { return g.Join(f.ctx, []byte("x")) })
-		p.blocked(f)
-		f.reconnect(s)
-		f.standing(p.value1(f))
-		f.sever(s)
-	}
-	f.reconnect(s)
-	f.members(s, f.path("g"), "x x")
-}
-
-func groupJoinCancelled(f *fixture) {
-	s := f.open()
-	for _, name := range []string{"", "ann"} {
-		_, err := f.group(s, f.path("g"), name).Join(f.ended(), nil)
-		f.is(err, context.Canceled)
-	}
-	f.sever(s)
-	for _, name := range []string{"", "ann"} {
-		_, err := f.group(s, f.path("g"), name).Join(f.briefly(), nil)
-		f.is(err, context.DeadlineExceeded)
-	}
-	f.reconnect(s)
-	f.awaitChildren(f.path("g"), 0)
-}
-
-func groupTooLarge(f *fixture) {
-	s := f.open(func(c *recipes.Config) { c.MaxPacket = 8 << 10 })
-	large := make([]byte, 9<<10)
-	for _, name := range []string{"", "ann"} {
-		_, err := f.group(s, f.path("g"), name).Join(f.ctx, large)
-		f.is(err, recipes.ErrTooLarge)
-	}
-	m := f.join(s, f.path("g"), "", "x")
-	f.is(m.Update(f.ctx, large), recipes.ErrTooLarge)
-	f.standing(m)
-	f.members(s, f.path("g"), "x")
 }
 
 func groupEmpty(f *fixture) {
@@ -337,92 +221,4 @@ func groupWrite(f *fixture) {
 	if !f.exists(f.path("made")) {
 		f.Error("one who has left has written")
 	}
-}
-
-func (f *fixture) watchGroup(s recipes.Session, path string) <-chan []recipes.Member {
-	f.Helper()
-	snapshots, err := f.group(s, path, "").Watch(f.ctx)
-	f.must(err)
-	return snapshots
-}
-
-func groupWatch(f *fixture) {
-	snapshots := f.watchGroup(f.open(), f.path("g"))
-	if first := receive(f, snapshots, "the first"); len(first) != 0 {
-		f.Errorf("%+v at first", first)
-	}
-	s := f.open()
-	one := f.join(s, f.path("g"), "", "one")
-	f.shows(snapshots, "one")
-	two := f.join(f.open(), f.path("g"), "", "two")
-	f.shows(snapshots, "one two")
-	f.must(one.Update(f.ctx, []byte("eins")))
-	f.shows(snapshots, "eins two")
-	f.must(two.Leave(f.ctx))
-	f.shows(snapshots, "eins")
-	f.must(s.Close(f.ctx))
-	f.shows(snapshots, "")
-}
-
-func groupWatchSlowly(f *fixture) {
-	s := f.open()
-	snapshots := f.watchGroup(f.open(), f.path("g"))
-	m := f.join(s, f.path("g"), "", "0")
-	for range 5 {
-		f.must(f.join(s, f.path("g"), "", "x").Leave(f.ctx))
-	}
-	f.must(m.Update(f.ctx, []byte("last")))
-	f.shows(snapshots, "last")
-}
-
-func groupWatchReconnects(f *fixture) {
-	s := f.open()
-	one := f.join(f.open(), f.path("g"), "", "one")
-	snapshots := f.watchGroup(s, f.path("g"))
-	f.shows(snapshots, "one")
-	f.sever(s)
-	f.join(f.open(), f.path("g"), "", "two")
-	f.must(one.Update(f.ctx, []byte("eins")))
-	f.reconnect(s)
-	f.shows(snapshots, "eins two")
-}
-
-func groupWatchPath(f *fixture) {
-	snapshots := f.watchGroup(f.open(), f.path("g"))
-	receive(f, snapshots, "the first")
-	s := f.open()
-	for _, data := range []string{"one", "two"} {
-		m := f.join(s, f.path("g"), "", data)
-		f.shows(snapshots, data)
-		f.must(m.Leave(f.ctx))
-		f.shows(snapshots, "")
-		// The server reaps an empty container by itself too.
-		if err := f.outside.Delete(f.path("g"), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			f.Fatal(err)
-		}
-	}
-}
-
-func groupWatchEnds(f *fixture) {
-	s := f.open()
-	ctx, cancel := context.WithCancel(f.ctx)
-	g := f.group(s, f.path("g"), "")
-	one, err := g.Watch(ctx)
-	f.must(err)
-	two := f.watchGroup(s, f.path("g"))
-	three := f.watchGroup(f.open(), f.path("g"))
-	cancel()
-	drained(f, one, "the cancelled channel")
-	f.expire(s)
-	drained(f, two, "the channel of an expired session")
-	receive(f, three, "the other session's")
-}
-
-func groupWatchFails(f *fixture) {
-	s := f.open()
-	_, err := f.group(s, f.path("g"), "").Watch(f.ended())
-	f.is(err, context.Canceled)
-	f.must(s.Close(f.ctx))
-	_, err = f.group(s, f.path("g"), "").Watch(f.ctx)
-	f.is(err, recipes.ErrClosed)
 }

@@ -1,8 +1,6 @@
 package recipestest
 
-import (
-	"github.com/zkrecipes/zkrecipes/recipes"
-)
+import "github.com/zkrecipes/zkrecipes/recipes"
 
 // lossTests are about grants that are lost.
 func lossTests() []kindTest {

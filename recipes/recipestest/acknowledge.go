@@ -1,0 +1,183 @@
+package recipestest
+
+import (
+	"fmt"
+	gopath "path"
+	"regexp"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func acknowledgeTests() []test {
+	return []test{
+		{"acknowledge/it is a znode of the leader's own name", acknowledge},
+		{"acknowledge/a second one replaces the data", acknowledgeAgain},
+		{"acknowledge/it is made again when somebody deletes it", acknowledgeRestored},
+		{"acknowledge/it goes when the leader resigns", acknowledgementGoesByResign},
+		{"acknowledge/it goes when the leader is removed", acknowledgementGoesByRemoval},
+		{"acknowledge/it goes with the session", acknowledgementGoesBySession},
+		{"acknowledge/a deposed leader cannot", acknowledgeDeposed},
+		{"acknowledge/who has resigned cannot", acknowledgeResigned},
+		{"acknowledge/on a lost session it is ErrNotHeld", acknowledgeLost},
+		{"acknowledge/a resignation together with it leaves nothing", acknowledgeWhileResigning},
+		{"acknowledge/a lost reply is ErrUnknownOutcome, and it still goes with the leadership", acknowledgeReplyLost},
+		{"acknowledged/it waits for the acknowledgement, not for the leader", acknowledgedWaits},
+		{"acknowledged/that of an earlier leader does not count", acknowledgedByThisLeader},
+		{"acknowledged/cancelling ends the wait", acknowledgedCancelled},
+		{"acknowledged/the loss of the session ends the wait", acknowledgedLost},
+		{"acknowledged/a lost connection does not end the wait", acknowledgedReconnects},
+	}
+}
+
+// acknowledgement is the path of the znode, as recipes.Election documents it.
+func acknowledgement(l recipes.Leadership) string {
+	name := gopath.Base(l.Znode())
+	if strings.HasPrefix(name, "n_") {
+		name = fmt.Sprintf("%s-%x", name, int64(l.Token()))
+	}
+	return gopath.Join(gopath.Dir(l.Znode()), "acks", name)
+}
+
+func acknowledge(f *fixture) {
+	s := f.open()
+	l := f.lead(s, f.path("a"))
+	f.must(l.Acknowledge(f.ctx, []byte("done")))
+	data, stat := f.read(acknowledgement(l))
+	if data != "done" || stat.EphemeralOwner != s.ID() {
+		f.Errorf("%q of owner %#x; want the session's, %#x", data, stat.EphemeralOwner, s.ID())
+	}
+	if name := strings.TrimPrefix(acknowledgement(l), f.path("a")+"/acks/"); !regexp.MustCompile(`^n_[0-9]{10}-[0-9a-f]+$`).MatchString(name) {
+		f.Errorf("named %s", name)
+	}
+	e := f.election(f.open(), f.path("a"))
+	got, err := e.Leader(f.ctx)
+	f.must(err)
+	if !got.Acknowledged || string(got.Acknowledgement) != "done" || string(got.Data) != "proposal" {
+		f.Errorf("leader %+v; want it to have acknowledged", got)
+	}
+	in, err := e.Candidates(f.ctx)
+	f.must(err)
+	if len(in) != 1 {
+		f.Errorf("candidates %+v; an acknowledgement is none", in)
+	}
+	f.standing(l)
+}
+
+func acknowledgeAgain(f *fixture) {
+	l := f.lead(f.open(), f.path("a"))
+	for _, data := range []string{"first", "second", ""} {
+		f.must(l.Acknowledge(f.ctx, []byte(data)))
+		if got, _ := f.read(acknowledgement(l)); got != data {
+			f.Errorf("acknowledged with %q; want %q", got, data)
+		}
+	}
+	f.awaitChildren(f.path("a"), 1)
+	f.awaitChildren(f.path("a", "acks"), 1)
+}
+
+func acknowledgeRestored(f *fixture) {
+	l := f.lead(f.open(), f.path("a"))
+	f.must(l.Acknowledge(f.ctx, nil))
+	f.remove(acknowledgement(l))
+	f.standing(l)
+	f.must(l.Acknowledge(f.ctx, []byte("again")))
+	if got, _ := f.read(acknowledgement(l)); got != "again" {
+		f.Errorf("acknowledged with %q", got)
+	}
+	f.must(l.Resign(f.ctx))
+	f.awaitChildren(f.path("a"), 0)
+}
+
+func acknowledgementGoesByResign(f *fixture) {
+	l := f.lead(f.open(), f.path("a"))
+	f.must(l.Acknowledge(f.ctx, nil))
+	f.must(l.Resign(f.ctx))
+	if names := append(f.children(f.path("a")), f.children(f.path("a", "acks"))...); len(names) != 0 {
+		f.Errorf("left behind: %v", names)
+	}
+}
+
+func acknowledgementGoesByRemoval(f *fixture) {
+	watched, unwatched := f.lead(f.open(), f.path("a")), f.lead(f.open(), f.path("b"))
+	f.standing(watched)
+	for _, l := range []recipes.Leadership{watched, unwatched} {
+		f.must(l.Acknowledge(f.ctx, nil))
+		f.remove(l.Znode())
+	}
+	f.awaitNode(acknowledgement(watched), false)
+	f.is(unwatched.Write(f.ctx), recipes.ErrRemoved) // it learns of it here
+	f.awaitNode(acknowledgement(unwatched), false)
+}
+
+func acknowledgementGoesBySession(f *fixture) {
+	s := f.open()
+	l := f.lead(s, f.path("a"))
+	f.must(l.Acknowledge(f.ctx, nil))
+	f.must(s.Close(f.ctx))
+	if names := append(f.children(f.path("a")), f.children(f.path("a", "acks"))...); len(names) != 0 {
+		f.Errorf("left behind: %v", names)
+	}
+}
+
+func acknowledgeDeposed(f *fixture) {
+	l := f.lead(f.open(), f.path("a"))
+	f.remove(l.Znode())
+	won := f.lead(f.open(), f.path("a"))
+	f.is(l.Acknowledge(f.ctx, nil), recipes.ErrNotHeld, recipes.ErrRemoved)
+	got, err := f.election(f.open(), f.path("a")).Leader(f.ctx)
+	f.must(err)
+	if got.Znode != won.Znode() || got.Acknowledged {
+		f.Errorf("leader %+v; want %s without an acknowledgement", got, won.Znode())
+	}
+	f.awaitChildren(f.path("a"), 1)
+}
+
+func acknowledgeResigned(f *fixture) {
+	l := f.lead(f.open(), f.path("a"))
+	f.must(l.Resign(f.ctx))
+	f.is(l.Acknowledge(f.ctx, nil), recipes.ErrNotHeld, recipes.ErrReleased)
+	f.awaitChildren(f.path("a"), 0)
+}
+
+func acknowledgeLost(f *fixture) {
+	s := f.open()
+	l := f.lead(s, f.path("a"))
+	f.expire(s)
+	f.is(l.Acknowledge(f.ctx, nil), recipes.ErrNotHeld, recipes.ErrSessionLost, recipes.ErrExpired)
+	f.awaitChildren(f.path("a"), 0)
+}
+
+func acknowledgeWhileResigning(f *fixture) {
+	s := f.open()
+	for range 10 {
+		l := f.lead(s, f.path("a"))
+		call := startErr(f, func() error { return l.Acknowledge(f.ctx, nil) })
+		f.must(l.Resign(f.ctx))
+		if _, err := call.result(f); err != nil {
+			f.is(err, recipes.ErrNotHeld)
+		}
+		f.awaitChildren(f.path("a"), 0)
+		f.awaitChildren(f.path("a", "acks"), 0)
+	}
+}
+
+func acknowledgeReplyLost(f *fixture) {
+	s := f.open()
+	l := f.lead(s, f.path("a"))
+	// The guard is there, and the place, so that the first transaction is the one.
+	f.must(l.Write(f.ctx))
+	_, err := f.outside.Create(f.path("a", "acks"), nil, 0, zk.WorldACL(zk.PermAll))
+	f.must(err)
+	f.proxy.holdReplies(s.ID())
+	call := startErr(f, func() error { return l.Acknowledge(f.ctx, nil) })
+	f.awaitNode(acknowledgement(l), true)
+	f.proxy.cut(s.ID())
+	f.proxy.restore(s.ID())
+	_, err = call.result(f)
+	f.is(err, recipes.ErrUnknownOutcome)
+	f.must(l.Resign(f.ctx))
+	f.awaitChildren(f.path("a"), 0)
+	f.awaitNode(acknowledgement(l), false)
+}

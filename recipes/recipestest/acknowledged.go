@@ -1,0 +1,82 @@
+package recipestest
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func acknowledgedWaits(f *fixture) {
+	waiting := f.open()
+	e := f.election(waiting, f.path("a"))
+	call := start(f, func() (recipes.Leader, error) { return e.Acknowledged(f.ctx) })
+	l := f.lead(f.open(), f.path("a"))
+	next := electionKind("").waits(f, f.open(), f.path("a"))
+	// Another observer of the same session tells that the leader has been seen.
+	f.observes(waiting, f.path("a"), func(got recipes.Leader) bool { return got.Znode == l.Znode() })
+	call.blocked(f)
+	f.must(l.Resign(f.ctx))
+	won := next.value1(f)
+	f.observes(waiting, f.path("a"), func(got recipes.Leader) bool { return got.Znode == won.Znode() })
+	call.blocked(f)
+	f.must(won.(electionGrant).Acknowledge(f.ctx, []byte("done")))
+	got := call.value1(f)
+	if got.Znode != won.Znode() || !got.Acknowledged || string(got.Acknowledgement) != "done" {
+		f.Errorf("acknowledged by %+v; want %s", got, won.Znode())
+	}
+	again, err := e.Acknowledged(f.ctx)
+	f.must(err)
+	if again.Znode != won.Znode() {
+		f.Errorf("acknowledged by %+v; want %s", again, won.Znode())
+	}
+}
+
+func acknowledgedByThisLeader(f *fixture) {
+	old := f.lead(f.open(), f.path("a"))
+	f.must(old.Resign(f.ctx))
+	f.create(f.path("a"), "")
+	f.create(acknowledgement(old), "left over")
+	f.lead(f.open(), f.path("a"))
+	e := f.election(f.open(), f.path("a"))
+	got, err := e.Leader(f.ctx)
+	f.must(err)
+	if got.Acknowledged {
+		f.Errorf("leader %+v; want it not to have acknowledged", got)
+	}
+	_, err = e.Acknowledged(f.briefly())
+	f.is(err, context.DeadlineExceeded)
+}
+
+func acknowledgedCancelled(f *fixture) {
+	e := f.election(f.open(), f.path("a"))
+	_, err := e.Acknowledged(f.briefly())
+	f.is(err, context.DeadlineExceeded)
+	f.lead(f.open(), f.path("a"))
+	_, err = e.Acknowledged(f.briefly())
+	f.is(err, context.DeadlineExceeded)
+	f.isNot(err, recipes.ErrNoLeader)
+}
+
+func acknowledgedLost(f *fixture) {
+	s := f.open()
+	e := f.election(s, f.path("a"))
+	call := start(f, func() (recipes.Leader, error) { return e.Acknowledged(f.ctx) })
+	f.must(s.Close(f.ctx))
+	_, err := call.result(f)
+	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+}
+
+func acknowledgedReconnects(f *fixture) {
+	l := f.lead(f.open(), f.path("a"))
+	s := f.open()
+	e := f.election(s, f.path("a"))
+	call := start(f, func() (recipes.Leader, error) { return e.Acknowledged(f.ctx) })
+	f.reach(s, func(c recipes.Counters) bool { return c.ByKind["exists"] > 0 })
+	f.sever(s)
+	f.must(l.Acknowledge(f.ctx, nil))
+	call.blocked(f)
+	f.proxy.restore(s.ID())
+	if got := call.value1(f); got.Znode != l.Znode() {
+		f.Errorf("acknowledged by %+v; want %s", got, l.Znode())
+	}
+}

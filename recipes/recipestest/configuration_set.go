@@ -1,0 +1,139 @@
+package recipestest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func configSet(f *fixture) {
+	c := f.config(f.open(), f.path("c"))
+	first := f.set(c, "host", "one", recipes.AnyRevision)
+	if got := f.has(f.config(f.open(), f.path("c")), "host", "one"); got != first {
+		f.Errorf("revision %d; Set said %d", got, first)
+	}
+	second := f.set(c, "host", "two", first)
+	if second <= first || f.has(c, "host", "two") != second {
+		f.Errorf("revision %d after %d", second, first)
+	}
+	f.set(c, "host", "", recipes.AnyRevision)
+	f.has(c, "host", "")
+	data, stat := f.read(f.path("c", "host"))
+	if data != "" || stat.EphemeralOwner != 0 {
+		f.Errorf("the znode has %q, %+v", data, stat)
+	}
+}
+
+func configCompare(f *fixture) {
+	c, other := f.config(f.open(), f.path("c")), f.config(f.open(), f.path("c"))
+	first := f.set(c, "a", "1", recipes.NoRevision)
+	_, err := other.Set(f.ctx, "a", []byte("x"), recipes.NoRevision)
+	f.is(err, recipes.ErrNodeExists)
+	f.isNot(err, recipes.ErrUnknownOutcome)
+	second := f.set(other, "a", "2", first)
+	_, err = c.Set(f.ctx, "a", []byte("3"), first)
+	f.is(err, recipes.ErrBadVersion)
+	f.isNot(err, recipes.ErrUnknownOutcome)
+	f.has(c, "a", "2")
+	f.set(c, "a", "3", second)
+}
+
+func configRace(f *fixture) {
+	first := f.set(f.config(f.open(), f.path("c")), "a", "0", recipes.NoRevision)
+	var all []*pending[recipes.Revision]
+	for i := range 6 {
+		c := f.config(f.open(), f.path("c"))
+		all = append(all, start(f, func() (recipes.Revision, error) {
+			return c.Set(f.ctx, "a", []byte(fmt.Sprint(i)), first)
+		}))
+	}
+	won := 0
+	for _, p := range all {
+		if _, err := p.result(f); err == nil {
+			won++
+		} else {
+			f.is(err, recipes.ErrBadVersion)
+		}
+	}
+	if won != 1 {
+		f.Errorf("%d succeeded", won)
+	}
+}
+
+func configParents(f *fixture) {
+	c := f.config(f.open(), f.path("c"))
+	f.set(c, "a/b/c", "deep", recipes.NoRevision)
+	f.has(c, "a/b", "")
+	f.set(c, "a", "value", recipes.AnyRevision)
+	f.must(c.Delete(f.ctx, "a/b/c", recipes.AnyRevision))
+	f.must(c.Delete(f.ctx, "a/b", recipes.AnyRevision))
+	f.has(c, "a", "value")
+}
+
+func configRoot(f *fixture) {
+	c := f.config(f.open(), f.path("deep", "c"))
+	first := f.set(c, "", "root", recipes.NoRevision)
+	if got := f.has(c, "", "root"); got != first {
+		f.Errorf("revision %d; Set said %d", got, first)
+	}
+	_, err := c.Set(f.ctx, "", nil, recipes.NoRevision)
+	f.is(err, recipes.ErrNodeExists)
+	f.set(c, "", "more", first)
+	f.set(c, "a", "1", recipes.NoRevision)
+	f.must(c.Delete(f.ctx, "a", recipes.AnyRevision))
+	f.has(c, "", "more")
+}
+
+func configTooLarge(f *fixture) {
+	s := f.open(func(c *recipes.Config) { c.MaxPacket = 16 << 10 })
+	c := f.config(s, f.path("c"))
+	before := f.counters(s)
+	_, err := c.Set(f.ctx, "a", make([]byte, 16<<10), recipes.AnyRevision)
+	f.is(err, recipes.ErrTooLarge)
+	f.isNot(err, recipes.ErrUnknownOutcome)
+	if !strings.Contains(err.Error(), "16384") {
+		f.Errorf("%v does not say how large", err)
+	}
+	if after := f.counters(s); after.Reads != before.Reads || after.Writes != before.Writes {
+		f.Error("something was sent")
+	}
+	f.set(c, "a", strings.Repeat("x", 12<<10), recipes.AnyRevision)
+}
+
+func configSuspended(f *fixture) {
+	s := f.open()
+	c := f.config(s, f.path("c"))
+	first := f.set(c, "a", "1", recipes.NoRevision)
+	f.sever(s)
+	p := start(f, func() (recipes.Revision, error) { return c.Set(f.ctx, "a", []byte("2"), first) })
+	p.blocked(f)
+	f.reconnect(s)
+	p.value1(f)
+	f.has(c, "a", "2")
+}
+
+func configCancelled(f *fixture) {
+	c := f.config(f.open(), f.path("c"))
+	_, err := c.Set(f.ended(), "a", nil, recipes.AnyRevision)
+	f.is(err, context.Canceled)
+	f.is(c.Delete(f.ended(), "a", recipes.AnyRevision), context.Canceled)
+	_, err = c.Get(f.ended(), "a")
+	f.is(err, context.Canceled)
+	if f.exists(f.path("c")) {
+		f.Error("something was made")
+	}
+}
+
+// Versions begin again at 0; revisions do not.
+func configAgain(f *fixture) {
+	c := f.config(f.open(), f.path("c"))
+	first := f.set(c, "a", "1", recipes.NoRevision)
+	f.must(c.Delete(f.ctx, "a", first))
+	second := f.set(c, "a", "1", recipes.NoRevision)
+	_, err := c.Set(f.ctx, "a", []byte("x"), first)
+	f.is(err, recipes.ErrBadVersion)
+	f.is(c.Delete(f.ctx, "a", first), recipes.ErrBadVersion)
+	f.set(c, "a", "2", second)
+}

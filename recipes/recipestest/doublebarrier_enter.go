@@ -1,0 +1,134 @@
+package recipestest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func doubleEnter(f *fixture) {
+	a, b := f.open(), f.open()
+	one := f.enters(a, f.path("b"), 3)
+	two := f.enters(a, f.path("b"), 3)
+	one.blocked(f)
+	two.blocked(f)
+	three := f.enters(b, f.path("b"), 3)
+	members := one.value1(f).Members()
+	for i, e := range []*entering{one, two, three} {
+		p := e.value1(f)
+		f.standing(p)
+		if !slices.Equal(p.Members(), members) || len(members) != 3 || members[i] != p.Znode() {
+			f.Errorf("%s entered with %v; the first with %v", p.Znode(), p.Members(), members)
+		}
+	}
+	f.must(one.value.Write(f.ctx))
+}
+
+func doubleOne(f *fixture) {
+	s := f.open()
+	for range 2 {
+		p, err := f.doubleBarrier(s, f.path("b"), 1).Enter(f.ctx, nil)
+		f.must(err)
+		f.must(p.Leave(f.ctx))
+		f.awaitChildren(f.path("b"), 0)
+	}
+}
+
+// Curator GH-1290, kazoo: a ready that was left let a lone member in.
+func doubleStaleReady(f *fixture) {
+	f.create(f.path("b", "ready"), "") // as Curator leaves it
+	one := f.enters(f.open(), f.path("b"), 2)
+	_, err := f.doubleBarrier(f.open(), f.path("c"), 2).Enter(f.briefly(), nil)
+	f.is(err, context.DeadlineExceeded)
+	one.blocked(f)
+	two := f.enters(f.open(), f.path("b"), 2)
+	one.value1(f)
+	two.value1(f)
+	// Sessions that die leave a ready of ours.
+	f.expire(one.session)
+	f.expire(two.session)
+	f.awaitChildren(f.path("b"), 1)
+	three := f.enters(f.open(), f.path("b"), 2)
+	_, err = f.doubleBarrier(f.open(), f.path("d"), 2).Enter(f.briefly(), nil)
+	f.is(err, context.DeadlineExceeded)
+	three.blocked(f)
+	four := f.enters(f.open(), f.path("b"), 2)
+	f.allLeave([]recipes.Passage{three.value1(f), four.value1(f)})
+	f.awaitChildren(f.path("b"), 0)
+}
+
+// Netflix/curator#99, kazoo's barrier.
+func doubleReadyIsNoMember(f *fixture) {
+	f.create(f.path("b", "ready"), "")
+	f.create(f.path("b", "note"), "")
+	one, two := f.enters(f.open(), f.path("b"), 3), f.enters(f.open(), f.path("b"), 3)
+	f.is(f.briefEnter(f.path("other"), 3), context.DeadlineExceeded)
+	one.blocked(f)
+	two.blocked(f)
+}
+
+func (f *fixture) briefEnter(path string, size int) error {
+	f.Helper()
+	_, err := f.doubleBarrier(f.open(), path, size).Enter(f.briefly(), nil)
+	return err
+}
+
+// etcd#14604.
+func doubleSurplus(f *fixture) {
+	in := f.entered(f.path("b"), 2)
+	three, four := f.enters(f.open(), f.path("b"), 2), f.enters(f.open(), f.path("b"), 2)
+	f.is(f.briefEnter(f.path("b"), 2), context.DeadlineExceeded)
+	five := f.enters(f.open(), f.path("b"), 2)
+	first := f.leaves(in[1])
+	first.blocked(f)
+	three.blocked(f)
+	f.must(in[0].Leave(f.ctx))
+	first.value1(f)
+	f.allLeave([]recipes.Passage{three.value1(f), four.value1(f)})
+	five.blocked(f)
+	six := f.enters(f.open(), f.path("b"), 2)
+	f.allLeave([]recipes.Passage{five.value1(f), six.value1(f)})
+	f.awaitChildren(f.path("b"), 0)
+}
+
+func doubleCancelled(f *fixture) {
+	one := f.enters(f.open(), f.path("b"), 2)
+	one.cancel()
+	_, err := one.result(f)
+	f.is(err, context.Canceled)
+	f.awaitChildren(f.path("b"), 0)
+	two := f.enters(f.open(), f.path("b"), 2)
+	f.is(f.briefEnter(f.path("c"), 2), context.DeadlineExceeded)
+	two.blocked(f)
+	three := f.enters(f.open(), f.path("b"), 2)
+	f.allLeave([]recipes.Passage{two.value1(f), three.value1(f)})
+}
+
+func doubleDied(f *fixture) {
+	one := f.enters(f.open(), f.path("b"), 2)
+	f.expire(one.session)
+	_, err := one.result(f)
+	f.is(err, recipes.ErrSessionLost, recipes.ErrExpired)
+	f.awaitChildren(f.path("b"), 0)
+	two := f.enters(f.open(), f.path("b"), 2)
+	two.blocked(f)
+	three := f.enters(f.open(), f.path("b"), 2)
+	f.allLeave([]recipes.Passage{two.value1(f), three.value1(f)})
+}
+
+func doubleRemoved(f *fixture) {
+	one := f.enters(f.open(), f.path("b"), 2)
+	f.remove(f.path("b", f.children(f.path("b"))[0]))
+	_, err := one.result(f)
+	f.is(err, recipes.ErrRemoved)
+}
+
+func doubleReconnects(f *fixture) {
+	one := f.enters(f.open(), f.path("b"), 2)
+	f.sever(one.session)
+	two := f.enters(f.open(), f.path("b"), 2).value1(f)
+	one.blocked(f)
+	f.reconnect(one.session)
+	f.allLeave([]recipes.Passage{one.value1(f), two})
+}

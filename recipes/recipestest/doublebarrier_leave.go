@@ -1,0 +1,128 @@
+package recipestest
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func doubleLeave(f *fixture) {
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		in := f.entered(f.path("b"), 3)
+		one, two := f.leaves(in[order[0]]), f.leaves(in[order[1]])
+		f.lost(in[order[0]], recipes.ErrReleased)
+		one.blocked(f)
+		two.blocked(f)
+		f.standing(in[order[2]])
+		f.must(in[order[2]].Leave(f.ctx))
+		one.value1(f)
+		two.value1(f)
+		f.awaitChildren(f.path("b"), 0)
+		f.must(in[0].Leave(f.ctx)) // again
+	}
+}
+
+func doubleAgain(f *fixture) {
+	sessions := []recipes.Session{f.open(), f.open(), f.open()}
+	var all []*pending[struct{}]
+	const generations = 5
+	for _, s := range sessions {
+		b := f.doubleBarrier(s, f.path("b"), len(sessions))
+		all = append(all, startErr(f, func() error {
+			for range generations {
+				p, err := b.Enter(f.ctx, nil)
+				if err != nil {
+					return err
+				}
+				if err := p.Leave(f.ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	for _, p := range all {
+		p.value1(f)
+	}
+	f.awaitChildren(f.path("b"), 0)
+}
+
+func doubleLeaveDied(f *fixture) {
+	sessions := []recipes.Session{f.open(), f.open(), f.open()}
+	var all []*entering
+	for _, s := range sessions {
+		all = append(all, f.enters(s, f.path("b"), 3))
+	}
+	lowest, middle, highest := all[0].value1(f), all[1].value1(f), all[2].value1(f)
+	one := f.leaves(middle)
+	one.blocked(f)
+	f.expire(sessions[2])
+	f.lost(highest, recipes.ErrExpired)
+	one.blocked(f)
+	f.expire(sessions[0])
+	one.value1(f)
+	f.is(lowest.Leave(f.ctx), recipes.ErrNotHeld, recipes.ErrExpired)
+}
+
+// CURATOR-233 and CURATOR-536: a leave with a time limit spun for ever.
+func doubleLeaveCancelled(f *fixture) {
+	in := f.entered(f.path("b"), 3)
+	for _, p := range in[:2] {
+		f.is(p.Leave(f.briefly()), context.DeadlineExceeded)
+		f.awaitNode(p.Znode(), false)
+	}
+	again := f.leaves(in[0])
+	again.blocked(f)
+	f.is(in[2].Leave(f.ended()), context.Canceled)
+	again.value1(f)
+	f.must(in[1].Leave(f.ctx))
+}
+
+// Curator PR 416: entering and leaving shared a watcher.
+func doubleLateReady(f *fixture) {
+	in := f.entered(f.path("b"), 2)
+	one := f.leaves(in[1])
+	f.awaitNode(in[1].Znode(), false)
+	_, err := f.outside.Set(f.path("b", "ready"), []byte("late"), -1)
+	f.must(err)
+	f.remove(f.path("b", "ready"))
+	f.create(f.path("b", "ready"), "later")
+	one.blocked(f)
+	f.must(in[0].Leave(f.ctx))
+	one.value1(f)
+}
+
+func doubleLeaveReconnects(f *fixture) {
+	a, b := f.open(), f.open()
+	one, two := f.enters(a, f.path("b"), 2), f.enters(b, f.path("b"), 2)
+	lower, higher := one.value1(f), two.value1(f)
+	l := f.leaves(higher)
+	f.awaitNode(higher.Znode(), false)
+	f.sever(b)
+	f.must(lower.Leave(f.ctx))
+	l.blocked(f)
+	f.reconnect(b)
+	l.value1(f)
+}
+
+func doubleLeaveRemoved(f *fixture) {
+	in := f.entered(f.path("b"), 2)
+	f.remove(in[0].Znode())
+	f.lost(in[0], recipes.ErrRemoved)
+	one := f.leaves(in[0])
+	one.blocked(f)
+	f.must(in[1].Leave(f.ctx))
+	_, err := one.result(f)
+	f.is(err, recipes.ErrRemoved, recipes.ErrNotHeld)
+}
+
+func doubleLeaveLost(f *fixture) {
+	s := f.open()
+	one := f.enters(s, f.path("b"), 2)
+	two := f.enters(f.open(), f.path("b"), 2).value1(f)
+	l := f.leaves(one.value1(f))
+	f.must(s.Close(f.ctx))
+	_, err := l.result(f)
+	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed, recipes.ErrNotHeld)
+	f.must(two.Leave(f.ctx))
+}

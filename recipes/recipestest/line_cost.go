@@ -1,0 +1,87 @@
+package recipestest
+
+import "github.com/zkrecipes/zkrecipes/recipes"
+
+// handoffCost counts what the strategies say about costs, for the sessions of all
+// who wait.
+func handoffCost(f *fixture, k kind) {
+	const waiting = 4
+	holder := f.open()
+	g := k.granted(f, holder, f.path("a"))
+	var waiters []*waiter
+	var sessions []recipes.Session
+	for range waiting {
+		s := f.open()
+		sessions = append(sessions, s)
+		waiters = append(waiters, k.waits(f, s, f.path("a")))
+		k.watches(f, s, f.path("a"))
+	}
+	before := make(map[recipes.Session]recipes.Counters)
+	for _, s := range sessions {
+		before[s] = f.counters(s)
+	}
+	f.must(g.GiveBack(f.ctx))
+	waiters[0].value1(f)
+	events, lists, others := int64(1), int64(1), int64(1)
+	if k.hands() {
+		lists, others = 0, 0
+	}
+	if k.strategy == recipes.Herd {
+		// Every one is woken, lists and, but for the next, watches again.
+		events, lists, others = waiting, waiting, waiting
+	}
+	var sum recipes.Counters
+	var gotLists int64
+	for i, s := range sessions {
+		was := before[s]
+		if i == 0 || k.strategy == recipes.Herd {
+			f.reach(s, func(c recipes.Counters) bool {
+				return c.WatchEvents > was.WatchEvents && (i == 0 || c.ByKind["getData"] > was.ByKind["getData"])
+			})
+		}
+		now := f.counters(s)
+		sum.Reads += now.Reads - was.Reads
+		sum.Writes += now.Writes - was.Writes
+		sum.WatchEvents += now.WatchEvents - was.WatchEvents
+		gotLists += listings(now) - listings(was)
+	}
+	if sum.WatchEvents != events || gotLists != lists || sum.Reads != lists+others || sum.Writes != 0 {
+		f.Errorf("one handoff with %d waiting: %d events, %d listings, %d reads, %d writes; want %d, %d, %d, none",
+			waiting, sum.WatchEvents, gotLists, sum.Reads, sum.Writes, events, lists, lists+others)
+	}
+}
+
+// watches waits until the one contender of the session that waits has its watch
+// at the server: it has sent for it, and the answer to what was sent after that
+// has come.
+func (k kind) watches(f *fixture, s recipes.Session, path string) {
+	f.Helper()
+	f.reach(s, func(c recipes.Counters) bool { return c.ByKind["getData"] >= 1 })
+	_, err := k.at(f, s, path).Standing(f.ctx)
+	f.must(err)
+}
+
+func listings(c recipes.Counters) int64 { return c.ByKind["getChildren2"] + c.ByKind["getChildren"] }
+
+func (f *fixture) counters(s recipes.Session) recipes.Counters {
+	f.Helper()
+	c, err := s.Counters(f.ctx)
+	f.must(err)
+	return c
+}
+
+// reach asks for a session's counters until they satisfy. Requests of other
+// goroutines, which nothing else tells of, have then been sent.
+func (f *fixture) reach(s recipes.Session, satisfied func(recipes.Counters) bool) {
+	f.Helper()
+	for {
+		c := f.counters(s)
+		if satisfied(c) {
+			return
+		}
+		// A round trip keeps the question from being asked too often.
+		if _, _, err := f.outside.Exists("/"); err != nil || f.ctx.Err() != nil {
+			f.Fatalf("counters stay at %+v (%v)", c, err)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package recipestest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func orderOfJoining(f *fixture, k kind) {
+	inOrder(f, k, func(int) recipes.Strategy { return k.strategy })
+}
+
+func mixedStrategies(f *fixture, k kind) {
+	inOrder(f, k, func(i int) recipes.Strategy {
+		all := recipes.Strategies()
+		return all[i%len(all)]
+	})
+}
+
+func inOrder(f *fixture, k kind, strategy func(int) recipes.Strategy) {
+	sessions := []recipes.Session{f.open(), f.open()}
+	first := k.granted(f, sessions[0], f.path("a"))
+	var waiters []*waiter
+	for i := range 5 {
+		waiters = append(waiters, k.waitsWith(f, sessions[i%2], f.path("a"), options{strategy: strategy(i)}))
+	}
+	last := first
+	for _, w := range waiters {
+		for _, later := range waiters[slices.Index(waiters, w):] {
+			later.blocked(f)
+		}
+		f.must(last.GiveBack(f.ctx))
+		g := w.value1(f)
+		if g.Token() <= last.Token() {
+			f.Errorf("token %d after %d", g.Token(), last.Token())
+		}
+		last = g
+	}
+}
+
+func joinedTellsThePlace(f *fixture, k kind) {
+	s := f.open()
+	var holder recipes.Place
+	calls := 0
+	g, err := k.with(f, s, f.path("a"), options{joined: func(p recipes.Place) {
+		holder = p
+		calls++
+	}}).Enter(f.ctx)
+	f.must(err)
+	if calls != 1 || holder.Position != 0 || holder.Znode != g.Znode() {
+		f.Errorf("%d calls, the last with %+v; want one with position 0 and %s", calls, holder, g.Znode())
+	}
+	for ahead := 1; ahead <= 3; ahead++ {
+		if w := k.waits(f, s, f.path("a")); w.place.Position != ahead || !f.exists(w.place.Znode) {
+			f.Errorf("joined with %+v; want position %d and a znode that exists", w.place, ahead)
+		}
+	}
+}
+
+func joinedIsWaitedFor(f *fixture, k kind) {
+	entered, proceed := make(chan struct{}), make(chan struct{})
+	l := k.with(f, f.open(), f.path("a"), options{joined: func(recipes.Place) {
+		close(entered)
+		<-proceed
+	}})
+	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
+	f.await(entered, "joining the line")
+	f.awaitChildren(f.path("a"), 1)
+	call.blocked(f)
+	close(proceed)
+	call.value1(f)
+}
+
+func notReentrant(f *fixture, k kind) {
+	s := f.open()
+	g := k.granted(f, s, f.path("a"))
+	w := k.waits(f, s, f.path("a"))
+	w.blocked(f)
+	w.cancel()
+	_, err := w.result(f)
+	f.is(err, context.Canceled)
+	f.standing(g)
+}
+
+func independentPaths(f *fixture, k kind) {
+	s := f.open()
+	a, b := k.granted(f, s, f.path("a")), k.granted(f, s, f.path("b"))
+	c := k.granted(f, s, f.path("a", "below"))
+	f.standing(a)
+	f.standing(b)
+	f.standing(c)
+}
+
+func foreignChildren(f *fixture, k kind) {
+	for _, name := range []string{
+		"config", "_c_", "_c_short", "0000000000", k.marker, k.marker + "x", k.marker + "12",
+		"x" + k.marker + "0000000000", "_c_not-" + k.marker + "notanumber", k.marker + "99999999999999999999",
+		"lock_0000000000", "read-0000000000", "ack_0000000000",
+	} {
+		if k.marker == "write-" && strings.HasPrefix(name, "read-") {
+			continue // one of its own
+		}
+		f.create(f.path("a", name), "")
+	}
+	s := f.open()
+	g := k.granted(f, s, f.path("a"))
+	w := k.waits(f, s, f.path("a"))
+	if p := w.place.Position; p != 1 && !(k.hands() && p == recipes.UnknownPosition) {
+		f.Errorf("position %d; want 1", p)
+	}
+	in, err := k.at(f, s, f.path("a")).Standing(f.ctx)
+	f.must(err)
+	if len(in) != 2 {
+		f.Errorf("%d stand in line; want 2", len(in))
+	}
+	f.must(g.GiveBack(f.ctx))
+	f.must(w.value1(f).GiveBack(f.ctx))
+}
+
+func standing(f *fixture, k kind) {
+	before := time.Now().Add(-time.Minute) // by the server's clock
+	one, two := f.open(), f.open()
+	g, err := k.with(f, one, f.path("a"), options{data: "first"}).Enter(f.ctx)
+	f.must(err)
+	second := k.waitsWith(f, two, f.path("a"), options{data: "second"})
+	third := k.waitsWith(f, one, f.path("a"), options{data: "third"})
+	in, err := k.at(f, two, f.path("a")).Standing(f.ctx)
+	f.must(err)
+	want := []struct {
+		znode, data string
+		session     int64
+	}{
+		{g.Znode(), "first", one.ID()},
+		{second.place.Znode, "second", two.ID()},
+		{third.place.Znode, "third", one.ID()},
+	}
+	if len(in) != len(want) {
+		f.Fatalf("%d stand in line; want %d", len(in), len(want))
+	}
+	for i, c := range in {
+		w := want[i]
+		_, stat := f.read(w.znode)
+		if c.Znode != w.znode || string(c.Data) != w.data || c.SessionID != w.session || int64(c.Token) != stat.Czxid {
+			f.Errorf("place %d: %+v; want %+v with token %d", i, c, w, stat.Czxid)
+		}
+		if !c.Since.Equal(time.UnixMilli(stat.Ctime)) || c.Since.Before(before) {
+			f.Errorf("place %d: since %v; want %v", i, c.Since, time.UnixMilli(stat.Ctime))
+		}
+		if !strings.HasSuffix(c.Znode, fmt.Sprintf("%010d", c.Sequence)) {
+			f.Errorf("place %d: sequence %d of %s", i, c.Sequence, c.Znode)
+		}
+	}
+	f.must(g.GiveBack(f.ctx))
+	if next := second.value1(f); next.Token() != in[1].Token {
+		f.Errorf("granted with token %d; the line said %d", next.Token(), in[1].Token)
+	}
+}
+
+func emptyLine(f *fixture, k kind) {
+	l := k.at(f, f.open(), f.path("a"))
+	for _, when := range []string{"the path does not exist", "the path exists"} {
+		in, err := l.Standing(f.ctx)
+		if err != nil || len(in) != 0 {
+			f.Errorf("%s: %v, %v; want nobody and no error", when, in, err)
+		}
+		if when == "the path does not exist" {
+			f.create(f.path("a"), "")
+		}
+	}
+}

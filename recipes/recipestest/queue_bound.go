@@ -1,0 +1,79 @@
+package recipestest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func boundedWaits(f *fixture, form queueForm) {
+	cfg := recipes.QueueConfig{Capacity: 2}
+	full, taker := form.end(f, f.open(), f.path("a"), cfg), form.end(f, f.open(), f.path("a"), cfg)
+	full.put("1", "2")
+	before := listings(f.counters(full.s))
+	call := startErr(f, func() error { _, err := full.many(f.ctx, []byte("3")); return err })
+	f.reach(full.s, func(c recipes.Counters) bool { return listings(c) >= before+2 })
+	call.blocked(f)
+	form.putInVain(f, f.path("a"), cfg)
+	taker.takes("1")
+	_, err := call.result(f)
+	f.must(err)
+	taker.takes("2", "3")
+	taker.holds(0)
+}
+
+// putInVain puts into a full queue until its context ends. It closes the session,
+// after which nothing of the put can be under way, as it can be through a plugin
+// that learns of the end a moment later.
+func (form queueForm) putInVain(f *fixture, path string, cfg recipes.QueueConfig) {
+	f.Helper()
+	s := f.open()
+	_, err := form.end(f, s, path, cfg).many(f.briefly(), []byte("never"))
+	f.is(err, context.DeadlineExceeded)
+	f.must(s.Close(f.ctx))
+}
+
+func boundedExact(f *fixture, form queueForm) {
+	const capacity, each, producers = 3, 4, 4
+	cfg := recipes.QueueConfig{Capacity: capacity}
+	var calls []*pending[struct{}]
+	for i := range producers {
+		e := form.end(f, f.open(), f.path("a"), cfg)
+		calls = append(calls, startErr(f, func() error {
+			for j := range each {
+				if _, err := e.many(f.ctx, fmt.Appendf(nil, "%d-%d", i, j)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	taker := form.end(f, f.open(), f.path("a"), cfg)
+	seen := map[string]bool{}
+	for range each * producers {
+		if n, err := taker.Len(f.ctx); err != nil || n > capacity {
+			f.Errorf("length %d, %v; the bound is %d", n, err, capacity)
+		}
+		got, err := taker.Take(f.ctx)
+		f.must(err)
+		seen[string(got.Data)] = true
+	}
+	for _, c := range calls {
+		_, err := c.result(f)
+		f.must(err)
+	}
+	if len(seen) != each*producers {
+		f.Errorf("%d different elements; want %d", len(seen), each*producers)
+	}
+}
+
+func boundedClaims(f *fixture, form queueForm) {
+	cfg := recipes.QueueConfig{Capacity: 1}
+	e := form.end(f, f.open(), f.path("a"), cfg)
+	e.put("1")
+	d := e.receives("1", 1)
+	form.putInVain(f, f.path("a"), cfg)
+	f.must(d.Ack(f.ctx))
+	e.put("2")
+}

@@ -1,0 +1,128 @@
+package recipestest
+
+import (
+	"regexp"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func putTests() []queueTest {
+	return []queueTest{
+		{"put/elements are persistent and named as the text names them", putNames},
+		{"put/many are put together, in order, or not at all", putTogether},
+		{"put/a lost reply does not put twice", putReplyLost},
+		{"put/a lost reply does not put twice what was taken meanwhile", putReplyLostAndTaken},
+		{"put/too large is refused before it is sent", putTooLarge},
+		{"put/ephemeral elements go with their session", putEphemeral},
+		{"put/a bad path or configuration is ErrInvalid", queueInvalid},
+		{"bounded/a put waits while the queue is full", boundedWaits},
+		{"bounded/the bound is exact, however many put", boundedExact},
+		{"bounded/claimed elements count", boundedClaims},
+	}
+}
+
+func putNames(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	if e.Path() != f.path("a") {
+		f.Errorf("path %q", e.Path())
+	}
+	ids := e.put("one", "two")
+	for i, id := range ids {
+		if !regexp.MustCompile(form.pattern).MatchString(string(id)) {
+			f.Errorf("named %q", id)
+		}
+		data, stat := f.read(f.path("a", string(id)))
+		if data != []string{"one", "two"}[i] || stat.EphemeralOwner != 0 {
+			f.Errorf("%s holds %q of owner %#x", id, data, stat.EphemeralOwner)
+		}
+	}
+	f.must(e.s.Close(f.ctx))
+	form.end(f, f.open(), f.path("a")).takes("one", "two")
+}
+
+func putTogether(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	ids, err := e.many(f.ctx, []byte("1"), []byte("2"), []byte("3"))
+	f.must(err)
+	if len(ids) != 3 || ids[0] >= ids[1] || ids[1] >= ids[2] {
+		f.Errorf("named %q", ids)
+	}
+	_, one := f.read(f.path("a", string(ids[0])))
+	_, three := f.read(f.path("a", string(ids[2])))
+	if one.Czxid != three.Czxid {
+		f.Error("put by several transactions")
+	}
+	if ids, err := e.many(f.ctx); len(ids) != 0 || err != nil {
+		f.Errorf("put nothing: %q, %v", ids, err)
+	}
+	big := make([]byte, recipes.DefaultMaxPacket/2)
+	_, err = e.many(f.ctx, big, big, big)
+	f.is(err, recipes.ErrTooLarge)
+	e.holds(3)
+	e.takes("1", "2", "3")
+}
+
+// replyLost makes a call whose first reply after the given moment is held until
+// it was carried out, and then lost.
+func (e end) replyLost(call func(), done func()) {
+	e.f.proxy.holdReplies(e.s.ID())
+	call()
+	done()
+	e.f.proxy.cut(e.s.ID())
+	e.f.proxy.restore(e.s.ID())
+}
+
+func putReplyLost(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	e.put("first")
+	n := len(f.children(f.path("a")))
+	var call *pending[[]recipes.ElementID]
+	e.replyLost(func() {
+		call = start(f, func() ([]recipes.ElementID, error) { return e.many(f.ctx, []byte("second"), []byte("third")) })
+	}, func() { f.awaitChildren(f.path("a"), n+2) })
+	ids := call.value1(f)
+	e.holds(3)
+	for i, want := range []string{"second", "third"} {
+		if data, _ := f.read(f.path("a", string(ids[i]))); data != want {
+			f.Errorf("%s holds %q; want %q", ids[i], data, want)
+		}
+	}
+	e.takes("first", "second", "third")
+}
+
+func putReplyLostAndTaken(f *fixture, form queueForm) {
+	e, other := form.end(f, f.open(), f.path("a")), form.end(f, f.open(), f.path("a"))
+	e.put("first")
+	other.takes("first")
+	var call *pending[[]recipes.ElementID]
+	e.replyLost(func() {
+		call = start(f, func() ([]recipes.ElementID, error) { return e.many(f.ctx, []byte("second")) })
+	}, func() { other.takes("second") })
+	if ids := call.value1(f); len(ids) != 1 || ids[0] != "" {
+		f.Errorf("named %q; nobody can know", ids)
+	}
+	e.holds(0)
+}
+
+func putTooLarge(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	_, err := e.many(f.ctx, make([]byte, recipes.DefaultMaxPacket))
+	f.is(err, recipes.ErrTooLarge)
+	e.holds(0)
+	f.must(e.s.Err())
+}
+
+func putEphemeral(f *fixture, form queueForm) {
+	s := f.open()
+	e := form.end(f, s, f.path("a"), recipes.QueueConfig{Ephemeral: true})
+	id := e.put("one", "two")[1]
+	if _, stat := f.read(f.path("a", string(id))); stat.EphemeralOwner != s.ID() {
+		f.Errorf("owner %#x; want %#x", stat.EphemeralOwner, s.ID())
+	}
+	other := form.end(f, f.open(), f.path("a"))
+	d := other.receives("one", 1)
+	f.must(s.Close(f.ctx))
+	other.holds(0)
+	f.is(d.Ack(f.ctx), recipes.ErrNotHeld) // the element went first
+	f.awaitChildren(f.path("a", "claims"), 0)
+}

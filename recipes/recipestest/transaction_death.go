@@ -1,0 +1,117 @@
+package recipestest
+
+import "github.com/zkrecipes/zkrecipes/recipes"
+
+func comesBack(f *fixture, v recipes.Variant) {
+	p := f.party(v, 2)
+	p.vote(commits, commits)
+	_, err := p.tx.Coordinate(f.ctx)
+	f.must(err)
+	f.must(p.sessions[1].Close(f.ctx))
+	again, err := f.transaction(f.open(), "").Join(f.ctx, "2")
+	f.must(err)
+	d, err := again.Wait(f.ctx)
+	f.must(err)
+	f.decision(d, true, "")
+	f.must(again.Done(f.ctx))
+	f.must(p.sites[0].Done(f.ctx))
+	f.awaitNode(f.path("app", "Tx"), false)
+}
+
+func coordinatorDies(f *fixture, v recipes.Variant) {
+	p := f.party(v, 3)
+	calls := p.wait()[1:]
+	p.vote(commits)
+	f.must(p.coordinator.Close(f.ctx))
+	p.vote(silent, commits, commits)
+	p.decided(calls, true, "")
+
+	f2 := *f
+	f2.root += "-2"
+	p = f2.party(v, 2)
+	p.vote(commits, commits)
+	f.must(p.coordinator.Close(f.ctx)) // before it has counted, and before anybody waits
+	for _, s := range p.sites {
+		d, err := s.Wait(f.ctx)
+		f.must(err)
+		f.decision(d, true, "")
+	}
+}
+
+func siteDies(f *fixture) {
+	p := f.party(recipes.OwnNodes, 3)
+	calls := p.wait()
+	p.vote(commits)
+	f.expire(p.sessions[1])
+	p.decided([]*awaited{calls[0], calls[1], calls[3]}, false, "2 has died")
+}
+
+func votedSiteDies(f *fixture) {
+	p := f.party(recipes.OwnNodes, 2)
+	p.vote(commits)
+	f.must(p.sessions[0].Close(f.ctx))
+	p.vote(silent, commits)
+	d, err := p.tx.Coordinate(f.ctx)
+	f.must(err)
+	f.decision(d, false, "1 has died")
+}
+
+func siteDiesBeforeOthersJoin(f *fixture) {
+	s := f.open()
+	tx := f.transaction(s, recipes.OwnNodes)
+	f.must(tx.Begin(f.ctx, nil, "1", "2", "3"))
+	call := start(f, func() (recipes.Decision, error) { return tx.Coordinate(f.ctx) })
+	f.reach(s, func(c recipes.Counters) bool { return listings(c) > 0 })
+	dying := f.open()
+	_, err := f.transaction(dying, "").Join(f.ctx, "2")
+	f.must(err)
+	call.blocked(f)
+	f.must(dying.Close(f.ctx))
+	f.decision(call.value1(f), false, "2 has died")
+}
+
+func siteDiesAfterwards(f *fixture) {
+	p := f.party(recipes.OwnNodes, 2)
+	p.vote(commits, commits)
+	d, err := p.tx.Coordinate(f.ctx)
+	f.must(err)
+	f.decision(d, true, "")
+	for _, s := range p.sessions {
+		f.must(s.Close(f.ctx))
+	}
+	d, err = p.tx.Coordinate(f.ctx)
+	f.must(err)
+	f.decision(d, true, "")
+}
+
+func deadSite(f *fixture) {
+	p := f.party(recipes.OwnNodes, 2)
+	f.remove(f.path("app", "Tx", "s_1"))
+	f.is(p.sites[0].Vote(f.ctx, commits), recipes.ErrNotHeld)
+	_, err := f.transaction(f.open(), "").Join(f.ctx, "1")
+	f.is(err, recipes.ErrNotHeld)
+	_, err = f.transaction(f.open(), "").Join(f.ctx, "2") // it lives, in another session
+	f.is(err, recipes.ErrNotHeld)
+	_, err = f.transaction(p.sessions[1], "").Join(f.ctx, "2")
+	f.must(err)
+	status, err := p.tx.Status(f.ctx)
+	f.must(err)
+	if !status.Sites[0].Dead || !status.Sites[0].Joined || status.Sites[1].Dead {
+		f.Errorf("sites %+v", status.Sites)
+	}
+}
+
+func joinsLate(f *fixture) {
+	s := f.open()
+	tx := f.transaction(s, recipes.OwnNodes)
+	f.must(tx.Begin(f.ctx, nil, "1", "2"))
+	call := start(f, func() (recipes.Decision, error) { return tx.Coordinate(f.ctx) })
+	for _, name := range []string{"2", "1"} {
+		f.reach(s, func(c recipes.Counters) bool { return listings(c) > 0 })
+		call.blocked(f)
+		site, err := f.transaction(f.open(), "").Join(f.ctx, name)
+		f.must(err)
+		f.must(site.Vote(f.ctx, commits))
+	}
+	f.decision(call.value1(f), true, "")
+}

@@ -1,0 +1,86 @@
+package recipestest
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func givenUp(f *fixture, v recipes.Variant) {
+	p := f.party(v, 2)
+	calls := p.wait()
+	p.vote(commits)
+	d, err := p.tx.Abort(f.ctx, "took too long")
+	f.must(err)
+	f.decision(d, false, "took too long")
+	p.decided(calls, false, "took too long")
+}
+
+func cleanedUp(f *fixture, v recipes.Variant) {
+	p := f.party(v, 3)
+	p.vote(commits, commits)
+	f.is(p.sites[0].Done(f.ctx), recipes.ErrUndecided)
+	f.is(p.tx.Forget(f.ctx), recipes.ErrUndecided)
+	p.vote(silent, silent, commits)
+	_, err := p.tx.Coordinate(f.ctx)
+	f.must(err)
+	for range 2 {
+		f.must(p.sites[0].Done(f.ctx))
+		f.must(p.sites[1].Done(f.ctx))
+	}
+	err = p.tx.Forget(f.ctx)
+	f.is(err, recipes.ErrUndecided)
+	if err != nil && !strings.Contains(err.Error(), `"3"`) {
+		f.Errorf("%v does not name who is missing", err)
+	}
+	d, err := p.sites[2].Wait(f.ctx)
+	f.must(err)
+	f.decision(d, true, "")
+	f.must(p.sites[2].Done(f.ctx))
+	if f.exists(f.path("app", "Tx")) {
+		f.Error("it is still there")
+	}
+	f.must(p.sites[0].Done(f.ctx))
+	f.must(p.tx.Forget(f.ctx))
+	_, err = p.tx.Status(f.ctx)
+	f.is(err, recipes.ErrNoTransaction)
+}
+
+func usedAgain(f *fixture, v recipes.Variant) {
+	late := f.party(v, 2)
+	late.vote(silent, aborts)
+	_, err := late.tx.Coordinate(f.ctx)
+	f.must(err)
+	for _, name := range names(2) { // others finish for them, as an operator would
+		again, err := f.transaction(f.open(), "").Join(f.ctx, name)
+		if errors.Is(err, recipes.ErrNotHeld) {
+			f.Fatal(err)
+		}
+		f.must(err)
+		f.must(again.Done(f.ctx))
+	}
+	next := f.party(v, 2)
+	f.is(late.sites[0].Vote(f.ctx, aborts), recipes.ErrNoTransaction)
+	f.must(late.sites[0].Done(f.ctx))
+	next.vote(commits, commits)
+	d, err := next.tx.Coordinate(f.ctx)
+	f.must(err)
+	f.decision(d, true, "")
+	_, err = late.sites[0].Wait(f.ctx)
+	f.is(err, recipes.ErrNoTransaction)
+	f.is(next.tx.Forget(f.ctx), recipes.ErrUndecided)
+}
+
+func noTransaction(f *fixture) {
+	tx := f.transaction(f.open(), "")
+	_, err := tx.Join(f.ctx, "1")
+	f.is(err, recipes.ErrNoTransaction)
+	_, err = tx.Coordinate(f.ctx)
+	f.is(err, recipes.ErrNoTransaction)
+	_, err = tx.Abort(f.ctx, "")
+	f.is(err, recipes.ErrNoTransaction)
+	_, err = tx.Status(f.ctx)
+	f.is(err, recipes.ErrNoTransaction)
+	f.must(tx.Forget(f.ctx))
+}

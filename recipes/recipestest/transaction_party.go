@@ -1,0 +1,85 @@
+package recipestest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// party is a transaction with its sites, each with a session of its own.
+type party struct {
+	f           *fixture
+	coordinator recipes.Session
+	tx          recipes.Transaction
+	sessions    []recipes.Session
+	sites       []recipes.Site
+}
+
+func (f *fixture) transaction(s recipes.Session, v recipes.Variant) recipes.Transaction {
+	f.Helper()
+	t, err := s.Transaction(f.path("app", "Tx"), recipes.TransactionConfig{Variant: v})
+	f.must(err)
+	return t
+}
+
+// party begins a transaction and has n sites join.
+func (f *fixture) party(v recipes.Variant, n int) *party {
+	f.Helper()
+	p := &party{f: f, coordinator: f.open()}
+	p.tx = f.transaction(p.coordinator, v)
+	f.must(p.tx.Begin(f.ctx, []byte("payload"), names(n)...))
+	for _, name := range names(n) {
+		s := f.open()
+		p.sessions = append(p.sessions, s)
+		site, err := f.transaction(s, "").Join(f.ctx, name)
+		f.must(err)
+		p.sites = append(p.sites, site)
+	}
+	return p
+}
+
+func names(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprint(i+1))
+	}
+	return names
+}
+
+func (p *party) vote(votes ...recipes.Vote) {
+	p.f.Helper()
+	for i, v := range votes {
+		if v != recipes.NotVoted {
+			p.f.must(p.sites[i].Vote(p.f.ctx, v))
+		}
+	}
+}
+
+type awaited = pending[recipes.Decision]
+
+// wait has everybody wait in the background, and returns when all have looked.
+func (p *party) wait() []*awaited {
+	p.f.Helper()
+	calls := []*awaited{start(p.f, func() (recipes.Decision, error) { return p.tx.Coordinate(p.f.ctx) })}
+	for _, s := range p.sites {
+		calls = append(calls, start(p.f, func() (recipes.Decision, error) { return s.Wait(p.f.ctx) }))
+	}
+	for _, s := range append([]recipes.Session{p.coordinator}, p.sessions...) {
+		p.f.reach(s, func(c recipes.Counters) bool { return c.ByKind["exists"] > 0 })
+	}
+	return calls
+}
+
+func (p *party) decided(calls []*awaited, commit bool, reason string) {
+	p.f.Helper()
+	for _, c := range calls {
+		p.f.decision(c.value1(p.f), commit, reason)
+	}
+}
+
+func (f *fixture) decision(d recipes.Decision, commit bool, reason string) {
+	f.Helper()
+	if d.Commit != commit || !strings.Contains(d.Reason, reason) {
+		f.Errorf("decided %+v; want commit %v, because of %q", d, commit, reason)
+	}
+}

@@ -1,0 +1,110 @@
+package recipestest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// children returns the names of a znode's children, none if it does not exist.
+func (f *fixture) children(path string) []string {
+	f.Helper()
+	names, _, err := f.outside.Children(path)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		f.Fatal(err)
+	}
+	names = contenders(names)
+	slices.Sort(names)
+	return names
+}
+
+// contenders leaves out the places of acknowledgements and of guards: containers
+// that the server removes some time after they have become empty.
+func contenders(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return name == "acks" || strings.HasPrefix(name, "guards-") })
+}
+
+// awaitChildren waits until a znode has exactly so many children.
+func (f *fixture) awaitChildren(path string, n int) {
+	f.Helper()
+	for {
+		names, _, changed, err := f.outside.ChildrenW(path)
+		if errors.Is(err, zk.ErrNoNode) && n == 0 {
+			return
+		}
+		f.must(err)
+		if len(contenders(names)) == n {
+			return
+		}
+		select {
+		case <-changed:
+		case <-f.ctx.Done():
+			f.Fatalf("%s has children %v; want %d", path, names, n)
+		}
+	}
+}
+
+// awaitNode waits until a znode exists, or does not.
+func (f *fixture) awaitNode(path string, want bool) {
+	f.Helper()
+	for {
+		exists, _, changed, err := f.outside.ExistsW(path)
+		f.must(err)
+		if exists == want {
+			return
+		}
+		select {
+		case <-changed:
+		case <-f.ctx.Done():
+			f.Fatalf("%s: exists is %v; want %v", path, exists, want)
+		}
+	}
+}
+
+func (f *fixture) exists(path string) bool {
+	f.Helper()
+	exists, _, err := f.outside.Exists(path)
+	f.must(err)
+	return exists
+}
+
+// read returns a znode's data and record.
+func (f *fixture) read(path string) (string, *zk.Stat) {
+	f.Helper()
+	data, stat, err := f.outside.Get(path)
+	if err != nil {
+		f.Fatalf("read %s: %v", path, err)
+	}
+	return string(data), stat
+}
+
+// create creates a persistent znode with its parents, unless it exists.
+func (f *fixture) create(path, data string) {
+	f.Helper()
+	for at := 1; ; {
+		next := strings.IndexByte(path[at:], '/')
+		if next < 0 {
+			break
+		}
+		at += next
+		_, err := f.outside.Create(path[:at], nil, 0, zk.WorldACL(zk.PermAll))
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			f.Fatal(err)
+		}
+		at++
+	}
+	_, err := f.outside.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll))
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		f.Fatalf("create %s: %v", path, err)
+	}
+}
+
+// remove deletes a znode, as an operator would.
+func (f *fixture) remove(path string) {
+	f.Helper()
+	if err := f.outside.Delete(path, -1); err != nil {
+		f.Fatalf("delete %s: %v", path, err)
+	}
+}
