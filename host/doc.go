@@ -18,6 +18,10 @@
 //     timeout. Everything that it held is gone, so that nothing restarts it
 //     unless that was asked for: a [Supervisor] launches it again, and tells,
 //     but brings back no session.
+//   - A signal to the host's process group (Ctrl-C, a shell that ends a job,
+//     timeout(1)) is the host's business: the plugin is in a group of its own. A
+//     SIGTERM to the plugin itself ends it, and all that the host holds: under
+//     systemd, which sends it to every process of a unit, set KillMode=mixed.
 //   - The plugin is frozen: the host's own clock ends the sessions before
 //     ZooKeeper does, with recipes.ErrDeadline. Close still returns.
 //

@@ -157,8 +157,17 @@ func TestPluginFrozenDuringItsStartIsGivenUp(t *testing.T) {
 	reaped(t, pid)
 }
 
-// TestInterruptAtTheTerminalIsTheHostsBusiness: Ctrl-C reaches the whole
-// process group.
+// TestPluginIsInAGroupOfItsOwn: what ends the host's group is for the host, which
+// releases what it holds when it has stopped its work.
+func TestPluginIsInAGroupOfItsOwn(t *testing.T) {
+	p := launch(t, config(t, "plugin"))
+	if group, err := syscall.Getpgid(p.PID()); err != nil || group != p.PID() {
+		t.Errorf("the plugin %d is in group %d, %v; this process in %d", p.PID(), group, err, syscall.Getpgrp())
+	}
+}
+
+// TestInterruptAtTheTerminalIsTheHostsBusiness: also where a host of another
+// kind has started the plugin in its own process group.
 func TestInterruptAtTheTerminalIsTheHostsBusiness(t *testing.T) {
 	p := launch(t, config(t, "plugin"))
 	s := open(t, p, time.Minute)

@@ -44,6 +44,7 @@ type process struct {
 // newProcess makes the process from what go-plugin wants in its environment.
 func newProcess(cfg Config, env []string) *process {
 	cmd := exec.Command(cfg.Path, cfg.Args...)
+	cmd.SysProcAttr = apart()
 	cmd.Env = append(environment(cfg.Env, level(cfg.Logger)), env...)
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	p.clean, p.cleanEnd = io.Pipe()

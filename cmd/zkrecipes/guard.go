@@ -52,7 +52,8 @@ When the hold is lost, the command is sent TERM and, if it has not ended after
 -grace, KILL. Without a terminal it has a process group of its own, and all of
 the group gets them. Signals that zkrecipes gets are passed on to the command;
 before the command runs they end the wait, and nothing is left in line. On Linux
-the command is killed if zkrecipes is.
+the command is killed if zkrecipes is. Under systemd set KillMode=mixed, so that
+the lock is held until the command has ended.
 
 Exit code: that of the command, 128+n if signal n ended it, and otherwise
 
