@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -15,8 +14,8 @@ import (
 
 // contendersVerb shows who stands in line.
 type contendersVerb struct {
+	onePath
 	election bool
-	path     string
 }
 
 func (v *contendersVerb) describe() (arguments, synopsis, help string) {
@@ -35,16 +34,6 @@ is a picture that may be outdated when you see it.
 func (v *contendersVerb) flags(f *flag.FlagSet) {
 	f.BoolVar(&v.election, "election", false, "only the candidates of an election")
 }
-
-func (v *contendersVerb) arguments(args []string) error {
-	if len(args) != 1 {
-		return errors.New("give one PATH, after the flags")
-	}
-	v.path = args[0]
-	return recipes.ValidatePath(v.path)
-}
-
-func (v *contendersVerb) otherwise() int { return exitFailed }
 
 func (v *contendersVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {

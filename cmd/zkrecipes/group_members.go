@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -13,7 +11,7 @@ import (
 )
 
 // groupMembersVerb shows who is in a group.
-type groupMembersVerb struct{ path string }
+type groupMembersVerb struct{ onePath }
 
 func (v *groupMembersVerb) describe() (arguments, synopsis, help string) {
 	return "group members [flags] PATH", "Show the members of a group", `
@@ -24,18 +22,6 @@ out.
 
 ` + askHelp
 }
-
-func (v *groupMembersVerb) flags(*flag.FlagSet) {}
-
-func (v *groupMembersVerb) arguments(args []string) error {
-	if len(args) != 1 {
-		return errors.New("give one PATH, after the flags")
-	}
-	v.path = args[0]
-	return recipes.ValidatePath(v.path)
-}
-
-func (v *groupMembersVerb) otherwise() int { return exitFailed }
 
 func (v *groupMembersVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {

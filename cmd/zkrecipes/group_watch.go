@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -12,7 +10,7 @@ import (
 
 // groupWatchVerb shows who comes and goes.
 type groupWatchVerb struct {
-	path  string
+	onePath
 	known []recipes.Member
 }
 
@@ -25,18 +23,6 @@ follow each other fast may be shown as one.
 
 ` + followHelp
 }
-
-func (v *groupWatchVerb) flags(*flag.FlagSet) {}
-
-func (v *groupWatchVerb) arguments(args []string) error {
-	if len(args) != 1 {
-		return errors.New("give one PATH, after the flags")
-	}
-	v.path = args[0]
-	return recipes.ValidatePath(v.path)
-}
-
-func (v *groupWatchVerb) otherwise() int { return exitFailed }
 
 func (v *groupWatchVerb) run(ctx context.Context, t *tool, out *output) error {
 	return follow(ctx, t, out, func(ctx context.Context, s recipes.Session) (<-chan []recipes.Member, error) {

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -14,7 +12,7 @@ import (
 )
 
 // namesListVerb shows all names of a directory.
-type namesListVerb struct{ path string }
+type namesListVerb struct{ onePath }
 
 func (v *namesListVerb) describe() (arguments, synopsis, help string) {
 	return "names list [flags] PATH", "Show all names of a directory", `
@@ -25,18 +23,6 @@ of the same name.
 
 ` + askHelp
 }
-
-func (v *namesListVerb) flags(*flag.FlagSet) {}
-
-func (v *namesListVerb) arguments(args []string) error {
-	if len(args) != 1 {
-		return errors.New("give one PATH, after the flags")
-	}
-	v.path = args[0]
-	return recipes.ValidatePath(v.path)
-}
-
-func (v *namesListVerb) otherwise() int { return exitFailed }
 
 func (v *namesListVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {

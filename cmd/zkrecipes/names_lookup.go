@@ -1,19 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // namesLookupVerb shows who has a name.
-type namesLookupVerb struct{ path, name string }
+type namesLookupVerb struct{ pathAndName }
 
 func (v *namesLookupVerb) describe() (arguments, synopsis, help string) {
 	return "names lookup [flags] PATH NAME", "Show the data of a name", `
@@ -23,18 +19,6 @@ when, and whether it is for good.
 
 ` + askHelp
 }
-
-func (v *namesLookupVerb) flags(*flag.FlagSet) {}
-
-func (v *namesLookupVerb) arguments(args []string) error {
-	if len(args) != 2 {
-		return errors.New("give PATH and NAME, after the flags")
-	}
-	v.path, v.name = args[0], args[1]
-	return cmp.Or(recipes.ValidatePath(v.path), recipes.ValidateName(v.name))
-}
-
-func (v *namesLookupVerb) otherwise() int { return exitFailed }
 
 func (v *namesLookupVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
@@ -46,9 +30,7 @@ func (v *namesLookupVerb) run(ctx context.Context, t *tool, out *output) error {
 		if err != nil {
 			return err
 		}
-		var writing error
-		err = out.result(inRecordJSON(r), func(w io.Writer) { writing = writeBytes(w, r.Data) })
-		return cmp.Or(err, writing)
+		return out.stored(inRecordJSON(r), r.Data)
 	})
 }
 

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"flag"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -11,8 +9,8 @@ import (
 
 // namesUnregisterVerb gives back a name that was taken for good.
 type namesUnregisterVerb struct {
-	path, name string
-	token      int64
+	pathAndName
+	token int64
 }
 
 func (v *namesUnregisterVerb) describe() (arguments, synopsis, help string) {
@@ -27,16 +25,6 @@ that a session has is given back by that.
 func (v *namesUnregisterVerb) flags(f *flag.FlagSet) {
 	f.Int64Var(&v.token, "token", 0, "only the registration with this `token`, which register and list show")
 }
-
-func (v *namesUnregisterVerb) arguments(args []string) error {
-	if len(args) != 2 {
-		return errors.New("give PATH and NAME, after the flags")
-	}
-	v.path, v.name = args[0], args[1]
-	return cmp.Or(recipes.ValidatePath(v.path), recipes.ValidateName(v.name))
-}
-
-func (v *namesUnregisterVerb) otherwise() int { return exitFailed }
 
 func (v *namesUnregisterVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {

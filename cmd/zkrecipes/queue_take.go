@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -98,23 +97,13 @@ func (v *queueTakeVerb) handOver(d recipes.Delivery, out *output) error {
 
 // consumer is what the verbs have in common that look at a queue.
 type consumer struct {
+	onePath
 	priorities bool
-	path       string
 }
 
 func (c *consumer) flags(f *flag.FlagSet) {
 	f.BoolVar(&c.priorities, "priorities", false, "PATH is a priority queue, whose elements were put with -priority")
 }
-
-func (c *consumer) arguments(args []string) error {
-	if len(args) != 1 {
-		return errors.New("give one PATH, after the flags")
-	}
-	c.path = args[0]
-	return recipes.ValidatePath(c.path)
-}
-
-func (c *consumer) otherwise() int { return exitFailed }
 
 func (c *consumer) open(s recipes.Session) (recipes.Consumer, error) {
 	if c.priorities {
@@ -135,9 +124,5 @@ type elementJSON struct {
 func (o *output) element(e recipes.Element) error {
 	j := elementJSON{ID: e.ID, Priority: e.Priority, Put: e.Put.UTC()}
 	j.Data, j.DataBase64 = inJSON(e.Data)
-	var writing error
-	if err := o.result(j, func(w io.Writer) { writing = writeBytes(w, e.Data) }); err != nil {
-		return err
-	}
-	return writing
+	return o.stored(j, e.Data)
 }

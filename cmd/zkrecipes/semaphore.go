@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 
@@ -13,7 +12,7 @@ import (
 // semaphoreVerb shows how many permits a semaphore has left. To take one is
 // "lock -n", as in consul: a second verb that runs a command would do the same
 // with another name.
-type semaphoreVerb struct{ path string }
+type semaphoreVerb struct{ onePath }
 
 func (v *semaphoreVerb) describe() (arguments, synopsis, help string) {
 	return "semaphore [flags] PATH", "Show how many permits of a semaphore are free", `
@@ -30,20 +29,12 @@ the number does, until somebody deletes PATH, or its data, while nobody is there
 ` + askHelp
 }
 
-func (v *semaphoreVerb) flags(*flag.FlagSet) {}
-
 func (v *semaphoreVerb) arguments(args []string) error {
 	if len(args) > 1 && args[1] == "--" {
 		return errors.New("semaphore runs no command: zkrecipes lock -n PERMITS PATH -- COMMAND does")
 	}
-	if len(args) != 1 {
-		return errors.New("give one PATH, after the flags")
-	}
-	v.path = args[0]
-	return recipes.ValidatePath(v.path)
+	return v.onePath.arguments(args)
 }
-
-func (v *semaphoreVerb) otherwise() int { return exitFailed }
 
 // permits is the state of a semaphore in JSON.
 type permits struct {

@@ -11,9 +11,7 @@ import (
 )
 
 // txPath is what the verbs of transactions have in common.
-type txPath struct{ path string }
-
-func (p txPath) otherwise() int { return exitFailed }
+type txPath struct{ onePath }
 
 const txHelp = `Exit code: 0 for commit, 5 for abort, and otherwise
 

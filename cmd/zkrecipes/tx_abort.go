@@ -27,14 +27,6 @@ func (v *txAbortVerb) flags(f *flag.FlagSet) {
 	f.StringVar(&v.reason, "reason", "by hand", "`text` that tells people why")
 }
 
-func (v *txAbortVerb) arguments(args []string) error {
-	if len(args) != 1 {
-		return errors.New("give one PATH, after the flags")
-	}
-	v.path = args[0]
-	return recipes.ValidatePath(v.path)
-}
-
 func (v *txAbortVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		tx, err := s.Transaction(v.path, recipes.TransactionConfig{})

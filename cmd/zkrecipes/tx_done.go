@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -24,8 +23,6 @@ be said again; exit code 3 says then that all are done.
 
 ` + askHelp
 }
-
-func (v *txDoneVerb) flags(*flag.FlagSet) {}
 
 func (v *txDoneVerb) arguments(args []string) error {
 	if len(args) != 2 {

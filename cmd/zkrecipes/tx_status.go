@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -22,16 +20,6 @@ whether a coordinator is at work, and for each site its vote and whether it has
 acted on the decision. It is a picture that may be outdated when you see it.
 
 ` + askHelp
-}
-
-func (v *txStatusVerb) flags(*flag.FlagSet) {}
-
-func (v *txStatusVerb) arguments(args []string) error {
-	if len(args) != 1 {
-		return errors.New("give one PATH, after the flags")
-	}
-	v.path = args[0]
-	return recipes.ValidatePath(v.path)
 }
 
 func (v *txStatusVerb) run(ctx context.Context, t *tool, out *output) error {
