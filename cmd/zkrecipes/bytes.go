@@ -18,14 +18,13 @@ func inJSON(stored []byte) (text string, base64 []byte) {
 	return "", stored
 }
 
-// writeBytes writes stored bytes as they are: what is written to a file, or
-// taken by another program, is what was stored. A terminal gets a line.
-func writeBytes(w io.Writer, stored []byte) error {
+// asStored is what is written of stored bytes. What is written to a file, or
+// taken by another program, is what was stored; a terminal gets a line.
+func asStored(w io.Writer, stored []byte) []byte {
 	if terminal(w) && !bytes.HasSuffix(stored, []byte{'\n'}) {
-		stored = append(bytes.Clone(stored), '\n')
+		return append(bytes.Clone(stored), '\n')
 	}
-	_, err := w.Write(stored)
-	return err
+	return stored
 }
 
 func terminal(w io.Writer) bool {

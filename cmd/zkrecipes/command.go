@@ -62,13 +62,12 @@ func (c *command) Run(args []string) int {
 
 func (c *command) run(args []string, out *output) error {
 	f := c.flagSet()
-	if err := f.Parse(args); err != nil {
+	err := f.Parse(args)
+	out.json = c.format == formatJSON // also for what is wrong behind it
+	switch {
+	case err != nil:
 		return usage("%w; see -h", err)
-	}
-	switch c.format {
-	case formatText, formatJSON:
-		out.json = c.format == formatJSON
-	default:
+	case c.format != formatText && c.format != formatJSON:
 		return usage("-format %q: it is text or json", c.format)
 	}
 	if err := c.verb.arguments(f.Args()); err != nil {

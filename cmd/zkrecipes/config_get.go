@@ -74,9 +74,7 @@ func (v *configGetVerb) run(ctx context.Context, t *tool, out *output) error {
 		if v.revision {
 			shown = fmt.Appendln(nil, e.Revision)
 		}
-		var writing error
-		err = out.result(inEntryJSON(e), func(w io.Writer) { writing = writeBytes(w, shown) })
-		return cmp.Or(err, writing)
+		return out.stored(inEntryJSON(e), shown)
 	})
 }
 

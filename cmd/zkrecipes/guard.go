@@ -39,8 +39,8 @@ type grant struct {
 }
 
 func (g *guard) flags(f *flag.FlagSet) {
-	f.DurationVar(&g.timeout, "timeout", 0, "give up if it is not granted in this time, connecting included; 0 waits for ever")
-	f.DurationVar(&g.grace, "grace", 5*time.Second, "how long a command whose hold is lost may take to end after its TERM,\nbefore it is killed")
+	durationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted in this `duration`, connecting included; 0 waits for ever")
+	durationVar(f, &g.grace, "grace", 5*time.Second, "the `duration` that a command whose hold is lost may take to end after its TERM,\nbefore it is killed")
 	f.StringVar(&g.data, "data", "", "`text` to store in line, which contenders shows; by default this host, process\nand command")
 }
 

@@ -65,7 +65,7 @@ func (v *lockVerb) flags(f *flag.FlagSet) {
 	f.Var(&v.priority, "priority", "wait with this `priority`, from 0, the first, to 99")
 	f.BoolVar(&v.ask, "ask", false, "with -priority: while waiting, ask those who hold with a larger number, and with\n-revocable, to give way")
 	f.BoolVar(&v.revocable, "revocable", false, "end the command when somebody asks for the lock with zkrecipes revoke")
-	f.DurationVar(&v.forceAfter, "force-after", 0, "with -revocable: let zkrecipes revoke -force take the lock away this long after it\nwas asked for; longer than -grace; 0 lets nobody")
+	durationVar(f, &v.forceAfter, "force-after", 0, "with -revocable: let zkrecipes revoke -force take the lock away this `duration` after\nit was asked for; longer than -grace; 0 lets nobody")
 }
 
 func (v *lockVerb) arguments(args []string) error {

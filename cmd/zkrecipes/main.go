@@ -14,7 +14,11 @@
 package main
 
 import (
+	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/cli"
 
@@ -30,14 +34,23 @@ func Main() int {
 	c.Args = os.Args[1:]
 	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
 	c.Commands = t.verbs()
+	if name := c.Subcommand(); name != "" && c.Commands[name] == nil && !c.IsHelp() && !c.IsVersion() {
+		return t.unknown(name, c.Commands) // the library would list all verbs, and not say why
+	}
 	code, err := c.Run()
 	if err != nil {
 		return t.fail("zkrecipes", err)
 	}
-	if _, known := c.Commands[c.Subcommand()]; !known && code != exitOK {
+	if c.Subcommand() == "" && code != exitOK {
 		return exitUsage // the library's own answer is a shell's for "not found"
 	}
 	return code
+}
+
+// unknown says that there is no such verb.
+func (t *tool) unknown(name string, commands map[string]cli.CommandFactory) int {
+	verbs := slices.DeleteFunc(slices.Sorted(maps.Keys(commands)), func(verb string) bool { return strings.Contains(verb, " ") })
+	return t.fail("zkrecipes", fmt.Errorf("the verb %q is unknown; one of %s; see zkrecipes -h", name, strings.Join(verbs, ", ")))
 }
 
 func (t *tool) verbs() map[string]cli.CommandFactory {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,15 +20,37 @@ type output struct {
 	json           bool
 }
 
-// result writes what the verb was asked for.
+// result writes what the verb was asked for: all of it, or it is an error.
 func (o *output) result(value any, text func(io.Writer)) error {
-	if !o.json {
-		text(o.stdout)
+	var b bytes.Buffer
+	if o.json {
+		e := json.NewEncoder(&b)
+		e.SetIndent("", "  ")
+		if err := e.Encode(value); err != nil {
+			return err
+		}
+	} else {
+		text(&b)
+	}
+	return o.write(b.Bytes())
+}
+
+// stored is result for bytes that somebody has stored.
+func (o *output) stored(value any, stored []byte) error {
+	if o.json {
+		return o.result(value, nil)
+	}
+	return o.write(asStored(o.stdout, stored))
+}
+
+func (o *output) write(b []byte) error {
+	if len(b) == 0 { // which a stdout that was closed takes as well
 		return nil
 	}
-	e := json.NewEncoder(o.stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(value)
+	if _, err := o.stdout.Write(b); err != nil {
+		return fmt.Errorf("the result could not be written: %w", err)
+	}
+	return nil
 }
 
 // event is what happens to a hold, for those who read JSON. People are told

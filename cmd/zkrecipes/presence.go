@@ -18,8 +18,8 @@ import (
 type presence struct{ guard }
 
 func (p *presence) flags(f *flag.FlagSet) {
-	f.DurationVar(&p.timeout, "timeout", 0, "give up if it is not there in this time, connecting included; 0 is no limit")
-	f.DurationVar(&p.grace, "grace", 5*time.Second, "how long a command may take to end after its TERM, when the znode or the\nsession is lost, before it is killed")
+	durationVar(f, &p.timeout, "timeout", 0, "give up if it is not there in this `duration`, connecting included; 0 is no limit")
+	durationVar(f, &p.grace, "grace", 5*time.Second, "the `duration` that a command may take to end after its TERM, when the znode or\nthe session is lost, before it is killed")
 	f.StringVar(&p.data, "data", "", "`text` that others see; by default this host, process and command")
 }
 

@@ -49,7 +49,7 @@ Exit code: 0 if all were asked or, with -wait or -force, have gone, and otherwis
 func (v *revokeVerb) flags(f *flag.FlagSet) {
 	f.BoolVar(&v.wait, "wait", false, "wait until those who were asked have given the lock back")
 	f.BoolVar(&v.force, "force", false, "take the lock away when the time is over that its holder has allowed")
-	f.DurationVar(&v.timeout, "timeout", 0, "with -wait or -force: give up waiting after this time, connecting included; 0 waits\nfor ever")
+	durationVar(f, &v.timeout, "timeout", 0, "with -wait or -force: give up waiting after this `duration`, connecting included; 0\nwaits for ever")
 	f.StringVar(&v.znode, "znode", "", "ask only this contender, be it that it waits: `path` of its znode, as contenders\n-format=json shows it")
 }
 

@@ -48,7 +48,7 @@ func (v *txBeginVerb) flags(f *flag.FlagSet) {
 	f.StringVar(&v.list, "sites", "", "`names` of the sites, with commas between them; required")
 	f.StringVar(&v.data, "data", "", "`text` for the sites, which tx status shows them; - takes it from stdin")
 	f.StringVar(&v.variant, "variant", string(recipes.DefaultVariant), "`who` watches whom: all-watch, coordinator-only or own-nodes")
-	f.DurationVar(&v.timeout, "timeout", 0, "abort if there is no decision in this time; 0 waits for ever")
+	durationVar(f, &v.timeout, "timeout", 0, "abort if there is no decision in this `duration`; 0 waits for ever")
 	f.BoolVar(&v.detach, "detach", false, "do not wait: a site that waits coordinates")
 }
 

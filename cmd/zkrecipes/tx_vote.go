@@ -41,7 +41,7 @@ as its tx vote, and the transaction is aborted if that ends before the decision.
 }
 
 func (v *txVoteVerb) flags(f *flag.FlagSet) {
-	f.DurationVar(&v.timeout, "timeout", 0, "stop waiting for the decision after this time; 0 waits for ever")
+	durationVar(f, &v.timeout, "timeout", 0, "stop waiting for the decision after this `duration`; 0 waits for ever")
 }
 
 func (v *txVoteVerb) arguments(args []string) error {

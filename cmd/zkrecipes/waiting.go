@@ -15,7 +15,7 @@ import (
 type waiting struct{ timeout time.Duration }
 
 func (w *waiting) flags(f *flag.FlagSet) {
-	f.DurationVar(&w.timeout, "timeout", 0, "give up after this time, connecting included; 0 waits for ever")
+	durationVar(f, &w.timeout, "timeout", 0, "give up after this `duration`, connecting included; 0 waits for ever")
 }
 
 func (w *waiting) check(try bool) error {
