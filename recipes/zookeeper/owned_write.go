@@ -73,35 +73,7 @@ func (o *owned) done() { <-o.writing }
 
 // Write implements recipes.Grant.
 func (o *owned) Write(ctx context.Context, ops ...recipes.Op) error {
-	t, err := transaction(ops)
-	if err != nil {
-		return err
-	}
-	err = o.Commit(ctx, t)
-	var refused *session.TxnError
-	if errors.As(err, &refused) {
-		return &recipes.WriteError{Index: refused.Index, Op: ops[refused.Index], Err: refused.Err}
-	}
-	return err
-}
-
-// transaction turns the operations of a guarded write into a transaction.
-func transaction(ops []recipes.Op) (session.Txn, error) {
-	var t session.Txn
-	for i, op := range ops {
-		if err := op.Validate(); err != nil {
-			return t, fmt.Errorf("guarded write: operation %d: %w", i, err)
-		}
-		switch op.Kind {
-		case recipes.OpCreate:
-			t.Create(op.Path, op.Data, false)
-		case recipes.OpSet:
-			t.Set(op.Path, op.Data, op.Version)
-		case recipes.OpDelete:
-			t.Delete(op.Path, op.Version)
-		}
-	}
-	return t, nil
+	return session.GuardedWrite(ctx, o.Commit, session.Txn{}, ops)
 }
 
 // Commit commits a transaction together with a check of the own node at its

@@ -17,27 +17,7 @@ func (g *Grant) Write(ctx context.Context, ops ...recipes.Op) error {
 // WriteIf is Write with more to check, which is done first. The index in a
 // *session.TxnError is that of the operation in checks.
 func (g *Grant) WriteIf(ctx context.Context, checks session.Txn, ops ...recipes.Op) error {
-	t, first := checks, checks.Len()
-	for i, op := range ops {
-		if err := op.Validate(); err != nil {
-			return fmt.Errorf("guarded write: operation %d: %w", i, err)
-		}
-		switch op.Kind {
-		case recipes.OpCreate:
-			t.Create(op.Path, op.Data, false)
-		case recipes.OpSet:
-			t.Set(op.Path, op.Data, op.Version)
-		case recipes.OpDelete:
-			t.Delete(op.Path, op.Version)
-		}
-	}
-	err := g.Commit(ctx, t)
-	var refused *session.TxnError
-	if errors.As(err, &refused) && refused.Index >= first {
-		i := refused.Index - first
-		return &recipes.WriteError{Index: i, Op: ops[i], Err: refused.Err}
-	}
-	return err
+	return session.GuardedWrite(ctx, g.Commit, checks, ops)
 }
 
 // Commit commits a transaction together with a check of the own node. The index

@@ -29,19 +29,16 @@ func (t *Txn) Check(path string, version int32) {
 
 // Create adds the creation of a persistent, or ephemeral, znode.
 func (t *Txn) Create(path string, data []byte, ephemeral bool) {
-	flags := int32(zk.FlagPersistent)
-	if ephemeral {
-		flags = zk.FlagEphemeral
-	}
-	t.add(path, data, func(s *Session, full string) any {
-		return &zk.CreateRequest{Path: full, Data: data, Acl: s.acl, Flags: flags}
-	})
+	t.create(path, data, zk.FlagPersistent, ephemeral)
 }
 
 // CreateSequential adds the creation of a znode whose name ZooKeeper completes
 // with the next number of its parent.
 func (t *Txn) CreateSequential(path string, data []byte, ephemeral bool) {
-	flags := int32(zk.FlagSequence)
+	t.create(path, data, zk.FlagSequence, ephemeral)
+}
+
+func (t *Txn) create(path string, data []byte, flags int32, ephemeral bool) {
 	if ephemeral {
 		flags |= zk.FlagEphemeral
 	}

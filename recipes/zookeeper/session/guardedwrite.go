@@ -1,0 +1,36 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// GuardedWrite has commit commit checks and then ops, together with the guard that
+// only it knows. Its errors are those that recipes.Grant.Write documents; but the
+// refusal of a check is a *TxnError.
+func GuardedWrite(ctx context.Context, commit func(context.Context, Txn) error, checks Txn, ops []recipes.Op) error {
+	t, first := checks, checks.Len()
+	for i, op := range ops {
+		if err := op.Validate(); err != nil {
+			return fmt.Errorf("guarded write: operation %d: %w", i, err)
+		}
+		switch op.Kind {
+		case recipes.OpCreate:
+			t.Create(op.Path, op.Data, false)
+		case recipes.OpSet:
+			t.Set(op.Path, op.Data, op.Version)
+		case recipes.OpDelete:
+			t.Delete(op.Path, op.Version)
+		}
+	}
+	err := commit(ctx, t)
+	var refused *TxnError
+	if errors.As(err, &refused) && refused.Index >= first {
+		i := refused.Index - first
+		return &recipes.WriteError{Index: i, Op: ops[i], Err: refused.Err}
+	}
+	return err
+}
