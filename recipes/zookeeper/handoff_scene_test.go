@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -33,6 +34,17 @@ func onBoth(t *testing.T, f func(*scene)) {
 	}
 	t.Run("embedded", func(t *testing.T) { run(t, embedded(t).Addr()) })
 	t.Run("real", func(t *testing.T) { run(t, ensembletest.Shared(t).Addrs()[0]) })
+}
+
+// onEmbedded is onBoth's for what only the in-process server can do.
+func onEmbedded(t *testing.T, f func(*scene, *zkserver.Server)) {
+	srv := embedded(t)
+	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(raw.Close)
+	f(&scene{T: t, ctx: bounded(t), addr: srv.Addr(), path: "/line", raw: raw}, srv)
 }
 
 func (s *scene) session() recipes.Session {

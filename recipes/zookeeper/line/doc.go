@@ -30,7 +30,8 @@
 // A waiter watches as many of its blockers as there are permits, one for a lock.
 // It may be granted when fewer than that are left, so one of those watched must
 // have gone before. One that goes between the listing and the look that arms its
-// watch is found missing by that look.
+// watch is found missing by that look. Where the nearest of them may let it go
+// first (Line.Passes), it watches and reads that one, too.
 //
 // # Handoff, and why it is safe
 //
@@ -51,8 +52,9 @@
 //   - Only T's session can have written to it: nobody else has its identity, a
 //     digest user with a random password. (Assumed: nobody uses the server's
 //     superuser, or a server that skips ACLs, to write to a contender.) And that
-//     session writes to T only to release it when it held. So nobody stood ahead
-//     of T, nobody stands between T and the successor, and T is gone.
+//     session writes to T only to release it when it held (and not in place of an
+//     older one of the same name: see below). So nobody stood ahead of T, nobody
+//     stands between T and the successor, and T is gone.
 //   - The successor's own znode was there when T released. It watches that too,
 //     in the same exchange and before T; a server tells a session of changes in
 //     their order, so a deletion by hand before T's release would have been told
@@ -71,11 +73,13 @@
 //
 // Places' names come back when the parent is removed and made again, an empty
 // container for one. So a place is known by its czxid: a listing counts only
-// with a parent that is older than the place, deletions look first, and a guarded
-// write checks a second znode whose existence shows that the parent is the same
-// (see placeGuard.check). Where numbers have come to an end and ZooKeeper gives
-// 2147483647 to all, and where the server does not take the identity, a
-// contender stands in line by the protected creation instead.
+// with a parent that is older than the place, deletions look first, a session
+// hands over no place but its latest of that name, and a guarded write checks a
+// second znode whose existence shows that the parent is the same (see
+// placeGuard.check). What is left is a name that comes back while a deletion or a
+// release of the older place is on its way. Where numbers have come to an end and
+// ZooKeeper gives 2147483647 to all, and where the server does not take the
+// identity, a contender stands in line by the protected creation instead.
 //
 // A release that fails half-way does not exist: it is a transaction. Whether one
 // whose reply was lost has happened is seen from the znode.

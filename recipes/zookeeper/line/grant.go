@@ -104,6 +104,9 @@ func (g *Grant) Removed() error {
 	}
 	err := fmt.Errorf("%w: %s", reason, g.path)
 	if g.end(err) {
+		if g.place != nil {
+			g.session.ForgetPlace(g.place.Place)
+		}
 		g.deleteAppendage()
 	}
 	return err

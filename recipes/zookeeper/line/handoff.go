@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	gopath "path"
 	"slices"
 	"sync"
@@ -71,7 +72,11 @@ func (l *Line) enterByPlace(ctx context.Context, r Request) (*Grant, error) {
 	if err == nil {
 		return grant, nil
 	}
-	return nil, l.left(ctx, l.Session.DeleteOwned(place.Path, place.Stat), err)
+	if errors.Is(err, recipes.ErrRemoved) {
+		l.Session.ForgetPlace(place) // there is nothing to leave, and another may have the name
+		return nil, err
+	}
+	return nil, l.left(ctx, l.Session.DeletePlace(place), err)
 }
 
 // waiter is a contender that waits by handoff.
@@ -112,8 +117,8 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 	}
 	waited := false
 	target, position := w.before(), recipes.UnknownPosition
-	if r.Try || 0 < siblings && siblings <= few {
-		target = ""
+	if r.Try || 0 < siblings && siblings <= few || w.me.Sequence == math.MaxInt32 {
+		target = "" // that number may have been given to others before (see breakTies)
 	}
 	for {
 		disconnected, err := l.Session.Connected(ctx)

@@ -14,13 +14,17 @@ import (
 // is set, which only this session may do, and it is deleted. The event of the
 // first uses up the watch.
 //
-// It is known, and repeated, on the terms of DeleteOwned, which it falls back to
+// It is known, and repeated, on the terms of DeletePlace, which it falls back to
 // where the data may not be set.
 //
 // It waits in the caller's goroutine for the answer, which mostly comes, as long
 // as ctx allows.
 func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 	done := make(chan error, 1)
+	if !s.places.giveUp(place) {
+		done <- supersededError(place)
+		return done
+	}
 	body := handOverBody(s.full(place.Path), place)
 	h := &handOver{attempt{session: s, requests: []request{{opMulti, body}}}, place}
 	h.begin(ctx)
@@ -65,7 +69,7 @@ func (h *handOver) finish(life context.Context) error {
 		case !lostConnection(err):
 			s.log.Debug("cannot hand over; deleting", "path", place.Path, "error", err)
 			s.CountFallback()
-			deletion := s.deleteOwned(life, place.Path, place.Stat)
+			deletion := s.deletePlace(life, place)
 			if errors.Is(err, zk.ErrNoAuth) && deletion == nil {
 				s.wire.refused.Store(true) // it was ours, and we may not write to it
 			}

@@ -73,7 +73,10 @@ func (s *Session) CreatePlace(ctx context.Context, dir, name string, data []byte
 			place, siblings, err := c.finish(ctx, life)
 			return created{place, siblings}, err
 		},
-		func(life context.Context, c created) { s.deleteOwned(life, c.place.Path, c.place.Stat) }, nil)
+		func(life context.Context, c created) {
+			s.places.giveUp(c.place)
+			s.deletePlace(life, c.place)
+		}, nil)
 	return made.place, made.siblings, err
 }
 
@@ -115,6 +118,7 @@ func (c *placeCreation) created(replies []reply) (Place, int, error) {
 	if d.err != nil {
 		return Place{}, 0, d.err
 	}
+	c.session.places.made(place)
 	if len(replies) == 1 {
 		return place, -1, nil
 	}
@@ -210,7 +214,9 @@ func (c *placeCreation) find(ctx context.Context) (Place, error) {
 			if node.Stat.EphemeralOwner != s.id {
 				return Place{}, fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, node.Stat.EphemeralOwner, s.id)
 			}
-			return Place{path, node.Stat}, nil
+			place := Place{path, node.Stat}
+			s.places.made(place)
+			return place, nil
 		}
 	}
 	return Place{}, nil

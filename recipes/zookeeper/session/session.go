@@ -31,6 +31,7 @@ type Session struct {
 	watches  watches
 	receipts receipts
 	names    names // of CreateNamed
+	places   places
 	identity identity
 
 	ctx    context.Context // ends when the session is lost, with the reason as its cause

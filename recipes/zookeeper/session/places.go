@@ -1,0 +1,74 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// places are the session's own that nobody has given up, by path, each with its
+// czxid. A name comes back, and the session may write to whatever of its places
+// has it: a release that takes the session's waiting contender for a hold of an
+// older line would be believed by who stands behind that one. Where a later place
+// has the name the older one is gone.
+type places struct {
+	mu     sync.Mutex
+	byPath map[string]int64
+}
+
+func (p *places) made(place Place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byPath == nil {
+		p.byPath = make(map[string]int64)
+	}
+	p.byPath[place.Path] = place.Stat.Czxid
+}
+
+// giveUp forgets a place and reports whether it was the latest of its name.
+func (p *places) giveUp(place Place) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byPath[place.Path] != place.Stat.Czxid {
+		return false
+	}
+	delete(p.byPath, place.Path)
+	return true
+}
+
+// ForgetPlace is for a place that is known to be gone. Every place is forgotten,
+// deleted or handed over in the end.
+func (s *Session) ForgetPlace(place Place) { s.places.giveUp(place) }
+
+// DeletePlace deletes a place without handing it over, on the terms of
+// DeleteOwned; it looks first whether the place is there, for there may be
+// another of its name, with the same version.
+func (s *Session) DeletePlace(place Place) <-chan error {
+	done := make(chan error, 1)
+	if !s.places.giveUp(place) {
+		done <- supersededError(place)
+	} else if !s.Background(func(life context.Context) { done <- s.deletePlace(life, place) }) {
+		done <- s.Err()
+	}
+	return done
+}
+
+func supersededError(place Place) error {
+	return fmt.Errorf("delete %s: %w: a later place has its name", place.Path, recipes.ErrNoNode)
+}
+
+func (s *Session) deletePlace(life context.Context, place Place) error {
+	stat, err := s.Stat(life, place.Path)
+	if err == nil && stat.Czxid != place.Stat.Czxid {
+		err = fmt.Errorf("delete %s: %w", place.Path, recipes.ErrNoNode)
+	}
+	if err == nil {
+		return s.deleteOwned(life, place.Path, stat)
+	}
+	if !IsGone(err) {
+		s.log.Error("cannot look at own znode; it goes with the session", "path", place.Path, "error", err)
+	}
+	return err
+}
