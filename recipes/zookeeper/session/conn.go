@@ -3,6 +3,7 @@ package session
 import (
 	"bufio"
 	"encoding/binary"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -31,11 +32,7 @@ type conn struct {
 	net.Conn
 	wire *wire
 
-	// relativeZxid is the last transaction seen before this connection. Watches
-	// are re-armed relative to it: go-zookeeper would use what it has seen by
-	// then, and replies that overtake the re-arming could carry it past a
-	// change that no watch has reported.
-	relativeZxid int64
+	seen int64 // the last transaction seen before this connection
 
 	// failed is told why a connection ended before it was established, which
 	// go-zookeeper only logs.
@@ -77,12 +74,12 @@ func newConn(c net.Conn, w *wire, deadline time.Time, failed func(error)) (*conn
 		return nil, err
 	}
 	return &conn{
-		Conn:         c,
-		wire:         w,
-		relativeZxid: w.lastZxid.Load(),
-		failed:       failed,
-		closed:       make(chan struct{}),
-		in:           bufio.NewReaderSize(c, 2<<10),
+		Conn:   c,
+		wire:   w,
+		seen:   w.lastZxid.Load(),
+		failed: failed,
+		closed: make(chan struct{}),
+		in:     bufio.NewReaderSize(c, 2<<10),
 	}, nil
 }
 
@@ -108,14 +105,20 @@ func (c *conn) Write(frame []byte) (int, error) {
 	c.mu.Lock()
 	if !c.established {
 		c.pending = append(c.pending, sent{at: time.Now()})
-		frame = withZxid(frame, connectZxidAt, c.relativeZxid)
+		frame = withZxid(frame, connectZxidAt, c.seen)
 	} else if len(frame) >= lengthSize+8 {
 		xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 		op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
 		c.pending = append(c.pending, sent{xid: xid, op: op, at: time.Now()})
 		c.wire.counters.request(op)
 		if op == opSetWatches {
-			frame = withZxid(frame, setWatchesZxidAt, c.relativeZxid)
+			// go-zookeeper's own, of watches from before this connection: the
+			// server is to arm them, and not to tell what has changed since.
+			// Whoever waited has been woken and looks again, and this may be
+			// sent after that look: a change that is told then, of a znode
+			// whose name has come back meanwhile, would be taken for one that
+			// happened after the look.
+			frame = withZxid(frame, setWatchesZxidAt, math.MaxInt64)
 		}
 	}
 	c.mu.Unlock()

@@ -24,9 +24,10 @@
 // Everything that its API cannot express is done on the bytes, in conn.go, under
 // its feet: bounding the handshake (its own limit is ten times the receive
 // timeout, and none for the body), measuring when the server was last heard,
-// counting, and keeping lastZxid (which the library reads and writes from
-// different goroutines without synchronisation, and takes from after the
-// reconnect when it re-arms watches).
+// counting, keeping lastZxid (which the library reads and writes from different
+// goroutines without synchronisation), and having watches from before a reconnect
+// armed again without a word on what has changed since (which would come when
+// whoever waited may have looked again already).
 //
 // # Assumptions
 //

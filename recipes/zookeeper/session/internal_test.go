@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"testing"
 	"time"
@@ -55,8 +56,8 @@ func TestWhateverIsNotAnAnswerIsALostConnection(t *testing.T) {
 	}
 }
 
-// go-zookeeper writes lastZxid in one goroutine and reads it in another; and
-// takes it from after the reconnect when it re-arms watches.
+// go-zookeeper writes lastZxid in one goroutine and reads it in another; and asks
+// for what has changed since, when it re-arms watches.
 func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
@@ -96,8 +97,8 @@ func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	setWatches = binary.BigEndian.AppendUint32(setWatches, opSetWatches)
 	setWatches = binary.BigEndian.AppendUint64(setWatches, 0)
 	sent = exchange(t, c, server, setWatches)
-	if zxid := binary.BigEndian.Uint64(sent[setWatchesZxidAt:]); zxid != 7 {
-		t.Errorf("watches are re-armed relative to %d, not to what was seen before this connection", zxid)
+	if zxid := binary.BigEndian.Uint64(sent[setWatchesZxidAt:]); zxid != math.MaxInt64 {
+		t.Errorf("watches are re-armed relative to %d: changes before that are told", zxid)
 	}
 }
 
