@@ -61,9 +61,12 @@ func (s *Session) exchangeIdentified(ctx context.Context, requests ...request) (
 }
 
 // sendIdentified sends requests on a connection to which the identity was given.
+// It is not given again once a server has refused it: that one ended the
+// connection, and would end each one. What needs it is refused then, and places
+// that were made before are deleted without it.
 func (s *Session) sendIdentified(requests []request) (*batch, error) {
 	c := s.dialer.connection()
-	if c != nil {
+	if c != nil && s.Identified() {
 		if err := s.identify(c); err != nil {
 			return nil, err
 		}
