@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,6 +114,53 @@ func TestWakeUpsOfASharedLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	late.hold(t)
+}
+
+// A reader is let in when the writer ahead has downgraded, and the one between
+// the two has left: whatever it watched in the meantime.
+func TestAReaderWakesWhenItsWayIsFree(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+			joined := make(chan struct{}, 3)
+			contend := func(session recipes.Session) recipes.SharedLock {
+				cfg := recipes.SharedLockConfig{Strategy: strategy, Joined: func(recipes.Place) { joined <- struct{}{} }}
+				return must[recipes.SharedLock](t)(session.SharedLock(s.path, cfg))
+			}
+			writer := must[recipes.SharedHold](t)(contend(s.session()).AcquireWrite(s.ctx))
+			<-joined
+			between, leave := context.WithCancel(s.ctx)
+			go contend(s.session()).AcquireWrite(between)
+			<-joined
+			session := s.session()
+			reader := contend(session)
+			let := make(chan error, 1)
+			go func() {
+				_, err := reader.AcquireRead(s.ctx)
+				let <- err
+			}()
+			<-joined
+			looks := make(chan struct{})
+			if strategy == recipes.Herd { // the others watch what is next to them only
+				var once sync.Once
+				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+					if r.SessionID == session.ID() && r.Op == zkserver.OpGetData && r.Path == writer.Znode() {
+						once.Do(func() { close(looks) })
+					}
+					return zkserver.Fault{}
+				})
+			} else {
+				close(looks)
+			}
+			if err := writer.Downgrade(s.ctx); err != nil {
+				t.Fatal(err)
+			}
+			<-looks
+			leave()
+			if err := <-let; err != nil {
+				t.Errorf("%s: %v", strategy, err)
+			}
+		})
+	}
 }
 
 // A release of the i-th in line wakes i waiters of a semaphore, never more than

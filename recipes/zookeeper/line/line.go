@@ -130,7 +130,11 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 			}
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, blockers[0].Name))
 		}
-		passes, err := l.arm(ctx, &armed, me, nearest, watched(l.Strategy, blockers, permits), disconnected)
+		targets := watched(l.Strategy, blockers, permits)
+		if l.Passes != nil && !slices.Contains(targets, nearest) {
+			targets = append(slices.Clone(targets), nearest) // its leaving is enough, if the next one passes
+		}
+		passes, err := l.arm(ctx, &armed, me, nearest, targets, disconnected)
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue
 		}
@@ -160,6 +164,9 @@ func (l *Line) tryPass(ctx context.Context, me, nearest Entry) (bool, error) {
 // among them, lets me go first.
 func (l *Line) arm(ctx context.Context, armed *Watches, me, nearest Entry, targets []Entry, connection <-chan struct{}) (passes bool, err error) {
 	armed.Keep(targets, connection)
+	if l.Passes != nil && l.Strategy == recipes.Herd {
+		armed.Drop(nearest.Name) // it may have been watched when it was not the nearest
+	}
 	for _, target := range targets {
 		node, fresh, err := armed.Arm(ctx, l.Session, l.Path, target.Name)
 		if err != nil {

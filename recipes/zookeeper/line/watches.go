@@ -28,6 +28,9 @@ func (w *Watches) Keep(targets []Entry, connection <-chan struct{}) {
 	w.connection, w.byName = connection, kept
 }
 
+// Drop has a child read again when it is next armed.
+func (w *Watches) Drop(name string) { delete(w.byName, name) }
+
 func fired(w *session.Watch) bool {
 	select {
 	case <-w.Fired():
