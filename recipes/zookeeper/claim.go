@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
@@ -81,7 +82,7 @@ func (c *claimant) grant(ctx context.Context, held string) (*line.Grant, error) 
 	s := c.lock.session
 	stat, err := s.Stat(ctx, held)
 	if errors.Is(err, recipes.ErrNoNode) {
-		return nil, fmt.Errorf("claimed: %w: %s", recipes.ErrRemoved, held)
+		return nil, c.taken()
 	}
 	if err != nil {
 		return nil, err
@@ -104,6 +105,12 @@ func (c *claimant) grant(ctx context.Context, held string) (*line.Grant, error) 
 	return line.NewRevocable(s, held, recipes.Token(stat.Czxid), heeds), nil
 }
 
+// taken: somebody has deleted the holding znode. Another writer may have claimed
+// since.
+func (c *claimant) taken() error {
+	return fmt.Errorf("claimed: %w: %s", recipes.ErrRemoved, c.lock.at(c.me.heldName()))
+}
+
 // alone waits, after a writer's claim, for readers who have claimed between its
 // last look and its claim. They were let in first, and nobody can come after
 // them: whoever reads the register after the claim finds the writer among those
@@ -116,6 +123,9 @@ func (c *claimant) alone(ctx context.Context) error {
 			return err
 		}
 		names, err := l.session.Children(ctx, l.path)
+		if errors.Is(err, recipes.ErrNoNode) || err == nil && !slices.Contains(names, c.me.heldName()) {
+			return c.taken()
+		}
 		if err != nil {
 			return err
 		}

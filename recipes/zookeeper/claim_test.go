@@ -3,6 +3,8 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,4 +68,53 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 			t.Errorf("the writer, try %v: %v", try, got.err)
 		}
 	}
+}
+
+// A writer that has claimed and waits for a reader is not granted when somebody
+// has deleted its znode meanwhile: another writer may have claimed.
+func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
+	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+		contend := func(session recipes.Session, priority int) recipes.PriorityLock {
+			return must[recipes.PriorityLock](t)(session.PriorityLock(s.path, recipes.PriorityLockConfig{Priority: priority}))
+		}
+		victim := s.session()
+		writers := contend(victim, 5)
+		if err := must[recipes.PriorityHold](t)(writers.AcquireWrite(s.ctx)).Release(s.ctx); err != nil { // makes the path
+			t.Fatal(err)
+		}
+		looked, goOn, claimed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		var once, waits sync.Once
+		srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
+			switch {
+			case q.SessionID != victim.ID():
+			case q.Op == zkserver.OpMulti:
+				once.Do(func() { close(looked); f.Hold = goOn })
+			case q.Op == zkserver.OpGetData && strings.Contains(q.Path, "-reading-"):
+				waits.Do(func() { close(claimed) })
+			}
+			return f
+		})
+		written := make(chan error, 1)
+		go func() {
+			_, err := writers.AcquireWrite(s.ctx)
+			written <- err
+		}()
+		<-looked
+		reader := must[recipes.PriorityHold](t)(contend(s.session(), 0).AcquireRead(s.ctx))
+		close(goOn)
+		<-claimed
+		for _, n := range srv.Tree() {
+			if strings.Contains(n.Path, "-writing-") {
+				if err := s.raw.Delete(n.Path, -1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := reader.Release(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-written; !errors.Is(err, recipes.ErrRemoved) {
+			t.Errorf("the writer without a znode: %v", err)
+		}
+	})
 }
