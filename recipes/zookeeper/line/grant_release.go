@@ -23,12 +23,20 @@ func (g *Grant) Release(ctx context.Context) error {
 	}
 }
 
+// errUnwatched ends a grant whose node may be there. It is deleted by Release, and
+// not before: the holder may not have stopped yet.
+var errUnwatched = errors.New("cannot watch")
+
 // giveBack deletes the own node. What it cannot wait for goes on without it.
 func (g *Grant) giveBack(ctx context.Context) {
 	if !g.end(recipes.ErrReleased) {
 		g.mu.Lock()
 		g.result = g.reason
 		g.mu.Unlock()
+		if errors.Is(g.result, errUnwatched) {
+			g.delete()
+			g.deleteAppendage()
+		}
 		close(g.released)
 		return
 	}
@@ -53,6 +61,14 @@ func (g *Grant) giveBack(ctx context.Context) {
 	if !g.session.Background(rest) {
 		rest(nil) // the session is over: this does not wait
 	}
+}
+
+// delete starts the deletion of the own node.
+func (g *Grant) delete() <-chan error {
+	if g.place != nil {
+		return g.session.DeletePlace(g.place.Place)
+	}
+	return g.session.Delete(g.path)
 }
 
 func (g *Grant) hasAppendage() bool {
