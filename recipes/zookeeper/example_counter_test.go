@@ -3,6 +3,7 @@ package zookeeper_test
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -31,15 +32,17 @@ func Example_counterAndLatch() {
 	if err != nil {
 		panic(err)
 	}
+	var jobs sync.WaitGroup
+	defer jobs.Wait() // before the session is closed
 	for _, records := range []int64{300, 42} {
-		go func() { // a job, elsewhere
+		jobs.Go(func() { // a job, elsewhere
 			if _, err := counter.Add(ctx, records); err != nil {
 				panic(err)
 			}
 			if _, err := latch.CountDown(ctx); err != nil {
 				panic(err)
 			}
-		}()
+		})
 	}
 	fmt.Println("all are done:", latch.Wait(ctx))
 	fmt.Println(counter.Get(ctx))
