@@ -113,3 +113,33 @@ func TestAnObserversWatchesDoNotPileUp(t *testing.T) {
 		t.Errorf("%d watches after 30 leaders", n)
 	}
 }
+
+// What a session may not write is said, and not tried again and again: its own
+// receipt, and the bound of a queue.
+func TestWhatMayNotBeWrittenIsNotTriedForEver(t *testing.T) {
+	srv := embedded(t)
+	ctx := bounded(t)
+	must[int64](t)(counterAt(t, open(t, srv), "/n").Add(ctx, 1))
+	unwritten := must[recipes.Session](t)(zookeeper.Open(ctx, recipes.Config{
+		Servers: []string{srv.Addr()},
+		ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermWrite, Scheme: "world", ID: "anyone"}},
+	}))
+	defer unwritten.Close(ctx)
+	if _, err := counterAt(t, unwritten, "/n").Add(ctx, 1); !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Errorf("a counter: %v", err)
+	}
+	bounded := recipes.QueueConfig{Capacity: 2}
+	q := must[recipes.Queue](t)(open(t, srv).Queue("/q", bounded))
+	must[recipes.ElementID](t)(q.Put(ctx, nil))
+	raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.SetACL("/q/bound", zk.WorldACL(zk.PermRead), -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Errorf("a queue: %v", err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -60,5 +61,64 @@ func waitGone(ctx context.Context, t *testing.T, raw *zk.Conn, path string, reap
 		case <-ctx.Done():
 			t.Fatalf("%s stays", path)
 		}
+	}
+}
+
+// What keeps a number or values is no container, also where its creation was lost
+// and something came beside it meanwhile, so that nobody can tell whether it was
+// made.
+func TestWhatIsToStayIsNoContainer(t *testing.T) {
+	for name, use := range map[string]func(context.Context, *testing.T, recipes.Session, string){
+		"counter": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+			must[int64](t)(counterAt(t, s, path).Add(ctx, 1))
+		},
+		"latch": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+			must[int64](t)(latchAt(t, s, path, 2).CountDown(ctx))
+		},
+		"configuration": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+			c := configAt(t, s, path)
+			must[recipes.Revision](t)(c.Set(ctx, "a", nil, recipes.NoRevision))
+			if err := c.Delete(ctx, "a", recipes.AnyRevision); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"queue": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+			q := must[recipes.Queue](t)(s.Queue(path, recipes.QueueConfig{}))
+			must[recipes.ElementID](t)(q.Put(ctx, nil))
+			must[recipes.Element](t)(q.Take(ctx))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := embedded(t)
+			s, other, ctx := open(t, srv), open(t, srv), bounded(t)
+			if err := barrierAt(t, other, "/app/there").Place(ctx, nil); err != nil {
+				t.Fatal(err)
+			}
+			lost := false
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				creation := r.Op == zkserver.OpCreate || r.Op == zkserver.OpMulti
+				if r.SessionID != s.ID() || !creation || r.Path != "/app/it" || lost {
+					return zkserver.Fault{}
+				}
+				lost = true
+				if err := barrierAt(t, other, "/app/beside").Place(ctx, nil); err != nil {
+					t.Error(err)
+				}
+				return zkserver.Fault{CloseBefore: true}
+			})
+			use(ctx, t, s, "/app/it")
+			if !lost {
+				t.Error("the case was not met")
+			}
+			if err := s.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 { // it goes up one node at a time
+				srv.RunContainerCheck()
+			}
+			if !exists(srv, "/app/it") {
+				t.Error("it was removed when its session was closed")
+			}
+		})
 	}
 }
