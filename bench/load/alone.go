@@ -18,25 +18,12 @@ func (l Load) alone(ctx context.Context) (Measurement, error) {
 	if err := s.warmup(ctx); err != nil {
 		return Measurement{}, err
 	}
-	before, err := settled(ctx, l.Sessions)
+	counters, err := l.counted(ctx, s.measure)
 	if err != nil {
 		return Measurement{}, err
 	}
-	if err := l.begin(ctx); err != nil {
-		return Measurement{}, err
-	}
-	if err := s.measure(ctx); err != nil {
-		return Measurement{}, err
-	}
-	after, err := settled(ctx, l.Sessions)
-	if err != nil {
-		return Measurement{}, err
-	}
-	s.recorder.m.Counters = difference(after, before)
+	s.recorder.m.Counters = counters
 	s.recorder.m.Warm.Took = l.Warmup
-	if err := l.end(ctx); err != nil {
-		return Measurement{}, err
-	}
 	return s.recorder.m, s.guard.check(s.turns)
 }
 

@@ -63,6 +63,26 @@ func settled(ctx context.Context, sessions []recipes.Session) (recipes.Counters,
 	return recipes.Counters{}, err
 }
 
+// counted measures, and returns what that has cost all sessions: it begins and
+// ends when none of them sends anything.
+func (l Load) counted(ctx context.Context, measure func(context.Context) error) (recipes.Counters, error) {
+	before, err := settled(ctx, l.Sessions)
+	if err != nil {
+		return recipes.Counters{}, err
+	}
+	if err := l.begin(ctx); err != nil {
+		return recipes.Counters{}, err
+	}
+	if err := measure(ctx); err != nil {
+		return recipes.Counters{}, err
+	}
+	after, err := settled(ctx, l.Sessions)
+	if err != nil {
+		return recipes.Counters{}, err
+	}
+	return difference(after, before), l.end(ctx)
+}
+
 // difference returns after minus before.
 func difference(after, before recipes.Counters) recipes.Counters {
 	d := recipes.Counters{ByKind: map[string]int64{}}

@@ -41,29 +41,19 @@ func (l Load) openLoop(ctx context.Context) (Measurement, error) {
 	if _, err := o.arrivals(ctx, max(l.Warmup, time.Millisecond), l.Seed+1); err != nil {
 		return Measurement{}, fmt.Errorf("warm up: %w", err)
 	}
-	before, err := settled(ctx, l.Sessions)
+	var m Measurement
+	counters, err := l.counted(ctx, func(ctx context.Context) (err error) {
+		m, err = o.arrivals(ctx, l.Duration, l.Seed)
+		if err == nil && m.Operations == 0 {
+			err = fmt.Errorf("nothing arrives within %v at %v acquisitions a second; measure for longer", l.Duration, l.Rate)
+		}
+		return err
+	})
 	if err != nil {
 		return Measurement{}, err
 	}
-	if err := l.begin(ctx); err != nil {
-		return Measurement{}, err
-	}
-	m, err := o.arrivals(ctx, l.Duration, l.Seed)
-	if err != nil {
-		return Measurement{}, err
-	}
-	if m.Operations == 0 {
-		return Measurement{}, fmt.Errorf("nothing arrives within %v at %v acquisitions a second; measure for longer", l.Duration, l.Rate)
-	}
-	after, err := settled(ctx, l.Sessions)
-	if err != nil {
-		return Measurement{}, err
-	}
-	m.Counters = difference(after, before)
+	m.Counters = counters
 	m.Warm = Warm{Took: l.Warmup}
-	if err := l.end(ctx); err != nil {
-		return Measurement{}, err
-	}
 	return m, o.guard.check(o.turns.Load())
 }
 

@@ -26,28 +26,23 @@ func (l Load) rounds(ctx context.Context, r round) (Measurement, error) {
 	if _, _, err := r(ctx, l.Path+"/warm-up", newRecorder()); err != nil {
 		return Measurement{}, err
 	}
-	before, err := settled(ctx, l.Sessions)
-	if err != nil {
-		return Measurement{}, err
-	}
-	if err := l.begin(ctx); err != nil {
-		return Measurement{}, err
-	}
 	rec := newRecorder()
-	for i := range l.Rounds {
-		operations, took, err := r(ctx, fmt.Sprintf("%s/round-%d", l.Path, i), rec)
-		if err != nil {
-			return Measurement{}, fmt.Errorf("round %d: %w", i+1, err)
+	counters, err := l.counted(ctx, func(ctx context.Context) error {
+		for i := range l.Rounds {
+			operations, took, err := r(ctx, fmt.Sprintf("%s/round-%d", l.Path, i), rec)
+			if err != nil {
+				return fmt.Errorf("round %d: %w", i+1, err)
+			}
+			rec.m.Operations += operations
+			rec.m.Elapsed += took
 		}
-		rec.m.Operations += operations
-		rec.m.Elapsed += took
-	}
-	after, err := settled(ctx, l.Sessions)
+		return nil
+	})
 	if err != nil {
 		return Measurement{}, err
 	}
-	rec.m.Counters = difference(after, before)
-	return rec.m, l.end(ctx)
+	rec.m.Counters = counters
+	return rec.m, nil
 }
 
 // each calls do for sessions side by side. The first error ends the others.
