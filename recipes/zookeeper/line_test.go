@@ -114,6 +114,42 @@ func TestContendersWithTheSameNumberKeepTheirOrder(t *testing.T) {
 	}
 }
 
+// Its counter goes on, past 2147483647, as long as creations are under way, and
+// falls back to that number when they are not. So a number may be smaller than
+// that of who came before, and holds.
+func TestANewcomerWithASmallerNumberDoesNotGoFirst(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy), func(t *testing.T) {
+			onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+				joinAs := func(number int32) *contender {
+					srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+						if creates(r.Op) {
+							if err := srv.SetSequence(s.path, number); err != nil {
+								t.Error(err)
+							}
+						}
+						return zkserver.Fault{}
+					})
+					return s.joinWith(s.session(), strategy)
+				}
+				s.release(s.hold(s.join())) // makes the path
+				cs := []*contender{joinAs(math.MinInt32 + 1), joinAs(math.MaxInt32), joinAs(math.MinInt32), joinAs(math.MaxInt32)}
+				for i, c := range cs {
+					hold := s.hold(c)
+					for _, later := range cs[i+1:] {
+						select {
+						case <-later.held:
+							t.Fatalf("%s is granted while %s holds", later.place.Znode, c.place.Znode)
+						default:
+						}
+					}
+					s.release(hold)
+				}
+			})
+		})
+	}
+}
+
 // One foreign child broke go-zookeeper's Lock, and one named _c_ with fewer
 // than 35 characters made it panic.
 func TestForeignChildrenAreIgnored(t *testing.T) {

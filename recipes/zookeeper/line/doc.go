@@ -77,9 +77,9 @@
 // hands over no place but its latest of that name, and a guarded write checks a
 // second znode whose existence shows that the parent is the same (see
 // placeGuard.check). What is left is a name that comes back while a deletion or a
-// release of the older place is on its way. Where numbers have come to an end and
-// ZooKeeper gives 2147483647 to all, and where the server does not take the
-// identity, a contender stands in line by the protected creation instead.
+// release of the older place is on its way. Where numbers have come to an end
+// (Entry.Exhausted), and where the server does not take the identity, a contender
+// stands in line by the protected creation instead.
 //
 // A release that fails half-way does not exist: it is a transaction. Whether one
 // whose reply was lost has happened is seen from the znode.

@@ -1,6 +1,7 @@
 package line
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +51,12 @@ func parse(name, marker string) (int32, bool) {
 // from 2147483647 to -2147483648, so they are compared as serial numbers (RFC
 // 1982): right as long as the line spans fewer than 2^31 of them.
 func Before(a, b int32) bool { return a-b < 0 }
+
+// Exhausted reports whether the numbers of the contender's parent have come to an
+// end. From 2147483647 on ZooKeeper (3.8.0 among others) does not count any more:
+// it gives that number to everybody, and those that follow it, which are negative,
+// to whoever is created while the creation before is under way.
+func (e Entry) Exhausted() bool { return e.Sequence == math.MaxInt32 || e.Sequence < 0 }
 
 // Sort puts entries in the order of their sequence numbers, and those with the
 // same number in any order.

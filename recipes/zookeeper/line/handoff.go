@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	gopath "path"
 	"slices"
 	"sync"
@@ -62,7 +61,11 @@ func (l *Line) enterByPlace(ctx context.Context, r Request) (*Grant, error) {
 		return nil, err
 	}
 	w := &waiter{line: l, place: place}
-	if w.me, err = w.entry(); err == nil && r.Admit != nil {
+	w.me, err = w.entry()
+	if err == nil && w.me.Exhausted() {
+		return nil, l.noPlace(ctx, place)
+	}
+	if err == nil && r.Admit != nil {
 		err = r.Admit(ctx)
 	}
 	var grant *Grant
@@ -77,6 +80,18 @@ func (l *Line) enterByPlace(ctx context.Context, r Request) (*Grant, error) {
 		return nil, err
 	}
 	return nil, l.left(ctx, l.Session.DeletePlace(place), err)
+}
+
+// noPlace gives up a place that is none: its name may be another's before the
+// parent is removed, and who stands ahead cannot be told from it. It is waited
+// for, so that the contender does not meet itself.
+func (l *Line) noPlace(ctx context.Context, place session.Place) error {
+	select {
+	case <-l.Session.DeletePlace(place):
+		return session.ErrNoPlace
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // waiter is a contender that waits by handoff.
@@ -117,8 +132,8 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 	}
 	waited := false
 	target, position := w.before(), recipes.UnknownPosition
-	if r.Try || 0 < siblings && siblings <= few || w.me.Sequence == math.MaxInt32 {
-		target = "" // that number may have been given to others before (see breakTies)
+	if r.Try || 0 < siblings && siblings <= few {
+		target = ""
 	}
 	for {
 		disconnected, err := l.Session.Connected(ctx)

@@ -208,18 +208,17 @@ func (l *Line) Entries(ctx context.Context) ([]Entry, error) {
 	return entries, l.breakTies(ctx, entries)
 }
 
-// breakTies puts contenders with the same sequence number in the order in which
-// their znodes were created. Numbers of one parent differ, except that ZooKeeper
-// (3.8.0 among others) does not wrap after 2147483647: it gives that number to
-// everybody from then on, until the parent is removed and numbering starts
-// again. A GUID must not decide then: a newcomer could go before the holder.
+// breakTies puts contenders whose numbers do not tell who came first in the order
+// in which their znodes were created: those whose parent has no more numbers, and
+// gets them again only when it is removed. Neither their numbers nor a GUID must
+// decide then: a newcomer could go before the holder.
 //
 // A contender that has left meanwhile keeps its place at the end of its tie,
 // where a look at it will find it gone.
 func (l *Line) breakTies(ctx context.Context, entries []Entry) error {
 	for start := 0; start < len(entries); {
 		end := start + 1
-		for end < len(entries) && entries[end].Sequence == entries[start].Sequence {
+		for end < len(entries) && (entries[end].Sequence == entries[start].Sequence || entries[start].Exhausted() && entries[end].Exhausted()) {
 			end++
 		}
 		if err := l.byCreation(ctx, entries[start:end]); err != nil {
