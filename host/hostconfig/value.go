@@ -2,6 +2,7 @@ package hostconfig
 
 import (
 	"encoding/hex"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -17,7 +18,7 @@ func decode[T any](r *reader, a *hcl.Attribute, expected string, into *T) bool {
 	var value T
 	diags := gohcl.DecodeExpression(a.Expr, nil, &value)
 	for _, d := range diags {
-		d.Detail += " Expected " + expected + "."
+		d.Detail = strings.TrimSuffix(d.Detail, ".") + ". Expected " + expected + "."
 	}
 	r.diagnose(diags)
 	if diags.HasErrors() {

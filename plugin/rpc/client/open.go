@@ -31,14 +31,10 @@ func (c *Client) Open(ctx context.Context, cfg recipes.Config) (recipes.Session,
 	if err := c.failure(); err != nil {
 		return nil, fmt.Errorf("open session: %w", err)
 	}
-	s, err := c.open(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("open session: %w", err)
-	}
-	return s, nil
+	return c.open(ctx, cfg)
 }
 
-func (c *Client) open(ctx context.Context, cfg recipes.Config) (*session, error) {
+func (c *Client) open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
 	// The stream outlives ctx, which is only about opening it.
 	streamCtx, hangUp := context.WithCancel(c.ctx)
 	stopWaiting := giveUp(ctx, hangUp)
@@ -53,7 +49,7 @@ func (c *Client) open(ctx context.Context, cfg recipes.Config) (*session, error)
 	s := newSession(c, st, hangUp, opened)
 	if err := s.run(ctx); err != nil {
 		hangUp()
-		return nil, err
+		return nil, fmt.Errorf("open session: %w", err)
 	}
 	return s, nil
 }
@@ -107,14 +103,17 @@ func (c *Client) begin(ctx, streamCtx context.Context, cfg recipes.Config) (stre
 func (c *Client) openError(ctx context.Context, err error) error {
 	e, said := wire.Error(err)
 	switch {
-	case said, errors.Is(err, recipes.ErrInternal):
+	case said: // and names the operation already
 		return e
+	case errors.Is(err, recipes.ErrInternal):
 	case c.failure() != nil:
-		return c.failure()
+		e = c.failure()
 	case errors.Is(ctx.Err(), context.Canceled):
-		return ctx.Err()
+		e = ctx.Err()
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: the plugin did not answer: %w", recipes.ErrUnavailable, ctx.Err())
+		e = fmt.Errorf("%w: the plugin did not answer: %w", recipes.ErrUnavailable, ctx.Err())
+	default:
+		e = fmt.Errorf("%w: %w: %w", recipes.ErrUnavailable, recipes.ErrPluginLost, e)
 	}
-	return fmt.Errorf("%w: %w: %w", recipes.ErrUnavailable, recipes.ErrPluginLost, e)
+	return fmt.Errorf("open session: %w", e)
 }
