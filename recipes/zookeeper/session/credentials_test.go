@@ -44,7 +44,7 @@ func TestRefusedCredentialsEndTheSession(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)
 	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
-	refusing := newRefuser(t, srv.Addr())
+	refusing := newRefuser(t, srv.Addr(), opAuth, errAuthFailed)
 	cfg.Servers = []string{refusing.addr}
 	s := open(t, cfg)
 	refusing.refuse.Store(true)

@@ -29,11 +29,14 @@ func (s *Session) Neighbour(ctx context.Context, place Place, path string) (node
 		e.bool(arm)
 		replies, err := s.exchangeIdentified(life, append(requests, request{opGetData, e.b})...)
 		var node Node
+		if armOwn {
+			if err == nil {
+				err = replies[0].err()
+			}
+			s.watches.settle(ownKey, own, err == nil, connection)
+		}
 		if err == nil {
 			node, err = replies[len(replies)-1].node()
-		}
-		if armOwn {
-			s.watches.settle(ownKey, own, replies != nil, connection)
 		}
 		if arm {
 			s.watches.settle(key, neighbour, err == nil, connection)

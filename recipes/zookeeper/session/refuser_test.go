@@ -10,25 +10,29 @@ import (
 )
 
 // refuser passes bytes between clients and a server, and can turn the server's
-// word on credentials into a refusal, which no server gives for the digest
-// scheme.
+// replies to one operation into a refusal: to credentials, say, for which no
+// server gives one if they are of the digest scheme.
 type refuser struct {
 	addr   string
+	op     int32
+	code   int32
 	refuse atomic.Bool
 }
 
 const (
-	opAuth        = 100
-	errAuthFailed = -115
+	opAuth         = 100
+	opSetWatches   = 101
+	errAuthFailed  = -115
+	errThrottledOp = -127 // by a server whose operator limits how long requests may wait
 )
 
-func newRefuser(t *testing.T, server string) *refuser {
+func newRefuser(t *testing.T, server string, op, code int32) *refuser {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &refuser{addr: l.Addr().String()}
+	r := &refuser{addr: l.Addr().String(), op: op, code: code}
 	var all sync.WaitGroup
 	t.Cleanup(func() { l.Close(); all.Wait() })
 	all.Go(func() {
@@ -49,7 +53,7 @@ func (r *refuser) pass(client net.Conn, address string) {
 		client.Close()
 		return
 	}
-	var auth atomic.Int32 // xid of the last credentials
+	var last atomic.Int32 // xid of the last such request
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -58,8 +62,8 @@ func (r *refuser) pass(client net.Conn, address string) {
 			if err != nil {
 				break
 			}
-			if n > 0 && len(frame) >= 12 && int32(binary.BigEndian.Uint32(frame[8:])) == opAuth {
-				auth.Store(int32(binary.BigEndian.Uint32(frame[4:])))
+			if n > 0 && len(frame) >= 12 && int32(binary.BigEndian.Uint32(frame[8:])) == r.op {
+				last.Store(int32(binary.BigEndian.Uint32(frame[4:])))
 			}
 			server.Write(frame)
 		}
@@ -70,9 +74,8 @@ func (r *refuser) pass(client net.Conn, address string) {
 		if err != nil {
 			break
 		}
-		if n > 0 && r.refuse.Load() && int32(binary.BigEndian.Uint32(frame[4:])) == auth.Load() {
-			code := int32(errAuthFailed)
-			binary.BigEndian.PutUint32(frame[16:], uint32(code))
+		if n > 0 && r.refuse.Load() && int32(binary.BigEndian.Uint32(frame[4:])) == last.Load() {
+			binary.BigEndian.PutUint32(frame[16:], uint32(r.code))
 		}
 		client.Write(frame)
 	}

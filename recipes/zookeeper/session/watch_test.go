@@ -201,3 +201,35 @@ func TestCancelledLookReturnsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Who stands in line relies on being told of the deletion of its own znode before
+// it is told of the neighbour's: where that cannot be watched it must not wait.
+func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	refusing := newRefuser(t, srv.Addr(), opSetWatches, errThrottledOp)
+	s := open(t, recipes.Config{Servers: []string{refusing.addr}})
+	var places [2]session.Place
+	for i := range places {
+		var err error
+		if places[i], _, err = s.CreatePlace(ctx, "/line", "lock-", nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refusing.refuse.Store(true)
+	if _, _, _, err := s.Neighbour(ctx, places[1], places[0].Path); !errors.Is(err, recipes.ErrInternal) {
+		t.Errorf("got %v", err)
+	}
+	refusing.refuse.Store(false)
+	_, ahead, own, err := s.Neighbour(ctx, places[1], places[0].Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, watch := range []*session.Watch{ahead, own} {
+		<-s.HandOver(ctx, places[i])
+		select {
+		case <-watch.Fired():
+		case <-ctx.Done():
+			t.Fatal("not told")
+		}
+	}
+}
