@@ -2,8 +2,6 @@ package recipestest
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -134,57 +132,6 @@ func receiveRemoved(f *fixture, form queueForm) {
 	f.must(again.Ack(f.ctx))
 }
 
-func (e end) dead(want ...string) {
-	e.f.Helper()
-	dead, err := e.DeadLetters(e.f.ctx)
-	e.f.must(err)
-	var got []string
-	for _, d := range dead {
-		got = append(got, string(d.Data))
-	}
-	if !slices.Equal(got, want) {
-		e.f.Errorf("dead letters %q; want %q", got, want)
-	}
-}
-
-func receiveDead(f *fixture, form queueForm) {
-	e := form.end(f, f.open(), f.path("a"), recipes.QueueConfig{MaxDeliveries: 2})
-	e.dead()
-	ids := e.put("bad", "good")
-	for range 2 {
-		for {
-			d, err := e.Receive(f.ctx)
-			f.must(err)
-			if string(d.Element().Data) == "bad" {
-				f.must(d.Return(f.ctx))
-				break
-			}
-			f.must(d.Ack(f.ctx))
-		}
-	}
-	e.dead("bad")
-	if data, _ := f.read(f.path("a", "dead", string(ids[0]))); data != "bad" {
-		f.Errorf("the dead letter holds %q", data)
-	}
-	if n, err := e.Len(f.ctx); err != nil || n > 0 { // it may have come before
-		e.takes("good")
-	}
-	e.holds(0)
-	f.awaitChildren(f.path("a", "claims"), 0)
-}
-
-func receiveDeadSession(f *fixture, form queueForm) {
-	cfg := recipes.QueueConfig{MaxDeliveries: 1}
-	dying := f.open()
-	e, other := form.end(f, dying, f.path("a"), cfg), form.end(f, f.open(), f.path("a"), cfg)
-	e.put("bad", "good")
-	e.receives("bad", 1)
-	f.must(dying.Close(f.ctx))
-	f.must(other.receives("good", 1).Ack(f.ctx))
-	other.dead("bad")
-	other.holds(0)
-}
-
 func receiveConcludesOnce(f *fixture, form queueForm) {
 	e := form.end(f, f.open(), f.path("a"))
 	e.put("one", "two")
@@ -249,50 +196,4 @@ var queueCalls = []struct {
 	{"DeadLetters", func(ctx context.Context, e end, _ recipes.Delivery) error { _, err := e.DeadLetters(ctx); return err }},
 	{"Ack", func(ctx context.Context, _ end, d recipes.Delivery) error { return d.Ack(ctx) }},
 	{"Return", func(ctx context.Context, _ end, d recipes.Delivery) error { return d.Return(ctx) }},
-}
-
-// queueContextTests are about contexts that end, for every call alike.
-func queueContextTests(form queueForm) []test {
-	var tests []test
-	for _, c := range queueCalls {
-		tests = append(tests,
-			test{form.name + "/a server that does not answer/" + c.name, func(f *fixture) {
-				e := form.end(f, f.open(), f.path("a"))
-				e.put("one", "two")
-				d := e.receives("one", 1)
-				f.proxy.freeze(e.s.ID())
-				f.is(c.call(f.briefly(), e, d), context.DeadlineExceeded)
-				e.recovers()
-			}},
-			test{form.name + "/a connection that is down/" + c.name, func(f *fixture) {
-				e := form.end(f, f.open(), f.path("a"))
-				e.put("one", "two")
-				d := e.receives("one", 1)
-				f.sever(e.s)
-				err := c.call(f.briefly(), e, d)
-				f.is(err, context.DeadlineExceeded)
-				f.isNot(err, recipes.ErrSessionLost)
-				if c.name != "Ack" && c.name != "Return" && !errors.Is(err, recipes.ErrUnknownOutcome) {
-					f.is(err, recipes.ErrUnavailable)
-				}
-				e.recovers()
-			}})
-	}
-	return tests
-}
-
-// recovers checks that the session goes on when the fault ends, and that every
-// claim but that of the first element has been given back.
-func (e end) recovers() {
-	e.f.Helper()
-	e.f.proxy.restore(e.s.ID())
-	e.put("last")
-	for {
-		got, err := e.Take(e.f.ctx)
-		e.f.must(err)
-		if string(got.Data) == "last" {
-			break
-		}
-	}
-	e.f.must(e.s.Err())
 }

@@ -1,7 +1,6 @@
 package recipestest
 
 import (
-	"context"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,46 +8,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// sharedKind is a shared lock of which only writers are taken: it promises what
-// a lock does.
-func sharedKind(strategy recipes.Strategy) kind {
-	return kind{name: "writers", marker: "write-", strategy: strategy,
-		take: func(s recipes.Session, path string, o options) (line, error) {
-			l, err := s.SharedLock(path, recipes.SharedLockConfig{Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
-			return sharedLine{l}, err
-		}}
-}
-
-func sharedKinds() []kind {
-	var kinds []kind
-	for _, s := range []recipes.Strategy{recipes.Herd, recipes.Predecessor} { // which Handoff is, here
-		kinds = append(kinds, sharedKind(s))
-	}
-	return kinds
-}
-
-type sharedLine struct{ recipes.SharedLock }
-
-func (l sharedLine) Enter(ctx context.Context) (grant, error) {
-	h, err := l.AcquireWrite(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return lockGrant{h}, nil
-}
-
-func (l sharedLine) Standing(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := l.Contenders(ctx)
-	if err != nil {
-		return nil, err
-	}
-	plain := make([]recipes.Contender, len(all))
-	for i, c := range all {
-		plain[i] = c.Contender
-	}
-	return plain, nil
-}
 
 // sharedLockTests are what only a shared lock promises.
 func sharedLockTests() []test {
@@ -103,30 +62,6 @@ func (f *fixture) writes(s recipes.Session, path string) recipes.SharedHold {
 	return h
 }
 
-// sharedWaiter is a contender that has joined and waits.
-type sharedWaiter struct {
-	*pending[recipes.SharedHold]
-	place  recipes.Place
-	cancel context.CancelFunc
-}
-
-func (f *fixture) sharedWaits(s recipes.Session, path string, mode recipes.Mode) *sharedWaiter {
-	f.Helper()
-	joined := make(chan recipes.Place, 1)
-	l := f.shared(s, path, func(c *recipes.SharedLockConfig) { c.Joined = func(p recipes.Place) { joined <- p } })
-	ctx, cancel := context.WithCancel(f.ctx)
-	w := &sharedWaiter{cancel: cancel}
-	w.pending = start(f, func() (recipes.SharedHold, error) {
-		if mode == recipes.Reading {
-			return l.AcquireRead(ctx)
-		}
-		return l.AcquireWrite(ctx)
-	})
-	f.Cleanup(cancel)
-	w.place = receive(f, joined, "joining the line")
-	return w
-}
-
 func sharedNames(f *fixture) {
 	s := f.open()
 	r := f.reads(s, f.path("a"))
@@ -173,58 +108,6 @@ func writerAlone(f *fixture) {
 	r.blocked(f)
 	f.must(h.Release(f.ctx))
 	r.value1(f)
-}
-
-func readerBehindWriter(f *fixture) {
-	s := f.open()
-	a := f.reads(s, f.path("a"))
-	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
-	r := f.sharedWaits(s, f.path("a"), recipes.Reading)
-	f.must(a.Release(f.ctx))
-	h := w.value1(f)
-	r.blocked(f)
-	f.must(h.Release(f.ctx))
-	r.value1(f)
-}
-
-func writerLeaves(f *fixture) {
-	s := f.open()
-	h := f.writes(s, f.path("a"))
-	var readers []*sharedWaiter
-	for range 4 {
-		readers = append(readers, f.sharedWaits(f.open(), f.path("a"), recipes.Reading))
-	}
-	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
-	late := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
-	f.must(h.Release(f.ctx))
-	for _, r := range readers {
-		defer func(h recipes.SharedHold) { f.standing(h) }(r.value1(f))
-	}
-	w.blocked(f)
-	late.blocked(f)
-}
-
-func writerGivesUp(f *fixture) {
-	s := f.open()
-	f.reads(s, f.path("a"))
-	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
-	r := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
-	r.blocked(f)
-	w.cancel()
-	_, err := w.result(f)
-	f.is(err, context.Canceled)
-	r.value1(f)
-}
-
-func readerLeaves(f *fixture) {
-	s := f.open()
-	a, b, c := f.reads(s, f.path("a")), f.reads(s, f.path("a")), f.reads(s, f.path("a"))
-	w := f.sharedWaits(f.open(), f.path("a"), recipes.Writing)
-	f.must(c.Release(f.ctx)) // the one it watches
-	f.must(a.Release(f.ctx))
-	w.blocked(f)
-	f.must(b.Release(f.ctx))
-	w.value1(f)
 }
 
 func tryReader(f *fixture) {
