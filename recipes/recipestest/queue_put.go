@@ -12,6 +12,7 @@ func putTests() []queueTest {
 		{"put/many are put together, in order, or not at all", putTogether},
 		{"put/a lost reply does not put twice", putReplyLost},
 		{"put/a lost reply does not put twice what was taken meanwhile", putReplyLostAndTaken},
+		{"put/a lost reply, and then the session, leave it unknown", putSessionLost},
 		{"put/too large is refused before it is sent", putTooLarge},
 		{"put/ephemeral elements go with their session", putEphemeral},
 		{"put/a bad path or configuration is ErrInvalid", queueInvalid},
@@ -102,6 +103,23 @@ func putReplyLostAndTaken(f *fixture, form queueForm) {
 		f.Errorf("named %q; nobody can know", ids)
 	}
 	e.holds(0)
+}
+
+func putSessionLost(f *fixture, form queueForm) {
+	e := form.end(f, f.open(), f.path("a"))
+	e.put("first")
+	n := len(f.children(f.path("a")))
+	f.proxy.holdReplies(e.s.ID())
+	call := startErr(f, func() error {
+		_, err := e.many(f.ctx, []byte("second"))
+		return err
+	})
+	f.awaitChildren(f.path("a"), n+1)
+	f.expire(e.s)
+	_, err := call.result(f)
+	f.is(err, recipes.ErrUnknownOutcome, recipes.ErrSessionLost)
+	other := form.end(f, f.open(), f.path("a"))
+	other.takes("first", "second")
 }
 
 func putTooLarge(f *fixture, form queueForm) {

@@ -48,10 +48,26 @@ func ask[T any](ctx context.Context, s *session, what string, rpc func(context.C
 // recipe cannot.
 func (s *session) explain(ctx context.Context, what string, err error) error {
 	e, said := wire.Error(err)
-	if v := s.verdict(ctx, e, said); !said || v != e || errors.Is(e, recipes.ErrUnsupported) {
-		return fmt.Errorf("%s: %w", what, v)
+	v := s.verdict(ctx, e, said)
+	switch {
+	case said && v == e && !errors.Is(e, recipes.ErrUnsupported):
+		return e
+	case said:
+		v = keepOutcome(v, e)
 	}
-	return e
+	return fmt.Errorf("%s: %w", what, v)
+}
+
+// keepOutcome adds to the loss of a session what the plugin has said of the call:
+// that nobody knows whether it was carried out, or that it was not. The loss alone
+// tells neither.
+func keepOutcome(lost, said error) error {
+	for _, outcome := range []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld} {
+		if errors.Is(said, outcome) && !errors.Is(lost, outcome) {
+			lost = fmt.Errorf("%w: %w", outcome, lost)
+		}
+	}
+	return lost
 }
 
 // try makes one unary call and returns gRPC's error.

@@ -118,7 +118,11 @@ func (g *grant) change(ctx context.Context, what string, ops []recipes.Op, rpc f
 	if said {
 		g.judge(e)
 	}
-	return g.s.explainChange(ctx, what, err)
+	err = g.s.explainChange(ctx, what, err)
+	if errors.Is(err, recipes.ErrUnknownOutcome) {
+		return err
+	}
+	return notHeld(err)
 }
 
 // release gives the grant back. It is the session's work, and goes on when ctx

@@ -3,8 +3,10 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
+	rpcwire "github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -158,6 +160,28 @@ func TestWriteOverABrokenConnectionHasNoKnownOutcome(t *testing.T) {
 	matches(t, err, recipes.ErrUnknownOutcome, recipes.ErrPluginLost)
 	if errors.Is(err, recipes.ErrNotHeld) {
 		t.Errorf("%v claims that nothing was written", err)
+	}
+}
+
+// TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession: the stream tells the loss
+// before the answer to the call, and tells nothing of the call.
+func TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession(t *testing.T) {
+	outcomes := []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld}
+	for i, outcome := range outcomes {
+		spy := newSpy()
+		l := newLink(t, spy.option())
+		s := l.open(t, 0)
+		h := acquire(t, s)
+		spy.answer("Write", func() error {
+			l.world.Session(0).Lose(recipes.ErrExpired)
+			<-s.Lost()
+			return rpcwire.ToStatus(fmt.Errorf("write: %w: %w", outcome, recipes.ErrExpired), nil)
+		})
+		err := h.Write(ctx(t))
+		matches(t, err, outcome, recipes.ErrExpired)
+		if other := outcomes[1-i]; errors.Is(err, other) {
+			t.Errorf("%v matches %q", err, other)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -103,8 +102,5 @@ func (h *priorityHold) HandOff(ctx context.Context, heir string) error {
 		h.s.forget(h.id)
 		h.lose(recipes.ErrReleased)
 	}
-	if errors.Is(err, recipes.ErrUnknownOutcome) {
-		return err
-	}
-	return notHeld(err)
+	return err
 }

@@ -14,10 +14,10 @@ import (
 type spy struct {
 	mu    sync.Mutex
 	calls map[string]int
-	after map[string]func() // called once when the server has answered; the answer is lost
+	after map[string]func() error // called once when the server has answered; what it returns is the answer
 }
 
-func newSpy() *spy { return &spy{calls: map[string]int{}, after: map[string]func(){}} }
+func newSpy() *spy { return &spy{calls: map[string]int{}, after: map[string]func() error{}} }
 
 func (s *spy) option() grpc.DialOption { return grpc.WithUnaryInterceptor(s.intercept) }
 
@@ -25,19 +25,26 @@ func (s *spy) intercept(ctx context.Context, method string, req, reply any, cc *
 	name := method[strings.LastIndexByte(method, '/')+1:]
 	s.mu.Lock()
 	s.calls[name]++
-	lose := s.after[name]
+	answer := s.after[name]
 	delete(s.after, name)
 	s.mu.Unlock()
 	err := invoke(ctx, method, req, reply, cc, opts...)
-	if lose != nil {
-		lose()
-		return status.Error(codes.Canceled, "the answer was lost")
+	if answer != nil {
+		return answer()
 	}
 	return err
 }
 
 // loseAnswer loses the next answer to a call after running f.
 func (s *spy) loseAnswer(name string, f func()) {
+	s.answer(name, func() error {
+		f()
+		return status.Error(codes.Canceled, "the answer was lost")
+	})
+}
+
+// answer has f give the next answer to a call.
+func (s *spy) answer(name string, f func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.after[name] = f

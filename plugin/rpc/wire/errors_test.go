@@ -42,6 +42,8 @@ var combinations = []error{
 	fmt.Errorf("%w: %w", recipes.ErrNotHeld, recipes.ErrClosed),
 	fmt.Errorf("write: %w: %w", recipes.ErrUnknownOutcome, context.DeadlineExceeded),
 	fmt.Errorf("write: %w: %w", recipes.ErrUnknownOutcome, recipes.ErrDeadline),
+	fmt.Errorf("update: %w: %w: %w", recipes.ErrUnknownOutcome, recipes.ErrNotHeld, recipes.ErrExpired),
+	fmt.Errorf("put: %w: %w: %w", recipes.ErrUnknownOutcome, recipes.ErrUnavailable, context.Canceled),
 	fmt.Errorf("open: %w: %w", recipes.ErrUnavailable, context.DeadlineExceeded),
 	errors.Join(recipes.ErrLimit, recipes.ErrTooLarge),
 }
