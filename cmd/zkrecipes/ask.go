@@ -9,11 +9,14 @@ import (
 
 // ask is what verbs have in common that do one thing at once, and end: a session
 // for it, in bounded time, and an exit code for each decision that the caller can
-// make about an error.
+// make about an error. To open the session takes DefaultOpenTimeout at most by
+// itself: a context with an end would have it go on trying until then.
 func (t *tool) ask(ctx context.Context, out *output, f func(context.Context, recipes.Session) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*recipes.DefaultOpenTimeout)
-	defer cancel()
-	return typed(t.withSession(ctx, out, func(s recipes.Session) error { return f(ctx, s) }))
+	return typed(t.withSession(ctx, out, func(s recipes.Session) error {
+		ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
+		defer cancel()
+		return f(ctx, s)
+	}))
 }
 
 // askHelp is the end of the help of such a verb.

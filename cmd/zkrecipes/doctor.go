@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -85,7 +86,7 @@ func (v *doctorVerb) found(check, status, advice, format string, args ...any) {
 func (v *doctorVerb) table(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range v.findings {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, f.Check, f.Detail)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, f.Check, strings.ReplaceAll(f.Detail, "\n", "\n\t\t"))
 		if f.Advice != "" {
 			fmt.Fprintf(w, "\t\t-> %s\n", f.Advice)
 		}

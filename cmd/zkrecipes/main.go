@@ -34,14 +34,20 @@ func Main() int {
 	c.Args = os.Args[1:]
 	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
 	c.Commands = t.verbs()
-	if name := c.Subcommand(); name != "" && c.Commands[name] == nil && !c.IsHelp() && !c.IsVersion() {
-		return t.unknown(name, c.Commands) // the library would list all verbs, and not say why
+	if name := c.Subcommand(); name != "" && !c.IsHelp() && !c.IsVersion() {
+		// Here the library would show a page of help, and not what is wrong.
+		switch {
+		case c.Commands[name] == nil:
+			return t.unknown(name, c.Commands)
+		case strings.HasPrefix(c.Args[0], "-"):
+			return t.fail("zkrecipes", fmt.Errorf("flags go after the verb: zkrecipes %s %s ...; see zkrecipes %[1]s -h", name, c.Args[0]))
+		}
 	}
 	code, err := c.Run()
 	if err != nil {
 		return t.fail("zkrecipes", err)
 	}
-	if c.Subcommand() == "" && code != exitOK {
+	if c.Commands[c.Subcommand()] == nil && code != exitOK {
 		return exitUsage // the library's own answer is a shell's for "not found"
 	}
 	return code
