@@ -1,6 +1,7 @@
 package line
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -71,3 +72,10 @@ func Sort(entries []Entry) {
 		return strings.Compare(a.Name, b.Name)
 	})
 }
+
+// bareName is the name that ZooKeeper gives to a place.
+func (e Entry) bareName() string { return fmt.Sprintf("%s%010d", e.Kind, e.Sequence) }
+
+// Bare reports whether the contender's name is its marker and number only, as
+// those of places are.
+func (e Entry) Bare() bool { return e.Name == e.bareName() }

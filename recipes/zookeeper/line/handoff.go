@@ -6,44 +6,10 @@ import (
 	"fmt"
 	gopath "path"
 	"slices"
-	"sync"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
 )
-
-// Crowds remembers at which paths a session last had to wait. It is only about
-// what is cheaper to ask first. A nil one remembers nothing.
-type Crowds struct {
-	mu    sync.Mutex
-	paths map[string]struct{}
-}
-
-func (c *Crowds) at(path string) bool {
-	if c == nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.paths[path]
-	return ok
-}
-
-func (c *Crowds) note(path string, crowded bool) {
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case !crowded:
-		delete(c.paths, path)
-	case c.paths == nil:
-		c.paths = map[string]struct{}{path: {}}
-	default:
-		c.paths[path] = struct{}{}
-	}
-}
 
 // hands reports whether the line can be handed on: whether a release of the
 // nearest blocker, and nothing but that, means that it is the next one's turn.
@@ -237,13 +203,6 @@ func (w *waiter) bare(name string) bool {
 func (w *waiter) before() string {
 	return Entry{Sequence: w.me.Sequence - 1, Kind: w.me.Kind}.bareName()
 }
-
-// bareName is the name that ZooKeeper gives to a place.
-func (e Entry) bareName() string { return fmt.Sprintf("%s%010d", e.Kind, e.Sequence) }
-
-// Bare reports whether the contender's name is its marker and number only, as
-// those of places are.
-func (e Entry) Bare() bool { return e.Name == e.bareName() }
 
 // look lists the line and returns who is ahead. The parent's record, which is
 // part of the listing, must be older than the place: if the parent was made

@@ -3,15 +3,11 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	gopath "path"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Place is an ephemeral sequential znode whose name is what was asked for and the
@@ -180,69 +176,4 @@ func (r reply) siblings(p Place) int {
 		return -1
 	}
 	return int(parent.NumChildren) - 1
-}
-
-// find is Session.find for a place, whose name does not tell whose it is: it reads
-// those called name, from the latest on, until one is older than begun, a
-// transaction from before the creation was sent.
-func (c *placeCreation) find(ctx context.Context) (Place, error) {
-	s, dir := c.session, c.dir
-	if _, err := s.connectedAfter(ctx, c.connections); err != nil {
-		return Place{}, err
-	}
-	if err := s.Sync(ctx, dir); err != nil && !errors.Is(err, recipes.ErrNoNode) {
-		return Place{}, err
-	}
-	names, _, err := s.List(ctx, dir) // not bound by Config.MaxPacket
-	if errors.Is(err, recipes.ErrNoNode) {
-		return Place{}, nil
-	}
-	if err != nil {
-		return Place{}, err
-	}
-	for _, candidate := range latestFirst(names, c.name) {
-		path := gopath.Join(dir, candidate)
-		node, err := s.Get(ctx, path)
-		switch {
-		case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrAccessDenied):
-			continue
-		case err != nil:
-			return Place{}, err
-		case node.Stat.Czxid <= c.begun:
-			return Place{}, nil
-		case strings.HasPrefix(string(node.Data), c.header):
-			if node.Stat.EphemeralOwner != s.id {
-				return Place{}, fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, node.Stat.EphemeralOwner, s.id)
-			}
-			place := Place{path, node.Stat}
-			s.places.made(place)
-			return place, nil
-		}
-	}
-	return Place{}, nil
-}
-
-// latestFirst returns those of names that are called name and a number, the
-// latest first. Numbers wrap, so they are compared as line.Before does.
-func latestFirst(names []string, name string) []string {
-	type numbered struct {
-		name   string
-		number int32
-	}
-	var found []numbered
-	for _, n := range names {
-		digits, ok := strings.CutPrefix(n, name)
-		if !ok {
-			continue
-		}
-		if number, err := strconv.ParseInt(digits, 10, 32); err == nil {
-			found = append(found, numbered{n, int32(number)})
-		}
-	}
-	slices.SortFunc(found, func(a, b numbered) int { return int(b.number - a.number) })
-	out := make([]string, len(found))
-	for i, f := range found {
-		out[i] = f.name
-	}
-	return out
 }

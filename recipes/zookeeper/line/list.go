@@ -1,0 +1,71 @@
+package line
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	gopath "path"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Entries returns who stands in line, in order. A path that does not exist is
+// an empty line.
+func (l *Line) Entries(ctx context.Context) ([]Entry, error) {
+	names, err := l.Session.Children(ctx, l.Path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries := Parse(names, l.Markers...)
+	Sort(entries)
+	return entries, l.breakTies(ctx, entries)
+}
+
+// breakTies puts contenders whose numbers do not tell who came first in the order
+// in which their znodes were created: those whose parent has no more numbers, and
+// gets them again only when it is removed. Neither their numbers nor a GUID must
+// decide then: a newcomer could go before the holder.
+//
+// A contender that has left meanwhile keeps its place at the end of its tie,
+// where a look at it will find it gone.
+func (l *Line) breakTies(ctx context.Context, entries []Entry) error {
+	for start := 0; start < len(entries); {
+		end := start + 1
+		for end < len(entries) && (entries[end].Sequence == entries[start].Sequence || entries[start].Exhausted() && entries[end].Exhausted()) {
+			end++
+		}
+		if err := l.byCreation(ctx, entries[start:end]); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+func (l *Line) byCreation(ctx context.Context, tied []Entry) error {
+	if len(tied) < 2 {
+		return nil
+	}
+	created := make(map[string]int64, len(tied))
+	for _, e := range tied {
+		stat, err := l.Session.Stat(ctx, gopath.Join(l.Path, e.Name))
+		switch {
+		case err == nil:
+			created[e.Name] = stat.Czxid
+		case errors.Is(err, recipes.ErrNoNode):
+			created[e.Name] = math.MaxInt64
+		default:
+			return err
+		}
+	}
+	slices.SortStableFunc(tied, func(a, b Entry) int { return cmp.Compare(created[a.Name], created[b.Name]) })
+	return nil
+}
+
+// Stands reports whether any of a parent's children is a contender.
+func (l *Line) Stands(names []string) bool { return len(Parse(names, l.Markers...)) > 0 }

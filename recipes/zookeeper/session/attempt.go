@@ -1,0 +1,33 @@
+package session
+
+import "context"
+
+// attempt is requests that are sent in the caller's goroutine, of which the outcome
+// may be awaited in another.
+type attempt struct {
+	session  *Session
+	requests []request
+
+	sent        *batch
+	failed      error // what became of sending it
+	connections int   // when it was sent
+}
+
+// begin sends them when the session is connected. Where that fails, some of it
+// may have been sent.
+func (a *attempt) begin(ctx context.Context) {
+	if _, a.failed = a.session.Connected(ctx); a.failed != nil {
+		return
+	}
+	now, _, _ := a.session.status.Get()
+	a.connections = now.connections
+	a.sent, a.failed = a.session.sendIdentified(a.requests)
+}
+
+// await returns the replies to what was begun.
+func (a *attempt) await(ctx context.Context) ([]reply, error) {
+	if a.failed != nil {
+		return nil, a.failed
+	}
+	return a.sent.await(ctx, a.session)
+}

@@ -1,0 +1,95 @@
+package session
+
+import (
+	"encoding/binary"
+	"io"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+func isRaw(xid int32) bool { return xid < rawXids/2 }
+
+// send writes the requests as one piece.
+func (c *conn) send(requests []request) (*batch, error) {
+	b := &batch{conn: c, replies: make([]reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
+	var e encoder
+	c.mu.Lock()
+	if !c.established || !c.trusted {
+		c.mu.Unlock()
+		return nil, zk.ErrNoServer
+	}
+	now := time.Now()
+	for i, r := range requests {
+		c.rawXid = (c.rawXid + 1) & (1<<30 - 1)
+		xid := rawXids + c.rawXid
+		e.i32(int32(8 + len(r.body)))
+		e.i32(xid)
+		e.i32(r.op)
+		e.b = append(e.b, r.body...)
+		c.pending = append(c.pending, sent{xid: xid, op: r.op, at: now, batch: b, index: i})
+		c.wire.counters.request(r.op)
+	}
+	c.mu.Unlock()
+	c.wire.counters.requestBytes.Add(int64(len(e.b)))
+	if err := c.write(e.b); err != nil {
+		c.Close() // some of it may have been sent
+		return nil, err
+	}
+	return b, nil
+}
+
+// write sends bytes that belong together. Their deadline is set here: whoever
+// sets one from outside does not know who writes.
+func (c *conn) write(b []byte) error {
+	c.out.Lock()
+	defer c.out.Unlock()
+	if timeout := c.wire.timeout.Load(); timeout > 0 && c.isEstablished() {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(time.Duration(timeout * 2 / 3))); err != nil {
+			return &connError{err}
+		}
+	}
+	if _, err := c.Conn.Write(b); err != nil {
+		return &connError{err}
+	}
+	return nil
+}
+
+// deliver reads the rest of the reply whose header is in head and gives it to
+// who waits for it.
+func (c *conn) deliver(request sent) error {
+	r := reply{code: int32(binary.BigEndian.Uint32(c.head[lengthSize+12:]))}
+	if c.rest > maxReply {
+		r.code = codeOversized
+		if _, err := c.in.Discard(c.rest); err != nil {
+			return err
+		}
+	} else {
+		r.body = make([]byte, c.rest)
+		if _, err := io.ReadFull(c.in, r.body); err != nil {
+			return err
+		}
+	}
+	c.rest, c.unread = 0, nil
+	if request.op == opAuth && r.code != 0 {
+		c.wire.refused.Store(true) // the server ends the connection now
+	}
+	if b := request.batch; b != nil {
+		b.replies[request.index] = r
+		if b.missing--; b.missing == 0 {
+			close(b.answered)
+		}
+	}
+	return nil
+}
+
+// Close closes the connection and tells who waits for replies.
+func (c *conn) Close() error {
+	c.closeOnce.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// rawXids keeps the xids of the session's own requests apart from
+// go-zookeeper's, which are positive, and from those with a meaning, which are
+// small negative ones.
+const rawXids = -1 << 31
