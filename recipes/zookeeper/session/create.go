@@ -87,7 +87,7 @@ func (s *Session) find(ctx context.Context, connections int, dir, prefix string)
 	if err := s.Sync(ctx, dir); err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return "", err
 	}
-	names, err := s.Children(ctx, dir)
+	names, _, err := s.List(ctx, dir) // not bound by Config.MaxPacket
 	if errors.Is(err, recipes.ErrNoNode) {
 		return "", nil
 	}

@@ -32,7 +32,7 @@ func (c *placeCreation) find(ctx context.Context) (Place, error) {
 	}
 	for _, candidate := range latestFirst(names, c.name) {
 		path := gopath.Join(dir, candidate)
-		node, err := s.Get(ctx, path)
+		node, err := s.getIdentified(ctx, path)
 		switch {
 		case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrAccessDenied):
 			continue
@@ -50,6 +50,22 @@ func (c *placeCreation) find(ctx context.Context) (Place, error) {
 		}
 	}
 	return Place{}, nil
+}
+
+// getIdentified is Get by the session's identity, which may read its own places
+// whatever their ACL is, and not bound by Config.MaxPacket, for others may have
+// stored more.
+func (s *Session) getIdentified(ctx context.Context, path string) (Node, error) {
+	var e encoder
+	e.str(s.full(path))
+	e.bool(false)
+	return readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
+		replies, err := s.exchangeIdentified(life, request{opGetData, e.b})
+		if err != nil {
+			return Node{}, err
+		}
+		return replies[0].node()
+	})
 }
 
 // latestFirst returns those of names that are called name and a number, the
