@@ -82,7 +82,7 @@ type SemaphoreConfig struct {
 // Validate reports, as an ErrInvalid, which field cannot be used.
 func (c SemaphoreConfig) Validate() error {
 	if c.Permits < 1 || c.Permits > math.MaxInt32 {
-		return fmt.Errorf("%w: Permits is %d; it must be at least 1", ErrInvalid, c.Permits)
+		return fmt.Errorf("%w: Permits is %d; from 1 to 2^31-1", ErrInvalid, c.Permits)
 	}
 	return nil
 }

@@ -72,8 +72,8 @@ func (v *lockVerb) arguments(args []string) error {
 	switch {
 	case v.try && v.timeout > 0:
 		return errors.New("-try does not wait, so that it takes no -timeout")
-	case v.permits < 1:
-		return fmt.Errorf("-n %d: there is at least 1 permit", v.permits)
+	case v.semaphoreConfig().Validate() != nil:
+		return fmt.Errorf("-n %d: the number of permits is from 1 to 2^31-1", v.permits)
 	case v.shared && v.exclusive:
 		return errors.New("-shared and -exclusive are the two sides of a shared lock: give one")
 	case v.permits > 1 && (v.shared || v.exclusive):

@@ -9,6 +9,10 @@ import (
 // sharing: PATH is a shared lock. A priority lock has readers and writers too.
 func (v *lockVerb) sharing() bool { return (v.shared || v.exclusive) && !v.priority.given }
 
+func (v *lockVerb) semaphoreConfig() recipes.SemaphoreConfig {
+	return recipes.SemaphoreConfig{Permits: v.permits, Data: []byte(v.data)}
+}
+
 func (v *lockVerb) sharedConfig() recipes.SharedLockConfig {
 	return recipes.SharedLockConfig{Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter}
 }
@@ -26,7 +30,7 @@ func (v *lockVerb) acquire(ctx context.Context, s recipes.Session) (grant, error
 	case v.sharing():
 		return v.acquireShared(ctx, s)
 	case v.permits > 1:
-		l, err := s.Semaphore(v.path, recipes.SemaphoreConfig{Permits: v.permits, Data: []byte(v.data)})
+		l, err := s.Semaphore(v.path, v.semaphoreConfig())
 		if err != nil {
 			return grant{}, err
 		}

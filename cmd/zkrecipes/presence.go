@@ -48,7 +48,7 @@ func (p *presence) arguments(args []string, n int) ([]string, error) {
 	}
 	switch {
 	case len(given) != 1+n:
-		return nil, fmt.Errorf(`%d arguments are given, not %d; flags go before them, and a command after "--"`, len(given), 1+n)
+		return nil, fmt.Errorf(`give %s, after the flags; a command goes after "--"`, choose(n == 0, "PATH", "PATH and NAME"))
 	case command != nil:
 		return given[1:], p.guard.arguments(append(given[:1:1], command...))
 	case p.timeout < 0:
