@@ -52,8 +52,11 @@ func (s zkSession) SharedLock(path string, cfg recipes.SharedLockConfig) (recipe
 // The mark is read after the listing in which that writer was the nearest, and
 // is never taken back: data that has lost it, to an operator's "unlock", only
 // makes readers wait.
-func passes(me, nearest line.Entry, data []byte) bool {
-	return me.Kind == readMarker && nearest.Kind == writeMarker && decode(data).downgraded
+func passes(me, nearest line.Entry) func(data []byte) bool {
+	if me.Kind != readMarker || nearest.Kind != writeMarker {
+		return nil
+	}
+	return func(data []byte) bool { return decode(data).downgraded }
 }
 
 func (l *sharedLock) Path() string { return l.line.Path }

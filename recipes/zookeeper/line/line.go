@@ -22,10 +22,11 @@ type Line struct {
 	Permits  int     // a contender is granted when fewer of its blockers stand; 0 is 1
 	Crowds   *Crowds // of the session
 
-	// Passes, if not nil, reports that the nearest blocker, whose znode has
-	// that data, lets me go first after all, and that nobody ahead of it can
-	// block me either. It makes a try cost one read more.
-	Passes func(me, nearest Entry, data []byte) bool
+	// Passes, if not nil, returns what reports that the nearest blocker, whose
+	// znode has that data, lets me go first after all, and that nobody ahead of
+	// it can block me either; nil if that one never does. It makes a try cost one
+	// read more.
+	Passes func(me, nearest Entry) func(data []byte) bool
 	// Asked, if not nil, reports whether the data of a granted contender's
 	// znode asks it to give way: Grant.Revoked.
 	Asked func(data []byte) bool
@@ -115,8 +116,12 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 			return l.grant(ctx, me)
 		}
 		nearest := blockers[len(blockers)-1]
+		var lets func(data []byte) bool
+		if l.Passes != nil {
+			lets = l.Passes(me, nearest)
+		}
 		if r.Try {
-			passes, err := l.tryPass(ctx, me, nearest)
+			passes, err := l.tryPass(ctx, nearest, lets)
 			if errors.Is(err, recipes.ErrNoNode) {
 				continue // it left between the listing and the look
 			}
@@ -130,10 +135,10 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, blockers[0].Name))
 		}
 		targets := watched(l.Strategy, blockers, permits)
-		if l.Passes != nil && !slices.Contains(targets, nearest) {
+		if lets != nil && !slices.Contains(targets, nearest) {
 			targets = append(slices.Clone(targets), nearest) // its leaving is enough, if the next one passes
 		}
-		passes, err := l.arm(ctx, &armed, me, nearest, targets, disconnected)
+		passes, err := l.arm(ctx, &armed, nearest, lets, targets, disconnected)
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue
 		}
@@ -151,19 +156,19 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 }
 
 // tryPass reports whether the nearest blocker lets me go first, without a watch.
-func (l *Line) tryPass(ctx context.Context, me, nearest Entry) (bool, error) {
-	if l.Passes == nil {
+func (l *Line) tryPass(ctx context.Context, nearest Entry, lets func([]byte) bool) (bool, error) {
+	if lets == nil {
 		return false, nil
 	}
 	node, err := l.Session.Get(ctx, gopath.Join(l.Path, nearest.Name))
-	return err == nil && l.Passes(me, nearest, node.Data), err
+	return err == nil && lets(node.Data), err
 }
 
 // arm watches the targets, and reports whether the nearest blocker, if it is
 // among them, lets me go first.
-func (l *Line) arm(ctx context.Context, armed *Watches, me, nearest Entry, targets []Entry, connection <-chan struct{}) (passes bool, err error) {
+func (l *Line) arm(ctx context.Context, armed *Watches, nearest Entry, lets func([]byte) bool, targets []Entry, connection <-chan struct{}) (passes bool, err error) {
 	armed.Keep(targets, connection)
-	if l.Passes != nil && l.Strategy == recipes.Herd {
+	if lets != nil && l.Strategy == recipes.Herd {
 		armed.Drop(nearest.Name) // it may have been watched when it was not the nearest
 	}
 	for _, target := range targets {
@@ -171,7 +176,7 @@ func (l *Line) arm(ctx context.Context, armed *Watches, me, nearest Entry, targe
 		if err != nil {
 			return false, err
 		}
-		if fresh && l.Passes != nil && target == nearest && l.Passes(me, nearest, node.Data) {
+		if fresh && lets != nil && target == nearest && lets(node.Data) {
 			return true, nil
 		}
 	}
