@@ -84,7 +84,7 @@ func (c *configuration) change(ctx context.Context, key string, expected recipes
 			}
 			ch.missing(&t)
 		}
-		outcome, err := c.session.CommitOnce(ctx, c.path, t)
+		outcome, err := c.session.CommitOnce(ctx, c.path, c.session.Provide, t)
 		if !outrun(err) {
 			return outcome.Zxid, err
 		}
@@ -139,5 +139,5 @@ func (c *configuration) parents(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	return provide(ctx, c.session, path)
+	return c.session.Provide(ctx, path)
 }

@@ -64,30 +64,47 @@ func waitGone(ctx context.Context, t *testing.T, raw *zk.Conn, path string, reap
 	}
 }
 
-// What keeps a number or values is no container, also where its creation was lost
-// and something came beside it meanwhile, so that nobody can tell whether it was
-// made.
+// stays are uses of recipes whose path is to stay when nothing lies below it: it
+// keeps a number, or values, or the numbers of names that are used once.
+var stays = map[string]func(context.Context, *testing.T, recipes.Session, string){
+	"counter": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+		must[int64](t)(counterAt(t, s, path).Add(ctx, 1))
+	},
+	"latch": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+		must[int64](t)(latchAt(t, s, path, 2).CountDown(ctx))
+	},
+	"configuration": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+		c := configAt(t, s, path)
+		must[recipes.Revision](t)(c.Set(ctx, "a", nil, recipes.AnyRevision))
+		if err := c.Delete(ctx, "a", recipes.AnyRevision); err != nil {
+			t.Fatal(err)
+		}
+	},
+	"queue": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+		q := must[recipes.Queue](t)(s.Queue(path, recipes.QueueConfig{}))
+		must[recipes.ElementID](t)(q.Put(ctx, nil))
+		must[recipes.Element](t)(q.Take(ctx))
+	},
+}
+
+// staysEmpty closes the session and checks that the server does not reap the path.
+func staysEmpty(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session, path string) {
+	t.Helper()
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // it goes up one node at a time
+		srv.RunContainerCheck()
+	}
+	if !exists(srv, path) {
+		t.Error("it was removed when its session was closed")
+	}
+}
+
+// Its creation is lost, and something comes beside it meanwhile, so that nobody can
+// tell whether it was made.
 func TestWhatIsToStayIsNoContainer(t *testing.T) {
-	for name, use := range map[string]func(context.Context, *testing.T, recipes.Session, string){
-		"counter": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
-			must[int64](t)(counterAt(t, s, path).Add(ctx, 1))
-		},
-		"latch": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
-			must[int64](t)(latchAt(t, s, path, 2).CountDown(ctx))
-		},
-		"configuration": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
-			c := configAt(t, s, path)
-			must[recipes.Revision](t)(c.Set(ctx, "a", nil, recipes.NoRevision))
-			if err := c.Delete(ctx, "a", recipes.AnyRevision); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"queue": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
-			q := must[recipes.Queue](t)(s.Queue(path, recipes.QueueConfig{}))
-			must[recipes.ElementID](t)(q.Put(ctx, nil))
-			must[recipes.Element](t)(q.Take(ctx))
-		},
-	} {
+	for name, use := range stays {
 		t.Run(name, func(t *testing.T) {
 			srv := embedded(t)
 			s, other, ctx := open(t, srv), open(t, srv), bounded(t)
@@ -110,15 +127,50 @@ func TestWhatIsToStayIsNoContainer(t *testing.T) {
 			if !lost {
 				t.Error("the case was not met")
 			}
-			if err := s.Close(ctx); err != nil {
+			staysEmpty(ctx, t, srv, s, "/app/it")
+		})
+	}
+}
+
+// Another hand removes it when a change is on its way: the session's receipt is
+// gone too, and needs a place again.
+func TestWhatIsRemovedWhileInUseComesBackToStay(t *testing.T) {
+	for name, use := range stays {
+		t.Run(name, func(t *testing.T) {
+			srv := embedded(t)
+			s, ctx := open(t, srv), bounded(t)
+			raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
+			if err != nil {
 				t.Fatal(err)
 			}
-			for range 3 { // it goes up one node at a time
-				srv.RunContainerCheck()
+			defer raw.Close()
+			use(ctx, t, s, "/app/it")
+			removed := false
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				if r.SessionID == s.ID() && r.Op == zkserver.OpMulti && !removed {
+					removed = true
+					removeAll(t, raw, "/app/it")
+				}
+				return zkserver.Fault{}
+			})
+			use(ctx, t, s, "/app/it")
+			if !removed {
+				t.Error("the case was not met")
 			}
-			if !exists(srv, "/app/it") {
-				t.Error("it was removed when its session was closed")
-			}
+			staysEmpty(ctx, t, srv, s, "/app/it")
 		})
+	}
+}
+
+func removeAll(t *testing.T, raw *zk.Conn, path string) {
+	names, _, err := raw.Children(path)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, name := range names {
+		removeAll(t, raw, path+"/"+name)
+	}
+	if err := raw.Delete(path, -1); err != nil {
+		t.Error(err)
 	}
 }

@@ -114,7 +114,7 @@ func (n *number) attempt(ctx context.Context, next func(n int64, t *session.Txn)
 		}
 	}
 	t.Set(n.path, []byte(strconv.FormatInt(value, 10)), version)
-	_, err = n.session.CommitOnce(ctx, n.receipts, t)
+	_, err = n.session.CommitOnce(ctx, n.receipts, n.session.Provide, t)
 	if outrun(err) {
 		return 0, errLookAgain
 	}
@@ -129,7 +129,7 @@ func (n *number) make(ctx context.Context) error {
 		if path != n.path && path != n.receipts {
 			continue
 		}
-		if err := provide(ctx, n.session, path); err != nil {
+		if err := n.session.Provide(ctx, path); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package zookeeper
 import (
 	"context"
 	"errors"
-	gopath "path"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
@@ -35,24 +34,4 @@ func settled(ctx context.Context, s *session.Session, what string, err error) er
 		return s.Interrupted(what, ctx) // or lost
 	}
 	return err
-}
-
-// provide makes a persistent node without data, where there is none. That it was
-// made twice, or by another, changes nothing.
-func provide(ctx context.Context, s *session.Session, path string) error {
-	var t session.Txn
-	t.Create(path, nil, false)
-	for {
-		err := s.Commit(ctx, t)
-		switch {
-		case err == nil, errors.Is(err, recipes.ErrNodeExists):
-			return nil
-		case errors.Is(err, recipes.ErrNoNode):
-			if err := s.Ensure(ctx, gopath.Dir(path)); err != nil {
-				return err
-			}
-		case !s.Unsettled(ctx, err):
-			return settled(ctx, s, "create "+path, err)
-		}
-	}
 }

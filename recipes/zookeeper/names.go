@@ -53,7 +53,7 @@ func (n *names) RegisterPersistent(ctx context.Context, name string, data []byte
 	path := gopath.Join(n.path, name)
 	var t session.Txn
 	t.Create(path, data, false)
-	_, err = n.session.CommitOnce(ctx, n.path, t)
+	_, err = n.session.CommitOnce(ctx, n.path, n.session.Ensure, t)
 	if errors.Is(err, recipes.ErrNodeExists) {
 		err = taken(ctx, n.session, path, err)
 	}
@@ -88,7 +88,7 @@ func (n *names) unregister(ctx context.Context, path string, token recipes.Token
 	}
 	var t session.Txn
 	t.Delete(path, stat.Version)
-	_, err = n.session.CommitOnce(ctx, n.path, t)
+	_, err = n.session.CommitOnce(ctx, n.path, n.session.Ensure, t)
 	if errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) {
 		return errLookAgain
 	}

@@ -97,18 +97,20 @@ func (q *queue) child(elements ...string) string {
 
 func (q *queue) failed(err error) error { return fmt.Errorf("queue %s: %w", q.path, err) }
 
-// once commits a transaction of the queue, once. The first one of the session
-// makes the queue's node, which is persistent: a container, as parents otherwise
-// are, would be removed when the queue is empty, and the names of elements and
-// claims, which are to be used once, would start again.
+// once commits a transaction of the queue, once.
 func (q *queue) once(ctx context.Context, t session.Txn) (session.Outcome, error) {
-	if !q.listing.made.Load() {
-		if err := provide(ctx, q.session, q.path); err != nil {
-			return session.Outcome{}, err
-		}
-		q.listing.made.Store(true)
+	return q.session.CommitOnce(ctx, q.child(receiptsName), q.provide, t)
+}
+
+// provide makes a child of the queue for others to lie in. The queue's own node is
+// persistent: a container, as parents otherwise are, would be removed when the
+// queue is empty, and the names of elements and claims, which are to be used once,
+// would start again.
+func (q *queue) provide(ctx context.Context, child string) error {
+	if err := q.session.Provide(ctx, q.path); err != nil {
+		return err
 	}
-	return q.session.CommitOnce(ctx, q.child(receiptsName), t)
+	return q.session.Ensure(ctx, child)
 }
 
 // refusal returns which operation of a transaction was refused, or -1.

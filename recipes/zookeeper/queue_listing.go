@@ -19,7 +19,6 @@ type listing struct {
 	q     *queue // any of the path's: only what they have in common is used
 	turn  chan struct{}
 	dirty atomic.Bool // something was taken out of it and not out of the queue
-	made  atomic.Bool // the queue's node was there
 
 	// Of whoever has the turn:
 	filled       bool

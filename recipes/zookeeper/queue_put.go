@@ -70,7 +70,7 @@ func (q *queue) room(ctx context.Context, n int) (version int32, err error) {
 		}
 		bound, err := q.session.Stat(ctx, q.child(boundName))
 		if errors.Is(err, recipes.ErrNoNode) {
-			if err := q.session.Ensure(ctx, q.child(boundName)); err != nil {
+			if err := q.provide(ctx, q.child(boundName)); err != nil {
 				return 0, err
 			}
 			continue

@@ -192,7 +192,7 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 		case refusal(err) == 0 && isGoneOrChanged(err):
 			return 0, errNotToBeHad
 		case refusal(err) == 1 && errors.Is(err, recipes.ErrNoNode):
-			if err := q.session.Ensure(ctx, q.child(claimsName)); err != nil {
+			if err := q.provide(ctx, q.child(claimsName)); err != nil {
 				return 0, err
 			}
 		default:
@@ -214,7 +214,7 @@ func (q *queue) bury(ctx context.Context, e queued, node session.Node, claim str
 		_, err := q.once(ctx, t)
 		switch {
 		case refusal(err) == 0 && errors.Is(err, recipes.ErrNoNode):
-			if err := q.session.Ensure(ctx, q.child(deadName)); err != nil {
+			if err := q.provide(ctx, q.child(deadName)); err != nil {
 				return err
 			}
 		case claim == "" && refusal(err) == 1 && isGoneOrChanged(err):

@@ -33,15 +33,20 @@ func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []
 	if err := s.fits(dir, data); err != nil {
 		return "", err
 	}
+	return s.createIn(ctx, dir, name, data, s.Ensure)
+}
+
+// createIn is CreateProtected, with parent to make dir where it is missing.
+func (s *Session) createIn(ctx context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
 	return detached(ctx, s, "create below "+dir,
-		func(life context.Context) (string, error) { return s.create(ctx, life, dir, name, data) },
+		func(life context.Context) (string, error) { return s.create(ctx, life, dir, name, data, parent) },
 		func(life context.Context, path string) { s.deleteUntilKnown(life, path) }, nil)
 }
 
 // create creates the node and does not return before it is known whether that
 // has happened, except when life, the session's, has ended. It sends nothing new
 // when ctx has ended.
-func (s *Session) create(ctx, life context.Context, dir, name string, data []byte) (string, error) {
+func (s *Session) create(ctx, life context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
 	prefix := protectedPrefix + uuid.NewString() + "-"
 	base := gopath.Join(dir, prefix+name)
 	for {
@@ -56,7 +61,7 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 		case err == nil:
 			return s.local(path), nil
 		case errors.Is(err, zk.ErrNoNode):
-			if err := s.ensure(ctx, dir); err != nil {
+			if err := parent(ctx, dir); err != nil {
 				return "", err
 			}
 		case lostConnection(err):
@@ -112,50 +117,6 @@ func (s *Session) find(ctx context.Context, connections int, dir, prefix string)
 		return path, nil
 	}
 	return "", nil
-}
-
-// ensure creates path and what is missing above it.
-func (s *Session) ensure(ctx context.Context, path string) error {
-	if err := s.ensureFull(ctx, s.full(path)); err != nil {
-		return fmt.Errorf("create the parents of %s: %w", path, err)
-	}
-	return nil
-}
-
-func (s *Session) ensureFull(ctx context.Context, full string) error {
-	for {
-		err := s.createParent(ctx, full)
-		if err == nil || errors.Is(err, recipes.ErrNodeExists) {
-			return nil
-		}
-		if !errors.Is(err, recipes.ErrNoNode) || full == "/" {
-			return err
-		}
-		// Its parent is missing, or was, as an empty container, removed
-		// between the two calls.
-		if err := s.ensureFull(ctx, gopath.Dir(full)); err != nil {
-			return err
-		}
-	}
-}
-
-// createParent creates one node at the server's path as a container, which the
-// server removes when its last child has gone, or as a persistent node where
-// the server does not know containers (before 3.5). Sending it twice is
-// harmless.
-//
-// It is a transaction of one, not CreateContainer: that one (in 1.0.4) reads its
-// reply without making sure that nobody writes it any more.
-func (s *Session) createParent(ctx context.Context, full string) error {
-	_, err := readWith(ctx, s, "create", full, func(c *zk.Conn) (struct{}, error) {
-		_, err := c.Multi(&zk.CreateRequest{Path: full, Acl: s.acl, Flags: zk.FlagContainer})
-		if err == nil || lostConnection(err) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
-			return struct{}{}, err
-		}
-		_, err = c.Create(full, nil, zk.FlagPersistent, s.acl)
-		return struct{}{}, err
-	})
-	return err
 }
 
 // packetSlack is room in a packet for headers and the path's sequence number.

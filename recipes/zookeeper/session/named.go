@@ -59,7 +59,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 			}
 			return stat, err
 		case errors.Is(err, zk.ErrNoNode):
-			if err := s.ensure(ctx, gopath.Dir(path)); err != nil {
+			if err := s.Ensure(ctx, gopath.Dir(path)); err != nil {
 				return Stat{}, err
 			}
 		case lostConnection(err):

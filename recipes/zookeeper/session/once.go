@@ -75,7 +75,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 	for {
 		before, err := s.Stat(ctx, parent)
 		if errors.Is(err, recipes.ErrNoNode) {
-			if err := s.ensure(ctx, parent); err != nil {
+			if err := s.Ensure(ctx, parent); err != nil {
 				return err
 			}
 			continue

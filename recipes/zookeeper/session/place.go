@@ -135,7 +135,7 @@ func (c *placeCreation) finish(ctx, life context.Context) (Place, int, error) {
 		case err == nil:
 			return c.created(replies)
 		case errors.Is(err, zk.ErrNoNode):
-			if err := s.ensure(ctx, c.dir); err != nil {
+			if err := s.Ensure(ctx, c.dir); err != nil {
 				return Place{}, 0, err
 			}
 		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrInvalidACL), errors.Is(err, ErrNoPlace):

@@ -36,11 +36,14 @@ type Outcome struct {
 // each transaction that a session has under way at a time, not for each
 // transaction. (A marker for each transaction would cost two writes more.)
 //
+// Where dir is missing, parent makes it, for only the caller knows whether it is to
+// stay when the last receipt has gone: Provide, or Ensure.
+//
 // If ctx ends, or the session is lost, after it was sent the error matches
 // ErrUnknownOutcome.
-func (s *Session) CommitOnce(ctx context.Context, dir string, t Txn) (Outcome, error) {
+func (s *Session) CommitOnce(ctx context.Context, dir string, parent func(context.Context, string) error, t Txn) (Outcome, error) {
 	for {
-		r, err := s.takeReceipt(ctx, dir)
+		r, err := s.takeReceipt(ctx, dir, parent)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -131,7 +134,7 @@ type receipts struct {
 	idle map[string][]*receipt
 }
 
-func (s *Session) takeReceipt(ctx context.Context, dir string) (*receipt, error) {
+func (s *Session) takeReceipt(ctx context.Context, dir string, parent func(context.Context, string) error) (*receipt, error) {
 	s.receipts.mu.Lock()
 	if idle := s.receipts.idle[dir]; len(idle) > 0 {
 		defer s.receipts.mu.Unlock()
@@ -139,7 +142,7 @@ func (s *Session) takeReceipt(ctx context.Context, dir string) (*receipt, error)
 		return idle[len(idle)-1], nil
 	}
 	s.receipts.mu.Unlock()
-	path, err := s.CreateProtected(ctx, dir, "receipt-", nil)
+	path, err := s.createIn(ctx, dir, "receipt-", nil, parent)
 	return &receipt{dir: dir, path: path}, err
 }
 
@@ -170,7 +173,3 @@ func (s *Session) results(responses []zk.MultiResponse) []result {
 	}
 	return out
 }
-
-// Ensure creates path and what is missing above it, as CreateProtected does for
-// parents. Calling it twice is harmless.
-func (s *Session) Ensure(ctx context.Context, path string) error { return s.ensure(ctx, path) }

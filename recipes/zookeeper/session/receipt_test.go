@@ -36,7 +36,7 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			})
 			var create session.Txn
 			create.CreateSequential("/once/e-", []byte("x"), false)
-			outcome, err := s.CommitOnce(ctx, "/once/receipts", create)
+			outcome, err := s.CommitOnce(ctx, "/once/receipts", s.Ensure, create)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 			var del session.Txn
 			del.Check("/once", recipes.AnyVersion)
 			del.Delete("/once/none", recipes.AnyVersion)
-			if _, err := s.CommitOnce(ctx, "/once/receipts", del); !errors.As(err, &refused) || refused.Index != 1 || !errors.Is(err, recipes.ErrNoNode) {
+			if _, err := s.CommitOnce(ctx, "/once/receipts", s.Ensure, del); !errors.As(err, &refused) || refused.Index != 1 || !errors.Is(err, recipes.ErrNoNode) {
 				t.Errorf("refused with %v", err)
 			}
 			if receipts, _ := s.Children(ctx, "/once/receipts"); len(receipts) != 1 {
@@ -73,7 +73,7 @@ func TestAReceiptThatAnotherHandDeletesIsReplaced(t *testing.T) {
 	var create session.Txn
 	create.CreateSequential("/once/receipts/e-", nil, false)
 	for range 2 {
-		outcome, err := s.CommitOnce(t.Context(), "/once/receipts", create)
+		outcome, err := s.CommitOnce(t.Context(), "/once/receipts", s.Ensure, create)
 		if err != nil || len(outcome.Created) != 1 {
 			t.Fatal(outcome, err)
 		}

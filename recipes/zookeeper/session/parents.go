@@ -1,0 +1,81 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Ensure creates path and what is missing above it, as containers where the server
+// can. Calling it twice is harmless.
+func (s *Session) Ensure(ctx context.Context, path string) error {
+	if err := s.ensureFull(ctx, s.full(path)); err != nil {
+		return fmt.Errorf("create the parents of %s: %w", path, err)
+	}
+	return nil
+}
+
+// Provide creates path, where it is missing, as a persistent node without data: for
+// what is to stay though nothing lies below it. What is missing above it is
+// created as by Ensure. Calling it twice is harmless, so that no error leaves an
+// outcome unknown.
+func (s *Session) Provide(ctx context.Context, path string) error {
+	var t Txn
+	t.Create(path, nil, false)
+	for {
+		err := s.Commit(ctx, t)
+		switch {
+		case err == nil, errors.Is(err, recipes.ErrNodeExists):
+			return nil
+		case errors.Is(err, recipes.ErrNoNode):
+			if err := s.Ensure(ctx, gopath.Dir(path)); err != nil {
+				return err
+			}
+		case s.Unsettled(ctx, err):
+		case errors.Is(err, recipes.ErrUnknownOutcome):
+			return s.interrupted("create "+path, ctx)
+		default:
+			return err
+		}
+	}
+}
+
+func (s *Session) ensureFull(ctx context.Context, full string) error {
+	for {
+		err := s.createParent(ctx, full)
+		if err == nil || errors.Is(err, recipes.ErrNodeExists) {
+			return nil
+		}
+		if !errors.Is(err, recipes.ErrNoNode) || full == "/" {
+			return err
+		}
+		// Its parent is missing, or was, as an empty container, removed
+		// between the two calls.
+		if err := s.ensureFull(ctx, gopath.Dir(full)); err != nil {
+			return err
+		}
+	}
+}
+
+// createParent creates one node at the server's path as a container, which the
+// server removes when its last child has gone, or as a persistent node where
+// the server does not know containers (before 3.5). Sending it twice is
+// harmless.
+//
+// It is a transaction of one, not CreateContainer: that one (in 1.0.4) reads its
+// reply without making sure that nobody writes it any more.
+func (s *Session) createParent(ctx context.Context, full string) error {
+	_, err := readWith(ctx, s, "create", full, func(c *zk.Conn) (struct{}, error) {
+		_, err := c.Multi(&zk.CreateRequest{Path: full, Acl: s.acl, Flags: zk.FlagContainer})
+		if err == nil || lostConnection(err) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
+			return struct{}{}, err
+		}
+		_, err = c.Create(full, nil, zk.FlagPersistent, s.acl)
+		return struct{}{}, err
+	})
+	return err
+}
