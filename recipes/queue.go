@@ -101,6 +101,11 @@ type Queue interface {
 	// too: the element may be in the queue, once. After any other error it is
 	// not. Where the reply was lost and the element was taken before its name
 	// could be read, the name is "".
+	//
+	// Through a plugin the error matches ErrUnknownOutcome also when ctx is
+	// cancelled while Put waits for room: the plugin's answer comes too late.
+	// At a deadline the plugin gives up a moment before, and can say that
+	// nothing was put.
 	Put(ctx context.Context, data []byte) (ElementID, error)
 
 	// PutMany appends elements in one transaction, next to each other and in
