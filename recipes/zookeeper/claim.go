@@ -37,8 +37,8 @@ func (c *claimant) claim(ctx context.Context, r register) (*line.Grant, error) {
 		return c.grant(ctx, held)
 	case errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, recipes.ErrBadVersion):
 		return nil, c.reread(ctx)
-	case errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, recipes.ErrNoNode):
-		return nil, c.removed()
+	case errors.As(err, &refused) && refused.Index <= 1 && errors.Is(err, recipes.ErrNoNode):
+		return nil, c.removed() // or the path, and all that waited with it
 	case retry(ctx, c.lock.session, err):
 		return c.recall(ctx, held, errors.Is(err, recipes.ErrUnknownOutcome))
 	}

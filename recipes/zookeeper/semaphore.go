@@ -81,6 +81,9 @@ func (s *semaphore) agree(ctx context.Context) error {
 			return fmt.Errorf("%w: the path holds %q, which says nothing of permits", recipes.ErrMismatch, shorten(said))
 		}
 		err = setData(ctx, s.line.Session, s.line.Path, []byte(want), node.Stat.Version)
+		if errors.Is(err, recipes.ErrNoNode) {
+			continue // and is told so by the look
+		}
 		if err != nil && !retry(ctx, s.line.Session, err) {
 			return settled(ctx, s.line.Session, "agree on "+want, err)
 		}
