@@ -1,8 +1,6 @@
 package zkserver_test
 
 import (
-	"errors"
-	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,84 +8,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
-
-// simulate runs a test on virtual time, against a server over pipes.
-func simulate(t *testing.T, test func(t *testing.T, s *zkserver.Server)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		s := zkserver.New(zkserver.Config{})
-		defer s.Close()
-		test(t, s)
-	})
-}
-
-// connect opens or resumes a session over a pipe.
-func connect(t *testing.T, s *zkserver.Server, from *rawClient) *rawClient {
-	t.Helper()
-	c, err := tryConnect(s, from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func tryConnect(s *zkserver.Server, from *rawClient) (*rawClient, error) {
-	near, far := net.Pipe()
-	go s.ServeConn(far)
-	o := connectOptions{timeout: 10000}
-	if from != nil {
-		o.session, o.password = from.session, from.password
-	}
-	return handshake("c", near, o)
-}
-
-// do sends a request and returns the code of its reply, and whether there was
-// one. Events on the way are skipped.
-func (c *rawClient) do(op string, words ...string) (code int32, err error) {
-	p := player{}
-	if err := c.send(opCodes[op], p.parse(words).body(opCodes[op])); err != nil {
-		return 0, errClosed
-	}
-	return c.reply()
-}
-
-func (c *rawClient) reply() (code int32, err error) {
-	for {
-		frame, err := c.frame()
-		if err != nil {
-			return 0, err
-		}
-		r := reader{frame}
-		xid, _, code := r.i32(), r.i64(), r.i32()
-		if xid != -1 {
-			c.pending = c.pending[1:]
-			return code, nil
-		}
-	}
-}
-
-func wantOK(t *testing.T, code int32, err error) {
-	t.Helper()
-	if code != 0 || err != nil {
-		t.Fatalf("reply: %s, %v", codeName(code), err)
-	}
-}
-
-func wantClosed(t *testing.T, err error) {
-	t.Helper()
-	if !errors.Is(err, errClosed) {
-		t.Fatalf("connection should be closed, got %v", err)
-	}
-}
-
-func exists(s *zkserver.Server, path string) bool {
-	for _, n := range s.Tree() {
-		if n.Path == path {
-			return true
-		}
-	}
-	return false
-}
 
 // onCreate gives every create the same fault.
 func onCreate(f zkserver.Fault) func(zkserver.Request) zkserver.Fault {
@@ -139,97 +59,6 @@ func TestFaultsOfOneRequest(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestHoldKeepsTheOrderOfTheSessionAndLetsOthersGo(t *testing.T) {
-	simulate(t, func(t *testing.T, s *zkserver.Server) {
-		a, b := connect(t, s, nil), connect(t, s, nil)
-		hold := make(chan struct{})
-		s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
-		for _, r := range []struct{ op, path string }{{"create", "/x"}, {"setData", "/x"}, {"ping", ""}} {
-			if err := a.send(opCodes[r.op], args{path: r.path}.body(opCodes[r.op])); err != nil {
-				t.Fatal(err)
-			}
-		}
-		synctest.Wait()
-		if code, err := b.do("exists", "/x"); code != -101 || err != nil {
-			t.Errorf("before the release: %s, %v", codeName(code), err)
-		}
-		close(hold)
-		for range 3 {
-			code, err := a.reply()
-			wantOK(t, code, err)
-		}
-	})
-}
-
-func TestHeldRequestOutlivesItsConnection(t *testing.T) {
-	simulate(t, func(t *testing.T, s *zkserver.Server) {
-		a := connect(t, s, nil)
-		hold := make(chan struct{})
-		s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
-		if err := a.send(1, args{path: "/x"}.body(1)); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if !s.CloseConnection(a.session) {
-			t.Fatal("no connection to close")
-		}
-		back := connect(t, s, a)
-		close(hold)
-		code, err := back.do("exists", "/x")
-		wantOK(t, code, err)
-	})
-}
-
-func TestHeldRequestOfAnExpiredSessionIsNotExecuted(t *testing.T) {
-	simulate(t, func(t *testing.T, s *zkserver.Server) {
-		a := connect(t, s, nil)
-		hold := make(chan struct{})
-		s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
-		if err := a.send(1, args{path: "/x"}.body(1)); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if !s.ExpireSession(a.session) {
-			t.Fatal("no session to expire")
-		}
-		close(hold)
-		synctest.Wait()
-		if exists(s, "/x") {
-			t.Error("executed for a dead session")
-		}
-	})
-}
-
-func TestHoldReplyCommitsAtOnce(t *testing.T) {
-	simulate(t, func(t *testing.T, s *zkserver.Server) {
-		a, b := connect(t, s, nil), connect(t, s, nil)
-		hold := make(chan struct{})
-		s.SetFault(onCreate(zkserver.Fault{HoldReply: hold}))
-		if err := a.send(1, args{path: "/x"}.body(1)); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		code, err := b.do("exists", "/x")
-		wantOK(t, code, err)
-
-		answered := make(chan error)
-		go func() {
-			_, err := a.reply()
-			answered <- err
-		}()
-		synctest.Wait()
-		select {
-		case <-answered:
-			t.Fatal("the reply did not wait")
-		default:
-		}
-		close(hold)
-		if err := <-answered; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func TestFaultSeesRequestsButNotPings(t *testing.T) {
@@ -347,68 +176,6 @@ func TestCloseAllConnectionsLeavesTheSessions(t *testing.T) {
 		}
 		if s.CloseConnection(12345) || s.ExpireSession(12345) {
 			t.Error("an unknown session was found")
-		}
-	})
-}
-
-func TestSequenceWraps(t *testing.T) {
-	simulate(t, func(t *testing.T, s *zkserver.Server) {
-		c := connect(t, s, nil)
-		code, err := c.do("create", "/p")
-		wantOK(t, code, err)
-		if err := s.SetSequence("/p", 2147483647); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"/p/n-2147483647", "/p/n--2147483648", "/p/n--2147483647"} {
-			code, err := c.do("create", "/p/n-", "flags=s")
-			wantOK(t, code, err)
-			if !exists(s, want) {
-				t.Errorf("no %s", want)
-			}
-		}
-		if err := s.SetSequence("/p", -5); err != nil {
-			t.Fatal(err)
-		}
-		code, err = c.do("create", "/p/n-", "flags=s")
-		wantOK(t, code, err)
-		if !exists(s, "/p/n--000000005") {
-			t.Error("negative numbers are padded as in Java")
-		}
-		if s.SetSequence("/nope", 1) == nil {
-			t.Error("no error for a missing node")
-		}
-	})
-}
-
-func TestReapingOnDemand(t *testing.T) {
-	simulate(t, func(t *testing.T, s *zkserver.Server) {
-		c := connect(t, s, nil)
-		for _, r := range [][]string{
-			{"createContainer", "/unused", "flags=c"}, {"createContainer", "/used", "flags=c"},
-			{"create", "/used/x"}, {"delete", "/used/x"},
-			{"createTTL", "/ttl", "flags=t", "ttl=50"},
-		} {
-			code, err := c.do(r[0], r[1:]...)
-			wantOK(t, code, err)
-		}
-		time.Sleep(51 * time.Millisecond)
-		if !exists(s, "/ttl") || !exists(s, "/used") {
-			t.Fatal("reaped before the interval")
-		}
-		s.RunContainerCheck()
-		if exists(s, "/ttl") || exists(s, "/used") || !exists(s, "/unused") {
-			t.Errorf("after the check: %v", s.Tree())
-		}
-	})
-}
-
-func TestTTLCanBeSwitchedOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := zkserver.New(zkserver.Config{DisableTTL: true})
-		defer s.Close()
-		c := connect(t, s, nil)
-		if code, err := c.do("createTTL", "/ttl", "flags=t", "ttl=50"); code != -6 || err != nil {
-			t.Errorf("got %s, %v", codeName(code), err)
 		}
 	})
 }

@@ -1,0 +1,99 @@
+package zkserver_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+func TestHoldKeepsTheOrderOfTheSessionAndLetsOthersGo(t *testing.T) {
+	simulate(t, func(t *testing.T, s *zkserver.Server) {
+		a, b := connect(t, s, nil), connect(t, s, nil)
+		hold := make(chan struct{})
+		s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
+		for _, r := range []struct{ op, path string }{{"create", "/x"}, {"setData", "/x"}, {"ping", ""}} {
+			if err := a.send(opCodes[r.op], args{path: r.path}.body(opCodes[r.op])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if code, err := b.do("exists", "/x"); code != -101 || err != nil {
+			t.Errorf("before the release: %s, %v", codeName(code), err)
+		}
+		close(hold)
+		for range 3 {
+			code, err := a.reply()
+			wantOK(t, code, err)
+		}
+	})
+}
+
+func TestHeldRequestOutlivesItsConnection(t *testing.T) {
+	simulate(t, func(t *testing.T, s *zkserver.Server) {
+		a := connect(t, s, nil)
+		hold := make(chan struct{})
+		s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
+		if err := a.send(1, args{path: "/x"}.body(1)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if !s.CloseConnection(a.session) {
+			t.Fatal("no connection to close")
+		}
+		back := connect(t, s, a)
+		close(hold)
+		code, err := back.do("exists", "/x")
+		wantOK(t, code, err)
+	})
+}
+
+func TestHeldRequestOfAnExpiredSessionIsNotExecuted(t *testing.T) {
+	simulate(t, func(t *testing.T, s *zkserver.Server) {
+		a := connect(t, s, nil)
+		hold := make(chan struct{})
+		s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
+		if err := a.send(1, args{path: "/x"}.body(1)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if !s.ExpireSession(a.session) {
+			t.Fatal("no session to expire")
+		}
+		close(hold)
+		synctest.Wait()
+		if exists(s, "/x") {
+			t.Error("executed for a dead session")
+		}
+	})
+}
+
+func TestHoldReplyCommitsAtOnce(t *testing.T) {
+	simulate(t, func(t *testing.T, s *zkserver.Server) {
+		a, b := connect(t, s, nil), connect(t, s, nil)
+		hold := make(chan struct{})
+		s.SetFault(onCreate(zkserver.Fault{HoldReply: hold}))
+		if err := a.send(1, args{path: "/x"}.body(1)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		code, err := b.do("exists", "/x")
+		wantOK(t, code, err)
+
+		answered := make(chan error)
+		go func() {
+			_, err := a.reply()
+			answered <- err
+		}()
+		synctest.Wait()
+		select {
+		case <-answered:
+			t.Fatal("the reply did not wait")
+		default:
+		}
+		close(hold)
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	})
+}
