@@ -23,15 +23,16 @@ type Barrier interface {
 	// something has come or gone beside it meanwhile, it cannot tell whether it
 	// was placed and removed again: the error matches ErrUnknownOutcome, and
 	// nothing is sent again, because that could put back a barrier that somebody
-	// has removed. So it does if ctx ends after the request was sent.
+	// has removed. So it does if ctx ends, or the session is lost, after the
+	// request was sent.
 	Place(ctx context.Context, data []byte) error
 
 	// Remove takes the barrier away, and so lets everybody pass that waits. If it
 	// is not in place that is no error. It removes at most one barrier: after a
 	// lost reply, one that was placed since is left alone. Where that cannot be
 	// known, because the barrier was placed between the look with which Remove
-	// begins and the lost request, or because ctx ends after the request was
-	// sent, the error matches ErrUnknownOutcome.
+	// begins and the lost request, or because ctx ends, or the session is lost,
+	// after the request was sent, the error matches ErrUnknownOutcome.
 	Remove(ctx context.Context) error
 
 	// Wait returns when the barrier is not in place. It takes the steps of the

@@ -21,7 +21,9 @@ var (
 	// before its answer came. It may or may not have happened, and where a
 	// server had not yet processed it, it may happen still, until this session
 	// has reconnected or is over. Read what it would have changed, after a
-	// reconnect, before you send it again.
+	// reconnect, before you send it again. Where the loss of the session, or the
+	// end of the caller's context, keeps the call from finding out, the error
+	// matches that too.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
 	// ErrSessionLost: the session has ended, and with it every hold,

@@ -77,7 +77,9 @@ type Transaction interface {
 // Site is a participant of a transaction.
 //
 // The methods of a transaction and its sites return an error that matches
-// ErrNoTransaction when nothing has begun at the path, or it was deleted.
+// ErrNoTransaction when nothing has begun at the path, or it was deleted. If ctx
+// ends, or the session is lost, while nobody knows what became of a change that was
+// sent, it matches ErrUnknownOutcome; all but Begin may then be called again.
 type Site interface {
 	// Name is the site's.
 	Name() string

@@ -40,6 +40,9 @@ func (l *leadership) Acknowledge(ctx context.Context, data []byte) error {
 			if err = l.session.Ensure(ctx, gopath.Dir(l.ack)); err == nil {
 				continue
 			}
+			if errors.Is(err, recipes.ErrSessionLost) {
+				err = l.Err()
+			}
 		}
 		return acknowledging(err)
 	}

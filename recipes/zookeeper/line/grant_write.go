@@ -37,8 +37,11 @@ func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
 		guarded.Check(g.path, recipes.AnyVersion)
 		if g.place != nil {
 			err := g.place.check(ctx, &guarded, g.Append)
-			if errors.Is(err, recipes.ErrNoNode) {
+			switch {
+			case errors.Is(err, recipes.ErrNoNode):
 				err = g.Removed()
+			case errors.Is(err, recipes.ErrSessionLost):
+				err = g.Err()
 			}
 			if err != nil {
 				return fmt.Errorf("guarded write: %w", err)
