@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	gopath "path"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -89,14 +90,12 @@ func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Session, c standin
 	}
 }
 
-// guid is what a contender's znode is named before its kind: _c_<guid>.
+// guid is what the name of a contender's znode begins with, before its kind: read
+// and write, or reading and writing of one that holds.
 func guid(znode string) string {
-	for _, kind := range []string{"-read", "-write"} {
-		if at := strings.LastIndex(znode, kind); at >= 0 {
-			return znode[:at]
-		}
-	}
-	return znode
+	name, _, _ := strings.Cut(gopath.Base(znode), "-read")
+	name, _, _ = strings.Cut(name, "-writ")
+	return name
 }
 
 // result is what came of asking a contender.
