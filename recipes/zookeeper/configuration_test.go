@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -174,4 +175,36 @@ func TestFaultSweepConfiguration(t *testing.T) {
 			},
 		},
 	})
+}
+
+// It is set, but the reply is lost, and the caller gives up when the receipt is read
+// for the revision.
+func TestARevisionThatIsNotReadAnyMoreIsUnknown(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, srv)
+	ctx, cancel := context.WithCancel(bounded(t))
+	defer cancel()
+	c := configAt(t, s, "/c")
+	must[recipes.Revision](t)(c.Set(ctx, "a", nil, recipes.NoRevision)) // and the receipt
+	lost := false
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		switch {
+		case r.Op == zkserver.OpMulti && !lost:
+			lost = true
+			return zkserver.Fault{DropReply: true}
+		case r.Op == zkserver.OpExists && strings.Contains(r.Path, "receipt-"):
+			cancel()
+			return zkserver.Fault{CloseBefore: true}
+		}
+		return zkserver.Fault{}
+	})
+	_, err := c.Set(ctx, "a", []byte("x"), recipes.AnyRevision)
+	for _, want := range []error{recipes.ErrUnknownOutcome, context.Canceled} {
+		if !errors.Is(err, want) {
+			t.Errorf("the error is %v; want %v", err, want)
+		}
+	}
+	if e, err := c.Get(bounded(t), "a"); string(e.Value) != "x" {
+		t.Errorf("the value is %q, %v", e.Value, err)
+	}
 }

@@ -167,3 +167,42 @@ func TestAQueueKeepsItsOrderAcrossTheWrap(t *testing.T) {
 		}
 	}
 }
+
+// What goes on in the background ends with the session, and not because anybody has
+// cancelled it.
+func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
+	srv := embedded(t)
+	ctx := bounded(t)
+	put := must[recipes.Queue](t)(open(t, srv).Queue("/q", recipes.QueueConfig{}))
+	for range 10 { // which of two ways it takes is left to chance
+		must[recipes.ElementID](t)(put.Put(ctx, nil))
+		s := open(t, srv)
+		d := must[recipes.Delivery](t)(must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{})).Receive(ctx))
+		arrived, goOn := make(chan struct{}), make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID != s.ID() || r.Op != zkserver.OpMulti {
+				return zkserver.Fault{}
+			}
+			close(arrived)
+			return zkserver.Fault{Hold: goOn}
+		})
+		acked := make(chan error, 1)
+		go func() { acked <- d.Ack(ctx) }()
+		<-arrived
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close(ctx) }()
+		err := <-acked
+		for _, want := range []error{recipes.ErrNotHeld, recipes.ErrUnknownOutcome, recipes.ErrClosed} {
+			if !errors.Is(err, want) {
+				t.Errorf("the error is %v; want %v", err, want)
+			}
+		}
+		if errors.Is(err, context.Canceled) {
+			t.Errorf("the error is %v, and nobody has cancelled it", err)
+		}
+		close(goOn)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -21,17 +21,24 @@ func (s *Session) ready(ctx context.Context, what string) error {
 	return nil
 }
 
-// unknown is the error of a write that was sent and has not been answered, for
-// err.
+// unknown is the error of a write that was sent and has not been answered: because
+// of what has ended, or else err.
 func (s *Session) unknown(ctx context.Context, what string, err error) error {
-	return s.Because(ctx, fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, err))
+	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, cmp.Or(s.reason(ctx), err))
+}
+
+// reason is what keeps a call from going on. ctx may be the session's own, and is
+// asked first: whoever finds that one ended finds the loss.
+func (s *Session) reason(ctx context.Context) error {
+	err := ctx.Err()
+	return cmp.Or(s.Err(), err)
 }
 
 // Unsettled reports whether err leaves the outcome of a write unknown, and it can
 // still be found out, or the write sent again: the session lives, and ctx has not
 // ended. Where it reports false, Because says what to tell the caller.
 func (s *Session) Unsettled(ctx context.Context, err error) bool {
-	return errors.Is(err, recipes.ErrUnknownOutcome) && ctx.Err() == nil && s.Err() == nil
+	return errors.Is(err, recipes.ErrUnknownOutcome) && s.reason(ctx) == nil
 }
 
 // Because adds to an error that leaves an outcome unknown why nobody finds out:
@@ -39,8 +46,7 @@ func (s *Session) Unsettled(ctx context.Context, err error) bool {
 // neither, for the connection is lost first, and either comes a moment later. Any
 // other error is returned as it is.
 func (s *Session) Because(ctx context.Context, err error) error {
-	// ctx may be the session's own: then the loss alone is the reason.
-	reason := cmp.Or(s.Err(), ctx.Err())
+	reason := s.reason(ctx)
 	if reason == nil || errors.Is(err, reason) || !errors.Is(err, recipes.ErrUnknownOutcome) {
 		return err
 	}
