@@ -98,7 +98,10 @@ func (t *twoPhase) joined(ctx context.Context, p protocol) ([]string, *session.W
 		return p.Sites, nil, err
 	}
 	names, changed, err := t.session.ChildrenW(ctx, t.path)
-	return pick(names), changed, err
+	if err != nil || len(pick(names)) == len(p.Sites) {
+		return p.Sites, nil, err // the last has joined meanwhile, and nobody comes any more
+	}
+	return pick(names), changed, nil
 }
 
 // look reads the votes that have changed, and returns a verdict as soon as one
