@@ -57,7 +57,7 @@ func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
 		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, recipes.ErrNoNode):
 			return fmt.Errorf("guarded write: %w", g.Removed())
 		case errors.As(err, &refused) && refused.Index < checks && errors.Is(err, recipes.ErrNoNode):
-			g.place.drop() // somebody has deleted the guard; another will do
+			g.place.drop(ctx) // somebody has deleted the guard; another will do
 			continue
 		case errors.As(err, &refused) && refused.Index < checks:
 			// Not by its own index: the check is none of the caller's operations.

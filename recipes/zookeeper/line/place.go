@@ -80,9 +80,13 @@ func (p *placeGuard) check(ctx context.Context, t *session.Txn, made func(path s
 	return nil
 }
 
-// drop forgets the guard, which was found to be gone.
-func (p *placeGuard) drop() {
-	p.writing <- struct{}{}
-	defer func() { <-p.writing }()
-	p.guard = ""
+// drop forgets the guard, which was found to be gone; if ctx ends first, the next
+// write will find that again.
+func (p *placeGuard) drop(ctx context.Context) {
+	select {
+	case p.writing <- struct{}{}:
+		p.guard = ""
+		<-p.writing
+	case <-ctx.Done():
+	}
 }
