@@ -31,19 +31,22 @@ type open struct {
 }
 
 // openLoop runs an open load. Its warm-up is a schedule of its own, after which
-// everybody comes to rest, so that the counters are of whole acquisitions.
+// everybody comes to rest, so that the counters are of whole acquisitions. It has
+// the patience of what is measured: the first acquisition of a cold server may
+// take longer than a short warm-up, and says nothing about the load.
 func (l Load) openLoop(ctx context.Context) (Measurement, error) {
 	contenders, err := l.contenders(func(int64) {})
 	if err != nil {
 		return Measurement{}, err
 	}
 	o := &open{Load: l, contenders: contenders}
-	if _, err := o.arrivals(ctx, max(l.Warmup, time.Millisecond), l.Seed+1); err != nil {
+	warmup := max(l.Warmup, time.Millisecond)
+	if _, err := o.arrivals(ctx, warmup, max(warmup, l.Duration), l.Seed+1); err != nil {
 		return Measurement{}, fmt.Errorf("warm up: %w", err)
 	}
 	var m Measurement
 	counters, err := l.counted(ctx, func(ctx context.Context) (err error) {
-		m, err = o.arrivals(ctx, l.Duration, l.Seed)
+		m, err = o.arrivals(ctx, l.Duration, l.Duration, l.Seed)
 		if err == nil && m.Operations == 0 {
 			err = fmt.Errorf("nothing arrives within %v at %v acquisitions a second; measure for longer", l.Duration, l.Rate)
 		}
@@ -57,9 +60,9 @@ func (l Load) openLoop(ctx context.Context) (Measurement, error) {
 	return m, o.guard.check(o.turns.Load())
 }
 
-// arrivals starts what is scheduled within duration, waits for it as long again,
-// and gives up on what is left.
-func (o *open) arrivals(ctx context.Context, duration time.Duration, seed uint64) (Measurement, error) {
+// arrivals starts what is scheduled within duration, waits for it as long as
+// patience after that, and gives up on what is left.
+func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, seed uint64) (Measurement, error) {
 	rec := newRecorder()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -85,8 +88,8 @@ func (o *open) arrivals(ctx context.Context, duration time.Duration, seed uint64
 			return o.acquire(gctx, c, intended, rec, &last)
 		})
 	}
-	patience := time.AfterFunc(time.Until(start.Add(2*duration)), func() { stop(errGaveUp) })
-	defer patience.Stop()
+	given := time.AfterFunc(time.Until(start.Add(duration+patience)), func() { stop(errGaveUp) })
+	defer given.Stop()
 	// An error of an acquisition ends the schedule and is err already.
 	if waited := group.Wait(); err == nil {
 		err = waited
@@ -95,7 +98,7 @@ func (o *open) arrivals(ctx context.Context, duration time.Duration, seed uint64
 		return Measurement{}, err
 	}
 	if rec.m.Operations == 0 && n > 0 {
-		return Measurement{}, fmt.Errorf("%w: none of %d within %v", ErrOverloaded, n, 2*duration)
+		return Measurement{}, fmt.Errorf("%w: none of %d within %v", ErrOverloaded, n, duration+patience)
 	}
 	rec.m.Elapsed = max(duration, last.since(start))
 	return rec.m, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/benchtest"
@@ -90,6 +91,31 @@ func TestOpenGivesUpOnWhatIsNeverGranted(t *testing.T) {
 	if m.Unfinished < 15 || m.Operations < 1 || m.Operations+m.Unfinished != 20 {
 		t.Errorf("%d acquisitions, %d unfinished; want 20 together, most of them unfinished", m.Operations, m.Unfinished)
 	}
+}
+
+// A server that is cold takes longer for its first acquisition than a short warm-up
+// lasts.
+func TestOpenWaitsForAColdServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := new(benchtest.Server)
+		all := sessions(t, server, 3)
+		lock, err := all[2].Lock(path, recipes.LockConfig{Strategy: recipes.Predecessor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold, err := lock.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(100*time.Millisecond, func() { _ = hold.Release(context.Background()) })
+		m, err := load.Load{
+			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Sessions: all[:2],
+			Rate: 2, Arrivals: load.Constant, Duration: 500 * time.Millisecond, Warmup: 10 * time.Millisecond,
+		}.Run(t.Context())
+		if err != nil || m.Operations != 1 {
+			t.Errorf("%d acquisitions, %v; want 1", m.Operations, err)
+		}
+	})
 }
 
 func TestOpenFindsABrokenLock(t *testing.T) {
