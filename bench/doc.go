@@ -1,6 +1,6 @@
 // Package bench runs experiments on locks, elections and the other recipes: how
-// fast they change hands, and what that costs, by the number of contenders, their strategy of
-// waiting and the way in which ZooKeeper is reached.
+// fast they change hands, and what that costs, by the number of contenders, their
+// strategy of waiting and the way in which ZooKeeper is reached.
 //
 // It knows only the contract (package recipes). Whoever uses it brings the ways
 // to open a session. In order:
@@ -14,8 +14,9 @@
 //
 // What the trials do is in package bench/load; what their figures are called, and
 // the file format, is in package bench/record; bench/probe watches the load
-// generator, bench/relay cuts sessions off, and bench/workers has several processes
-// measure together. From records, bench/compare tells
-// what became better or worse, bench/plan answers questions of capacity and
-// bench/report draws. bench/slo searches for the largest load under an objective.
+// generator, bench/relay stands between sessions and servers, to cut them off or to
+// cost what a second process costs, and bench/workers has several processes measure
+// together. From records, bench/compare tells what became better or worse,
+// bench/plan answers questions of capacity and bench/report draws. bench/slo searches
+// for the largest load under an objective.
 package bench

@@ -31,13 +31,7 @@ func TestHoldKeepsTheOrderOfTheSessionAndLetsOthersGo(t *testing.T) {
 
 func TestHeldRequestOutlivesItsConnection(t *testing.T) {
 	simulate(t, func(t *testing.T, s *zkserver.Server) {
-		a := connect(t, s, nil)
-		hold := make(chan struct{})
-		s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
-		if err := a.send(1, args{path: "/x"}.body(1)); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		a, hold := creating(t, s)
 		if !s.CloseConnection(a.session) {
 			t.Fatal("no connection to close")
 		}
@@ -50,13 +44,7 @@ func TestHeldRequestOutlivesItsConnection(t *testing.T) {
 
 func TestHeldRequestOfAnExpiredSessionIsNotExecuted(t *testing.T) {
 	simulate(t, func(t *testing.T, s *zkserver.Server) {
-		a := connect(t, s, nil)
-		hold := make(chan struct{})
-		s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
-		if err := a.send(1, args{path: "/x"}.body(1)); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		a, hold := creating(t, s)
 		if !s.ExpireSession(a.session) {
 			t.Fatal("no session to expire")
 		}
@@ -96,4 +84,16 @@ func TestHoldReplyCommitsAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// creating returns a client whose creation of /x is held until hold is closed.
+func creating(t *testing.T, s *zkserver.Server) (a *rawClient, hold chan struct{}) {
+	t.Helper()
+	a, hold = connect(t, s, nil), make(chan struct{})
+	s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
+	if err := a.send(1, args{path: "/x"}.body(1)); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return a, hold
 }
