@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+// However zkbench ends, its end of the pipe closes.
+func TestARelayEndsWithWhoStartedIt(t *testing.T) {
+	srv, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	stdin, life := io.Pipe()
+	said, stdout := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- command{stdout: stdout}.relayVerb(stdin, []string{srv.Addr(), srv.Addr()}) }()
+	line, err := bufio.NewReader(said).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	addrs := strings.Split(strings.TrimSpace(line), ",")
+	if len(addrs) != 2 || addrs[0] == addrs[1] {
+		t.Fatalf("relays at %q; want one for each server", addrs)
+	}
+	conn, err := net.Dial("tcp", addrs[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("ruok")); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(io.LimitReader(conn, 4)); err != nil || string(answer) != "imok" {
+		t.Errorf("through the relay: %q, %v", answer, err)
+	}
+	life.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	for _, addr := range addrs {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			conn.Close()
+			t.Errorf("%s still answers", addr)
+		}
+	}
+}
