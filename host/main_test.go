@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"go.uber.org/goleak"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	sideBySide()
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // sideBySide runs more tests at a time than there are processors, unless the

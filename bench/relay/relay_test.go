@@ -5,13 +5,12 @@ import (
 	"net"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/zkrecipes/zkrecipes/bench/relay"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // echo returns the address of a server that sends back what it gets.
 func echo(t *testing.T) string {

@@ -12,15 +12,14 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/bench/report"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // recorded returns the small sweep that is kept for tests.
 func recorded(t *testing.T) []record.Run {

@@ -7,28 +7,16 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"go.uber.org/goleak"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){
+	testscript.Main(leaktest.Checked{Tests: m}, map[string]func(){
 		"zkbench": func() { os.Exit(Main()) },
 		// A program that does what its name says to whoever waits for the
 		// first result.
 		"interrupt-at-first-result": func() { os.Exit(interruptAtFirstResult(os.Args[1:])) },
 	})
-}
-
-// leakChecked fails when the tests leave goroutines behind.
-type leakChecked struct{ *testing.M }
-
-func (m leakChecked) Run() int {
-	code := m.M.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		os.Stderr.WriteString(err.Error() + "\n")
-		return 1
-	}
-	return code
 }
 
 func TestScripts(t *testing.T) {

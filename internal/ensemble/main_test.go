@@ -6,10 +6,9 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
 
 // helperDirEnv makes the test binary an ensemble's parent that is to be killed.
@@ -19,7 +18,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(helperDirEnv); dir != "" {
 		startAndHang(dir)
 	}
-	goleak.VerifyTestMain(ensembletest.Owner{Tests: m})
+	leaktest.Main(ensembletest.Owner{Tests: m})
 }
 
 // startAndHang starts a server, prints its process id, and never returns.

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
-	"go.uber.org/goleak"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestWatchGivesPresentValueThenLast(t *testing.T) {
 	f := feed.New(1)

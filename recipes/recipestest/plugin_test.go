@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	sideBySide()
-	goleak.VerifyTestMain(withPlugin{ensembletest.Owner{Tests: m}})
+	leaktest.Main(withPlugin{ensembletest.Owner{Tests: m}})
 }
 
 // sideBySide runs more tests at a time than there are processors, unless the

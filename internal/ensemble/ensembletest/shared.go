@@ -55,7 +55,7 @@ func Main(m *testing.M) { os.Exit(Owner{m}.Run()) }
 // Owner runs tests and then stops the shared server. It is for a TestMain that
 // has more to do than [Main], such as looking for leaked goroutines afterwards:
 //
-//	func TestMain(m *testing.M) { goleak.VerifyTestMain(ensembletest.Owner{m}) }
+//	func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{m}) }
 type Owner struct{ Tests interface{ Run() int } }
 
 // Run runs the tests and returns their exit code.

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(ensembletest.Owner{Tests: m}) }
+func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()

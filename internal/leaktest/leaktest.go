@@ -1,0 +1,47 @@
+// Package leaktest ends the tests of a package with a look for goroutines that
+// they left behind.
+package leaktest
+
+import (
+	"fmt"
+	"os"
+
+	"go.uber.org/goleak"
+)
+
+// rounds is how often goleak looks, each time for nearly half a second. One is
+// too few: go-zookeeper's Close waits for up to a second for a reply that nobody
+// gives once its loop has ended, and a session that is closed with less patience
+// than that, or that never came about, does not wait for it.
+const rounds = 8
+
+// Main runs tests, fails if they leave goroutines behind, and exits.
+//
+//	func TestMain(m *testing.M) { leaktest.Main(m) }
+func Main(tests interface{ Run() int }) { os.Exit(Checked{tests}.Run()) }
+
+// Checked is tests that fail if they leave goroutines behind.
+type Checked struct{ Tests interface{ Run() int } }
+
+// Run runs the tests and returns their exit code.
+func (c Checked) Run() int {
+	code := c.Tests.Run()
+	if code != 0 {
+		return code // goroutines that a failed test left tell nothing more
+	}
+	if err := find(rounds); err != nil {
+		fmt.Fprintln(os.Stderr, "the tests passed, and left goroutines behind:", err)
+		return 1
+	}
+	return 0
+}
+
+func find(rounds int, opts ...goleak.Option) error {
+	var err error
+	for range rounds {
+		if err = goleak.Find(opts...); err == nil {
+			return nil
+		}
+	}
+	return err
+}
