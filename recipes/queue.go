@@ -81,7 +81,8 @@ type Consumer interface {
 //   - A listing is compared as serial numbers, so that the order survives the
 //     wrap of the sequence after 2^31 elements. (ZooKeeper 3.8.0 itself gives
 //     the last number again and again from there on: a Put then fails with
-//     ErrNodeExists while the element of that name is there.)
+//     ErrNodeExists while the element of that name is there, and says what to
+//     do.)
 //
 // A listing has to fit into one packet: at Config.MaxPacket bytes, a queue of
 // more than about a thirtieth as many elements fails its consumers with

@@ -40,8 +40,13 @@ func embedded(t *testing.T) *zkserver.Server {
 
 func open(t *testing.T, srv *zkserver.Server) recipes.Session {
 	t.Helper()
+	return openAt(t, srv.Addr())
+}
+
+func openAt(t *testing.T, addr string) recipes.Session {
+	t.Helper()
 	s, err := zookeeper.Open(bounded(t), recipes.Config{
-		Servers:   []string{srv.Addr()},
+		Servers:   []string{addr},
 		MaxPacket: 64 << 10,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -50,6 +51,9 @@ func (q *queue) commitPut(ctx context.Context, prefix string, data [][]byte) (se
 		outcome, err := q.once(ctx, t)
 		if q.cfg.Capacity > 0 && refusal(err) == 0 && isGoneOrChanged(err) {
 			continue // somebody else has put since the elements were counted
+		}
+		if errors.Is(err, recipes.ErrNodeExists) {
+			err = fmt.Errorf("the numbers of its elements have come to an end (ZooKeeper counts to %d below one znode): let it be emptied and delete the znode, or go on at another path: %w", math.MaxInt32, err)
 		}
 		return outcome, err
 	}

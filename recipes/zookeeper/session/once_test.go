@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 
@@ -138,5 +139,28 @@ func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 	<-deleted.Fired()
 	if _, _, err := s.DeletionW(ctx, "/n"); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("a node that is gone: %v", err)
+	}
+}
+
+// Where numbers have come to their end, an older place may have a later one.
+func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
+	srv := embedded(t)
+	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
+	if _, err := other.CreateNamed(ctx, "/n/lock--2147483647", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Stat(ctx, "/n/lock--2147483647"); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.SetSequence("/n", math.MaxInt32); err != nil {
+		t.Fatal(err)
+	}
+	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
+	place, _, err := s.CreatePlace(ctx, "/n", "lock-", nil, false)
+	if err != nil || !lost() || place.Path != "/n/lock-2147483647" {
+		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
+	}
+	if names, _, err := s.List(ctx, "/n"); err != nil || len(names) != 2 {
+		t.Errorf("%q, %v: one of them is nobody's", names, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	gopath "path"
 	"slices"
 	"strconv"
@@ -14,7 +15,9 @@ import (
 
 // find is Session.find for a place, whose name does not tell whose it is: it reads
 // those called name, from the latest on, until one is older than begun, a
-// transaction from before the creation was sent.
+// transaction from before the creation was sent. Where numbers have come to their
+// end, they do not tell who came later, and all of them are read: few, for that is
+// where contenders go over to other names.
 func (c *placeCreation) find(ctx context.Context) (Place, error) {
 	s, dir := c.session, c.dir
 	if _, err := s.connectedAfter(ctx, c.connections); err != nil {
@@ -31,14 +34,14 @@ func (c *placeCreation) find(ctx context.Context) (Place, error) {
 		return Place{}, err
 	}
 	for _, candidate := range latestFirst(names, c.name) {
-		path := gopath.Join(dir, candidate)
+		path := gopath.Join(dir, candidate.name)
 		node, err := s.getIdentified(ctx, path)
 		switch {
 		case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrAccessDenied):
 			continue
 		case err != nil:
 			return Place{}, err
-		case node.Stat.Czxid <= c.begun:
+		case node.Stat.Czxid <= c.begun && !candidate.exhausted():
 			return Place{}, nil
 		case strings.HasPrefix(string(node.Data), c.header):
 			if node.Stat.EphemeralOwner != s.id {
@@ -68,13 +71,18 @@ func (s *Session) getIdentified(ctx context.Context, path string) (Node, error) 
 	})
 }
 
+// numbered is a name that ends in a number which the server gave.
+type numbered struct {
+	name   string
+	number int32
+}
+
+// exhausted is line.Entry.Exhausted.
+func (n numbered) exhausted() bool { return n.number == math.MaxInt32 || n.number < 0 }
+
 // latestFirst returns those of names that are called name and a number, the
 // latest first. Numbers wrap, so they are compared as line.Before does.
-func latestFirst(names []string, name string) []string {
-	type numbered struct {
-		name   string
-		number int32
-	}
+func latestFirst(names []string, name string) []numbered {
 	var found []numbered
 	for _, n := range names {
 		digits, ok := strings.CutPrefix(n, name)
@@ -86,9 +94,5 @@ func latestFirst(names []string, name string) []string {
 		}
 	}
 	slices.SortFunc(found, func(a, b numbered) int { return int(b.number - a.number) })
-	out := make([]string, len(found))
-	for i, f := range found {
-		out[i] = f.name
-	}
-	return out
+	return found
 }

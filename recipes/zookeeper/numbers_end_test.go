@@ -1,0 +1,174 @@
+package zookeeper_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/adler32"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// What the in-process server plays in the tests above, seen on ZooKeeper itself:
+// the counter of a parent comes to its end while contenders of several sessions
+// go through the line, and nobody holds beside another, overtakes or is left.
+func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
+	path := func(s recipes.Strategy, what string) string { return "/" + what + "-" + string(s) }
+	var counted []string
+	for _, s := range recipes.Strategies() {
+		counted = append(counted, path(s, "order"), path(s, "crowd"))
+	}
+	addr := startCounted(t, math.MaxInt32-3, append(counted, "/queue")...)
+
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy), func(t *testing.T) {
+			ctx := bounded(t)
+			s := openAt(t, addr)
+			l := must[recipes.Lock](t)(s.Lock(path(strategy, "order"), recipes.LockConfig{Strategy: strategy}))
+			hold := must[recipes.Hold](t)(l.Acquire(ctx))
+			order := queueUp(ctx, t, s, path(strategy, "order"), strategy, 8)
+			line := must[[]recipes.Contender](t)(l.Contenders(ctx))
+			if first, last := line[0], line[len(line)-1]; first.Sequence != math.MaxInt32-3 || last.Sequence != math.MaxInt32 {
+				t.Fatalf("the numbers go from %d to %d", first.Sequence, last.Sequence)
+			}
+			if err := hold.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for want := range 8 {
+				if got := <-order; got != want {
+					t.Fatalf("contender %d is granted in place %d", got, want)
+				}
+			}
+
+			var all sync.WaitGroup
+			var holders, grants atomic.Int32
+			var last recipes.Token // of the holder
+			for range 6 {
+				s := openAt(t, addr)
+				l := must[recipes.Lock](t)(s.Lock(path(strategy, "crowd"), recipes.LockConfig{Strategy: strategy}))
+				all.Go(func() {
+					for range 20 {
+						hold, err := l.Acquire(ctx)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if n := holders.Add(1); n != 1 {
+							t.Errorf("%d holders", n)
+						}
+						if hold.Token() <= last {
+							t.Errorf("token %d after %d", hold.Token(), last)
+						}
+						last = hold.Token()
+						grants.Add(1)
+						holders.Add(-1)
+						if err := hold.Release(ctx); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			if n := grants.Load(); n != 6*20 {
+				t.Errorf("%d grants", n)
+			}
+		})
+	}
+
+	t.Run("queue", func(t *testing.T) {
+		ctx := bounded(t)
+		q := must[recipes.Queue](t)(openAt(t, addr).Queue("/queue", recipes.QueueConfig{}))
+		const left = 3 // the parent of the receipts takes a number too
+		for i := range left {
+			must[recipes.ElementID](t)(q.Put(ctx, []byte{byte(i)}))
+		}
+		if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrNodeExists) || !strings.Contains(err.Error(), "come to an end") {
+			t.Errorf("an element more than there are numbers: %v", err)
+		}
+		for i := range left {
+			if e := must[recipes.Element](t)(q.Take(ctx)); e.Data[0] != byte(i) {
+				t.Errorf("element %d is taken in place %d", e.Data[0], i)
+			}
+		}
+	})
+}
+
+// startCounted starts a server that has znodes at these paths, each of which has
+// counted its children up to number. They are no containers, which would be gone,
+// being empty, before somebody comes.
+func startCounted(t *testing.T, number int32, paths ...string) string {
+	t.Helper()
+	cfg := ensembletest.Quick(1)
+	cfg.Dir = t.TempDir()
+	e := ensembletest.Start(t, cfg)
+	server := e.Server(0)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(cfg.Dir, "*", "*", "data", "version-2"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the server's data is in %q: %v", found, err)
+	}
+	if err := os.RemoveAll(found[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(found[0], 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const zxid = 0x100
+	name := filepath.Join(found[0], fmt.Sprintf("snapshot.%x", zxid))
+	if err := os.WriteFile(name, snapshot(zxid, number, paths), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server.Addr()
+}
+
+// snapshot is a snapshot file of ZooKeeper 3.8, which reads those of 3.4 too: this
+// is one without digests.
+func snapshot(zxid int64, cversion int32, parents []string) []byte {
+	var b []byte
+	i32 := func(v int32) { b = binary.BigEndian.AppendUint32(b, uint32(v)) }
+	i64 := func(v int64) { b = binary.BigEndian.AppendUint64(b, uint64(v)) }
+	str := func(s string) { i32(int32(len(s))); b = append(b, s...) }
+	node := func(path string, cversion int32) {
+		str(path)
+		i32(0)        // no data
+		i64(-1)       // open to everybody
+		i64(zxid - 1) // created
+		i64(zxid - 1) // modified
+		i64(0)        // created, in milliseconds
+		i64(0)        // modified
+		i32(0)        // version
+		i32(cversion)
+		i32(0)    // version of the ACL
+		i64(0)    // not ephemeral
+		i64(zxid) // of the last change of the children
+	}
+	b = append(b, "ZKSN"...)
+	i32(2)  // version
+	i64(-1) // database
+	i32(0)  // no sessions
+	i32(0)  // no ACLs
+	for _, path := range []string{"", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"} {
+		node(path, 0)
+	}
+	for _, path := range parents {
+		node(path, cversion)
+	}
+	str("/") // no more
+	i64(int64(adler32.Checksum(b)))
+	str("/")
+	return b
+}
