@@ -5,18 +5,25 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
 // TestConformanceRandom plays random scripts against both servers. It finds
 // the differences that nobody thought of writing a script for; run it longer
 // with -rapid.checks=10000.
 func TestConformanceRandom(t *testing.T) {
-	real := ensembletest.Start(t, ensembletest.Quick(1)).Addrs()[0]
-	addr := embedded(t)
+	// Containers must not go at some moment of their own.
+	quick := ensembletest.Quick(1)
+	quick.SystemProperties["znode.container.checkIntervalMs"] = "3600000"
+	real := ensembletest.Start(t, quick).Addrs()[0]
+	addr := embeddedWith(t, zkserver.Config{
+		TickTime: quick.TickTime, MaxSessionTimeout: quick.MaxSessionTimeout, ReapInterval: time.Hour,
+	})
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := &scriptGen{T: t, open: map[string]bool{}, closes: rapid.Bool().Draw(t, "closes")}
@@ -93,7 +100,14 @@ func (g *scriptGen) script() string {
 
 var somePaths = []string{"$", "$/a", "$/b", "$/a/x", "$/a/y", "$/b/x", "$/a/x/q"}
 
-func (g *scriptGen) path() string { return g.pick(somePaths...) }
+// path gives one of few paths, so that requests meet, and sometimes one that is
+// none.
+func (g *scriptGen) path() string {
+	if rapid.IntRange(0, 29).Draw(g.T, "odd") == 0 {
+		return g.pick("$/", "$//a", "$/a/../b", "$/.", "$/a/")
+	}
+	return g.pick(somePaths...)
+}
 
 func (g *scriptGen) step(c string) {
 	if !g.open[c] {
@@ -145,7 +159,7 @@ func (g *scriptGen) block(c, op string, line func() string) {
 func (g *scriptGen) write() string {
 	path := g.path()
 	version := g.pick("", "", " version=0", " version=1", " version=2")
-	switch g.pick("create", "create", "create2", "delete", "setData", "check", "ttl") {
+	switch g.pick("create", "create", "create2", "delete", "setData", "check", "ttl", "container") {
 	case "create":
 		return "create " + path + g.created()
 	case "create2":
@@ -156,12 +170,14 @@ func (g *scriptGen) write() string {
 		return "setData " + path + g.pick("", " data=1", " data=22", " data=null") + version
 	case "check":
 		return "check " + path + version
+	case "container":
+		return "createContainer " + path + g.pick(" flags=c", " flags=c", " flags=0", " flags=e") + g.acl()
 	}
 	return "createTTL " + path + " flags=" + g.pick("t", "ts") + " ttl=1000000"
 }
 
 func (g *scriptGen) created() string {
-	return g.pick("", " data=x", " data=null") + g.pick("", "", " flags=e", " flags=s", " flags=es") + g.acl()
+	return g.pick("", " data=x", " data=null") + g.pick("", "", " flags=e", " flags=s", " flags=es", " flags=c") + g.acl()
 }
 
 func (g *scriptGen) acl() string {
@@ -195,7 +211,11 @@ func (g *scriptGen) simple() string {
 		}
 		return g.pick("checkWatches ", "removeWatches ") + path + g.pick("", " kind=1", " kind=2")
 	case 17:
-		return fmt.Sprintf("setWatches zxid=m data=%s,%s exist=%s child=%s", path, g.path(), g.path(), g.path())
+		watches := fmt.Sprintf(" zxid=m data=%s,%s exist=%s child=%s", path, g.path(), g.path(), g.path())
+		if rapid.Bool().Draw(g.T, "setWatches2") {
+			return "setWatches2" + watches + " persistent=" + g.path() + " recursive=" + g.path()
+		}
+		return "setWatches" + watches
 	case 18:
 		return "sync " + path
 	case 19:

@@ -79,11 +79,16 @@ func TestConformanceLive(t *testing.T) {
 // embedded starts this server with the settings of ensembletest.Quick.
 func embedded(t *testing.T) string {
 	t.Helper()
-	s, err := zkserver.Listen(zkserver.Config{
+	return embeddedWith(t, zkserver.Config{
 		TickTime:          200 * time.Millisecond,
 		MaxSessionTimeout: time.Minute,
 		ReapInterval:      200 * time.Millisecond,
 	})
+}
+
+func embeddedWith(t *testing.T, cfg zkserver.Config) string {
+	t.Helper()
+	s, err := zkserver.Listen(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
