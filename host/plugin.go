@@ -12,6 +12,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/client"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/telemetry"
+	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -140,9 +141,11 @@ func (p *Plugin) Info(ctx context.Context) (Info, error) {
 // is bounded, by ctx too, so that Close always returns, also when the plugin is
 // frozen.
 //
-// It returns nil if the sessions were closed in ZooKeeper, or there were none.
-// An error says that some may live until their timeout; the plugin is gone all
-// the same. Further calls wait for the first and return its result.
+// It returns nil if the sessions were closed in ZooKeeper, or there were none,
+// or the plugin had ended before, with which they were lost, as they have told. An
+// error says that some may live until their timeout, because the plugin or
+// ZooKeeper has not answered; the plugin is gone all the same. Further calls wait
+// for the first and return its result.
 func (p *Plugin) Close(ctx context.Context) error {
 	p.closing.Do(func() {
 		// The sessions are lost for the host before ZooKeeper gives away what
@@ -168,6 +171,7 @@ func (p *Plugin) shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	if _, err := p.service.Shutdown(ctx, &pb.ShutdownRequest{}); err != nil {
+		err, _ = wire.Error(err)
 		return fmt.Errorf("host: the plugin has not confirmed its shutdown, sessions may last until their timeout: %w", err)
 	}
 	return nil

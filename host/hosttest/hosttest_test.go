@@ -112,3 +112,20 @@ func TestPluginProcessThatIsKilled(t *testing.T) {
 	}
 	closes(t, "Exited", w.Plugin.Exited())
 }
+
+// TestCloseTellsThatZooKeeperHasNotConfirmed: what the sessions held is not free
+// yet, though plugin and host are done with it.
+func TestCloseTellsThatZooKeeperHasNotConfirmed(t *testing.T) {
+	w := hosttest.New(t)
+	cfg := w.Config()
+	cfg.SessionTimeout = 500 * time.Millisecond // for which it is tried
+	s, err := w.Plugin.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold(t, s)
+	w.Disconnect()
+	if err := w.Plugin.Close(t.Context()); !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Errorf("Close says %v, and left are %q", err, w.Nodes())
+	}
+}

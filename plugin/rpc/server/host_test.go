@@ -16,6 +16,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/server"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // TestHostsOfOtherTimes: an older host leaves out everything that was added
@@ -66,8 +67,14 @@ func TestHostsOfOtherTimes(t *testing.T) {
 // serve serves a fake world in memory.
 func serve(t *testing.T) *grpc.ClientConn {
 	t.Helper()
+	conn, _ := serveWith(t, fake.New().Open)
+	return conn
+}
+
+func serveWith(t *testing.T, open recipes.Opener) (*grpc.ClientConn, *server.Server) {
+	t.Helper()
 	l := bufconn.Listen(64 << 10)
-	s := server.New(server.Config{Open: fake.New().Open})
+	s := server.New(server.Config{Open: open})
 	g := grpc.NewServer(append(s.Options(), grpc.WaitForHandlers(true))...)
 	s.Register(g)
 	served := make(chan struct{})
@@ -78,5 +85,5 @@ func serve(t *testing.T) *grpc.ClientConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(); g.Stop(); <-served; _ = s.Close(context.Background()) })
-	return conn
+	return conn, s
 }

@@ -70,6 +70,9 @@ type Server struct {
 	detached bool          // somebody was attached, and nobody is
 	orphaned chan struct{} // closed when detached becomes true
 	attach   chan struct{} // closed at the first Attach
+	// lasting is until when a session may live in ZooKeeper, which has not
+	// confirmed its end.
+	lasting time.Time
 
 	running sync.WaitGroup // Open calls: added to under mu while not closed
 }
@@ -111,8 +114,10 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 }
 
 // Close refuses new sessions, tells the hosts of the present ones that they are
-// lost, closes them in ZooKeeper, and returns when that is done or ctx ends. It
-// may be called again, and waits again.
+// lost, closes them in ZooKeeper, and returns when that is done or ctx ends. An
+// error that matches recipes.ErrUnknownOutcome says that ZooKeeper has not
+// confirmed the end of a session, of these or of one before, whose timeout has
+// not passed yet. It may be called again, and waits again.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -126,9 +131,30 @@ func (s *Server) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		return nil
+		return s.confirmed()
 	case <-ctx.Done():
 		return fmt.Errorf("closing sessions: %w", ctx.Err())
+	}
+}
+
+// confirmed tells whether all sessions that have ended have ended in ZooKeeper.
+func (s *Server) confirmed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := time.Until(s.lasting)
+	if left <= 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: ZooKeeper has not confirmed the end of a session; it removes the session's nodes after %v at the latest",
+		recipes.ErrUnknownOutcome, left.Round(time.Millisecond))
+}
+
+// unconfirmed notes that a session has ended here and may live in ZooKeeper.
+func (s *Server) unconfirmed(ss *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if until := time.Now().Add(ss.Timeout()); until.After(s.lasting) {
+		s.lasting = until
 	}
 }
 
@@ -144,7 +170,7 @@ func (s *Server) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return fmt.Errorf("%w: the plugin is shutting down", recipes.ErrUnavailable)
+		return errNoMore
 	}
 	s.running.Add(1)
 	return nil

@@ -39,8 +39,12 @@ type session struct {
 // errFrozen ends a session whose host sends no beats.
 var errFrozen = fmt.Errorf("%w: the host has sent no beat for the session timeout", recipes.ErrPluginLost)
 
-// errShutdown ends the sessions of a plugin that stops.
-var errShutdown = fmt.Errorf("%w: the plugin is shutting down", recipes.ErrPluginLost)
+// errShutdown ends the sessions of a plugin that stops, and errNoMore is why it
+// opens none: who has another plugin, or can launch one, may ask that.
+var (
+	errShutdown = fmt.Errorf("%w: the plugin is shutting down", recipes.ErrPluginLost)
+	errNoMore   = fmt.Errorf("open session: %w: %w", recipes.ErrUnavailable, errShutdown)
+)
 
 func (s sessionService) Open(st stream) error {
 	first, err := st.Recv()
@@ -77,7 +81,11 @@ func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Session, er
 	defer context.AfterFunc(s.ctx, cancel)()
 	cfg := wire.Config(start.GetConfig())
 	cfg.Logger = s.cfg.Logger.Named("zookeeper")
-	return s.cfg.Open(ctx, cfg)
+	opened, err := s.cfg.Open(ctx, cfg)
+	if err != nil && s.ctx.Err() != nil {
+		return nil, errNoMore // not the host, nor anybody's deadline, has ended the attempt
+	}
+	return opened, err
 }
 
 func (s *Server) start(opened recipes.Session) *session {
@@ -95,16 +103,20 @@ func (s *Server) start(opened recipes.Session) *session {
 func (s *Server) end(ss *session) {
 	s.remove(ss)
 	ss.cancel(recipes.ErrClosed)
-	ss.close()
+	if err := ss.close(); err != nil {
+		s.unconfirmed(ss)
+	}
 	ss.claims.close()
 	ss.tasks.Wait()
 	s.log.Debug("session ended", "session", fmt.Sprintf("%#x", ss.ID()), "reason", ss.Err())
 }
 
-func (ss *session) close() {
+// close ends the ZooKeeper session. An end that is not confirmed is still an end:
+// the server's timeout finishes it.
+func (ss *session) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_ = ss.Session.Close(ctx) // an unconfirmed end is still an end: the server's timeout finishes it
+	return ss.Session.Close(ctx)
 }
 
 // serve is the life of the session's stream. It returns when the stream, the
@@ -129,7 +141,7 @@ func (ss *session) serve(st stream) error {
 func (ss *session) listen(st stream) {
 	frozen := time.AfterFunc(ss.Timeout(), func() {
 		ss.cancel(errFrozen)
-		ss.close()
+		_ = ss.close() // end hears the same
 	})
 	// Not waited for: Recv returns only after the call that owns it has.
 	go func() {

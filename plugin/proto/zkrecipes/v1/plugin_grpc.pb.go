@@ -38,8 +38,10 @@ type PluginServiceClient interface {
 	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AttachResponse], error)
 	// Shutdown closes all sessions in ZooKeeper, each after its host was told
 	// on its stream, and answers when that is done or its deadline ends. New
-	// sessions are refused from then on. The process lives until it is stopped
-	// by go-plugin's own Shutdown or the end of the lifeline.
+	// sessions are refused from then on. UNKNOWN_OUTCOME: ZooKeeper has not
+	// confirmed the end of them all, and removes what is left at the sessions'
+	// timeouts. The process lives until it is stopped by go-plugin's own Shutdown
+	// or the end of the lifeline.
 	Shutdown(ctx context.Context, in *ShutdownRequest, opts ...grpc.CallOption) (*ShutdownResponse, error)
 	// Info describes the plugin.
 	Info(ctx context.Context, in *InfoRequest, opts ...grpc.CallOption) (*InfoResponse, error)
@@ -106,8 +108,10 @@ type PluginServiceServer interface {
 	Attach(*AttachRequest, grpc.ServerStreamingServer[AttachResponse]) error
 	// Shutdown closes all sessions in ZooKeeper, each after its host was told
 	// on its stream, and answers when that is done or its deadline ends. New
-	// sessions are refused from then on. The process lives until it is stopped
-	// by go-plugin's own Shutdown or the end of the lifeline.
+	// sessions are refused from then on. UNKNOWN_OUTCOME: ZooKeeper has not
+	// confirmed the end of them all, and removes what is left at the sessions'
+	// timeouts. The process lives until it is stopped by go-plugin's own Shutdown
+	// or the end of the lifeline.
 	Shutdown(context.Context, *ShutdownRequest) (*ShutdownResponse, error)
 	// Info describes the plugin.
 	Info(context.Context, *InfoRequest) (*InfoResponse, error)
