@@ -13,7 +13,8 @@ import (
 // numbers: measurements by load.Merge; memory, processor time and allocations as
 // sums; pauses and delays as those of the process that had the worst. The server's
 // figures are of those parts that have some. A part that is invalid makes the whole
-// invalid.
+// invalid. Of machines with different numbers of processors the whole has the least,
+// so that its name does not depend on who came first.
 func Merge(parts []record.Record) (record.Record, error) {
 	if len(parts) == 0 {
 		return record.Record{}, errors.New("merge: no parts")
@@ -23,7 +24,8 @@ func Merge(parts []record.Record) (record.Record, error) {
 	whole.Memory, whole.Client = record.Memory{}, record.Client{}
 	var measured []load.Measurement
 	for i, p := range parts {
-		if p.Name() != whole.Name() || p.Trial != whole.Trial {
+		whole.Procs = min(whole.Procs, p.Procs)
+		if nameAnywhere(p) != nameAnywhere(whole) || p.Trial != whole.Trial {
 			return record.Record{}, fmt.Errorf("merge: worker %d measured trial %d (%s), and worker 1 trial %d (%s)", i+1, p.Trial, p.Name(), whole.Trial, whole.Name())
 		}
 		measured = append(measured, p.Measurement)
@@ -45,6 +47,12 @@ func Merge(parts []record.Record) (record.Record, error) {
 	}
 	whole.Missing = slices.Clone(parts[0].Missing)
 	return whole, nil
+}
+
+// nameAnywhere is a record's name but for GOMAXPROCS, which is of its machine.
+func nameAnywhere(r record.Record) string {
+	r.Procs = 1
+	return r.Name()
 }
 
 func together(a, b record.Client) record.Client {
