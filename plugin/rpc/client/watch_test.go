@@ -1,0 +1,53 @@
+package client_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// lateLoss is a wire on which the loss of a session comes a moment after the end
+// of the watches, which are streams of their own.
+func lateLoss(moment time.Duration) grpc.DialOption {
+	return grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		st, err := streamer(ctx, desc, cc, method, opts...)
+		if err == nil && strings.HasSuffix(method, "/Open") {
+			st = late{st, moment}
+		}
+		return st, err
+	})
+}
+
+type late struct {
+	grpc.ClientStream
+	moment time.Duration
+}
+
+func (l late) RecvMsg(m any) error {
+	err := l.ClientStream.RecvMsg(m)
+	if r, ok := m.(*pb.OpenResponse); err != nil || ok && r.GetStateChanged().GetState() == pb.State_STATE_LOST {
+		time.Sleep(l.moment)
+	}
+	return err
+}
+
+// TestWatchIsClosedWhenTheLossIsKnown: whoever reads it to the end asks
+// Session.Err why there is no more.
+func TestWatchIsClosedWhenTheLossIsKnown(t *testing.T) {
+	l := newLink(t, lateLoss(50*time.Millisecond))
+	s := l.open(t, 0)
+	leaders, err := election(t, s).Observe(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.world.Session(0).Lose(recipes.ErrExpired)
+	for range leaders {
+	}
+	matches(t, s.Err(), recipes.ErrExpired)
+}
