@@ -15,14 +15,15 @@ var wantedFigures = []string{
 }
 
 // mntr reads the servers' figures: what they answer to mntr, added up. A server
-// that does not answer, or does not have a figure, adds nothing: a figure that none
-// of them has is named as missing in the records.
+// that does not have a figure adds nothing. If one does not answer there are no
+// figures, and the records name all as missing: a sum that lacked a server only
+// before what is measured would have grown by all that it ever counted.
 func (w words) mntr(ctx context.Context) (map[string]float64, error) {
 	sum := map[string]float64{}
 	for _, addr := range w.addrs {
 		answer, err := w.ask(ctx, addr, "mntr")
 		if err != nil {
-			continue
+			return map[string]float64{}, ctx.Err()
 		}
 		for name, value := range parseMntr(answer) {
 			sum[name] += value

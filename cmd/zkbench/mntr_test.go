@@ -21,9 +21,22 @@ func TestMntrIsReadAndAddedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A server that does not answer adds nothing.
-	two, err := words{addrs: []string{server.Addr(), server.Addr(), "127.0.0.1:1"}}.mntr(t.Context())
+	two, err := words{addrs: []string{server.Addr(), server.Addr()}}.mntr(t.Context())
 	if err != nil || one["znode_count"] == 0 || two["znode_count"] != 2*one["znode_count"] {
 		t.Errorf("znode_count is %v with one server and %v with two, %v", one["znode_count"], two["znode_count"], err)
+	}
+}
+
+// A server that answers only after a trial must not be taken for one that has done
+// all its work in it.
+func TestFiguresOfSomeServersAreNone(t *testing.T) {
+	server, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	some, err := words{addrs: []string{server.Addr(), "127.0.0.1:1"}}.mntr(t.Context())
+	if err != nil || len(some) != 0 {
+		t.Errorf("%v, %v; want no figures", some, err)
 	}
 }
