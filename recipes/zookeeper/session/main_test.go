@@ -2,7 +2,9 @@ package session_test
 
 import (
 	"context"
+	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
@@ -39,6 +41,25 @@ func open(t *testing.T, cfg recipes.Config) *session.Session {
 	}
 	t.Cleanup(func() { closeNow(s) })
 	return s
+}
+
+// onVirtualTime runs test in a bubble, with a session over a pipe to a server.
+func onVirtualTime(t *testing.T, test func(t *testing.T, srv *zkserver.Server, s *session.Session)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go srv.ServeConn(server)
+			return client, nil
+		}
+		s, err := session.Open(t.Context(), recipes.Config{Servers: []string{"server"}, MaxPacket: 64 << 10}, dial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeNow(s)
+		test(t, srv, s)
+	})
 }
 
 // closeNow closes a session without insisting on the server's answer.

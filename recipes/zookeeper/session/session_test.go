@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
 )
 
 func TestALostConnectionSuspendsTheSessionWhichGoesOn(t *testing.T) {
@@ -68,19 +69,16 @@ func TestAnExpiredSessionIsNotReplaced(t *testing.T) {
 
 // ZOOKEEPER-4508: no expiry event while all servers are down.
 func TestTheSessionIsLostThoughNoServerSaysSo(t *testing.T) {
-	srv := embedded(t)
-	cfg := to(srv)
-	cfg.SessionTimeout = 300 * time.Millisecond
-	s := open(t, cfg)
-	began := time.Now()
-	srv.RefuseConnections(true)
-	srv.CloseAllConnections()
-	if err := awaitLost(t, s); !errors.Is(err, recipes.ErrDeadline) {
-		t.Fatalf("lost with %v", err)
-	}
-	if took := time.Since(began); took > s.Timeout()+200*time.Millisecond {
-		t.Errorf("lost after %v; the timeout is %v", took, s.Timeout())
-	}
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		began := time.Now()
+		srv.Close()
+		if err := awaitLost(t, s); !errors.Is(err, recipes.ErrDeadline) {
+			t.Fatalf("lost with %v", err)
+		}
+		if took := time.Since(began); took > s.Timeout() {
+			t.Errorf("lost after %v; the timeout is %v", took, s.Timeout())
+		}
+	})
 }
 
 func TestAListingTooLargeForOnePacketIsAnErrorAndNotALoop(t *testing.T) {
