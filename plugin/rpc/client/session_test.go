@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
@@ -118,54 +119,57 @@ func TestDeadHostHoldsNothing(t *testing.T) {
 	l.inLine(t, 0)
 }
 
-// slack is what a busy machine may add to a timer.
-const slack = 400 * time.Millisecond
-
 // TestFrozenPluginLosesTheSessionInTime stops all that moves between host and
 // plugin, as SIGSTOP does to one of them. The host must give the session up
 // before the plugin, or ZooKeeper, can give its locks away.
 func TestFrozenPluginLosesTheSessionInTime(t *testing.T) {
-	const timeout = 500 * time.Millisecond
-	l := newLink(t)
-	s := l.open(t, timeout)
-	h := acquire(t, s)
-	l.wire.freeze()
-	frozen := time.Now()
-	closes(t, "hold", h.Lost())
-	matches(t, h.Err(), recipes.ErrDeadline, recipes.ErrNotHeld)
-	if d := time.Since(frozen); d > timeout+slack {
-		t.Errorf("lost %v after the freeze; the session timeout is %v", d, timeout)
-	}
-	// The wire is frozen for the plugin too, which then takes its host for
-	// frozen and closes the session.
-	closes(t, "the plugin's session", l.world.Session(0).Lost())
-	matches(t, l.world.Session(0).Err(), recipes.ErrClosed)
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 500 * time.Millisecond
+		l := newLink(t)
+		s := l.open(t, timeout)
+		h := acquire(t, s)
+		l.wire.freeze()
+		frozen := time.Now()
+		closes(t, "hold", h.Lost())
+		matches(t, h.Err(), recipes.ErrDeadline, recipes.ErrNotHeld)
+		if d := time.Since(frozen); d > timeout {
+			t.Errorf("lost %v after the freeze; the session timeout is %v", d, timeout)
+		}
+		// The wire is frozen for the plugin too, which then takes its host for
+		// frozen and closes the session.
+		closes(t, "the plugin's session", l.world.Session(0).Lost())
+		matches(t, l.world.Session(0).Err(), recipes.ErrClosed)
+	})
 }
 
 // TestLiveSessionOutlivesItsTimeout: beats keep it.
 func TestLiveSessionOutlivesItsTimeout(t *testing.T) {
-	l := newLink(t)
-	s := l.open(t, 300*time.Millisecond)
-	select {
-	case <-s.Lost():
-		t.Errorf("lost: %v", s.Err())
-	case <-time.After(time.Second): // the test is that nothing happens in this time
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		s := l.open(t, 300*time.Millisecond)
+		select {
+		case <-s.Lost():
+			t.Errorf("lost: %v", s.Err())
+		case <-time.After(time.Minute): // virtual
+		}
+	})
 }
 
 // TestHostCountsFromTheLastContactWithZooKeeper: the plugin answers, but has
 // not heard from ZooKeeper; its word that it lives is not ZooKeeper's.
 func TestHostCountsFromTheLastContactWithZooKeeper(t *testing.T) {
-	const timeout = 500 * time.Millisecond
-	l := newLink(t)
-	s := l.open(t, timeout)
-	suspended := time.Now()
-	l.world.Session(0).Suspend()
-	closes(t, "session", s.Lost())
-	if d := time.Since(suspended); d > timeout+slack {
-		t.Errorf("lost after %v", d)
-	}
-	matches(t, s.Err(), recipes.ErrDeadline)
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 500 * time.Millisecond
+		l := newLink(t)
+		s := l.open(t, timeout)
+		suspended := time.Now()
+		l.world.Session(0).Suspend()
+		closes(t, "session", s.Lost())
+		if d := time.Since(suspended); d > timeout {
+			t.Errorf("lost after %v", d)
+		}
+		matches(t, s.Err(), recipes.ErrDeadline)
+	})
 }
 
 // TestShutdownTellsTheHostBeforeItLetsGo: what the host holds must be lost for
