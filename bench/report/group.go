@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
-// Set is the records of one workload on one kind of server: lines of strategies
-// over contenders.
+// Set is the records of one workload on one kind of server, made by one machine:
+// lines of strategies over contenders.
 type Set struct {
 	Title       string
 	Environment record.Environment
@@ -38,9 +38,13 @@ type Level struct {
 func Group(runs []record.Run) []Set {
 	var sets []Set
 	index := map[string]int{}
+	machine := record.Machines(runs)
 	for _, run := range runs {
 		for _, r := range run.Records {
 			title := title(r, run.Environment.Server)
+			if m := machine(run, r); m != "" {
+				title += "; measured by " + m
+			}
 			if _, ok := index[title]; !ok {
 				index[title] = len(sets)
 				sets = append(sets, Set{Title: title, Environment: run.Environment})

@@ -131,6 +131,28 @@ func TestPageNeedsNothingElse(t *testing.T) {
 	}
 }
 
+// Medians over the trials of two machines would be of neither.
+func TestMachinesAreReportedApart(t *testing.T) {
+	for what, change := range map[string]func(*record.Run){
+		"another processor": func(r *record.Run) { r.Environment.CPU = "Other" },
+		"more processors": func(r *record.Run) {
+			for i := range r.Records {
+				r.Records[i].Procs = 64
+			}
+		},
+	} {
+		runs := append(recorded(t), recorded(t)...)
+		if sets := report.Group(runs); len(sets) != 1 {
+			t.Fatalf("%d sets of one machine; want 1", len(sets))
+		}
+		change(&runs[1])
+		sets := report.Group(runs)
+		if len(sets) != 2 || sets[0].Title == sets[1].Title || len(sets[0].Series[0].Levels[0].Trials) != len(sets[1].Series[0].Levels[0].Trials) {
+			t.Errorf("%s: %d sets; want one of each machine", what, len(sets))
+		}
+	}
+}
+
 func TestInvalidTrialsAreLeftOutAndListed(t *testing.T) {
 	runs := recorded(t)
 	before := len(report.Group(runs)[0].Series[0].Levels[0].Trials)

@@ -19,7 +19,7 @@ import (
 const planHelp = `Usage: zkbench plan [flags] FILE...
 
 Answers questions of capacity from the records of a sweep, for each combination in
-them that has at least 6 numbers of contenders from 2 up:
+them (each machine's by itself) that has at least 6 numbers of contenders from 2 up:
 
 	-at N,...   what to expect of N contenders: handoff times, throughput, watch
 	            events and bytes, each with an interval of 95% and with what the

@@ -49,6 +49,7 @@ func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
 // of lines. The names are in the order of the records.
 func manyLevels(runs []record.Run) (levels map[string][]manyLevel, names []string) {
 	levels = map[string][]manyLevel{}
+	machine := record.Machines(runs)
 	for _, run := range runs {
 		for _, r := range run.Records {
 			rate, ok := r.Metric(record.UnitHandoffs)
@@ -56,6 +57,15 @@ func manyLevels(runs []record.Run) (levels map[string][]manyLevel, names []strin
 				continue
 			}
 			name := fmt.Sprintf("%s %s of %d contenders, via %s, on %s", r.Recipe, r.Strategy, r.Contenders, r.Transport, place(run.Environment.Server))
+			if r.Hold > 0 {
+				name += fmt.Sprintf(", hold %v", r.Hold)
+			}
+			if r.Workers > 0 {
+				name += fmt.Sprintf(", %d workers", r.Workers)
+			}
+			if m := machine(run, r); m != "" {
+				name += ", measured by " + m
+			}
 			if levels[name] == nil {
 				names = append(names, name)
 			}

@@ -21,6 +21,7 @@ func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 	groups := map[string][]record.Record{}
 	details := map[string]map[string]string{}
 	var order []string
+	machine := record.Machines(runs)
 	for _, run := range runs {
 		for _, r := range run.Records {
 			if r.Workload != load.Drain && r.Workload != load.Cycle {
@@ -29,6 +30,9 @@ func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 			key := fmt.Sprintf("%s %s %s %s %v %s", r.Recipe, r.Workload, r.Strategy, r.Transport, r.Hold, place(run.Environment.Server))
 			if r.Workers > 0 {
 				key += fmt.Sprintf(", %d workers", r.Workers)
+			}
+			if m := machine(run, r); m != "" {
+				key += ", measured by " + m
 			}
 			if groups[key] == nil {
 				order = append(order, key)

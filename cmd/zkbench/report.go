@@ -20,7 +20,8 @@ Renders records (zkbench run or sweep with -record): one HTML page that needs no
 other file and no network, with throughput, latencies, costs and fairness against
 contenders, distributions, the plan and the environment; each figure as SVG and
 PNG; HdrHistogram's percentiles; tables in Markdown. Without flags the tables go
-to stdout. Invalid trials are left out and listed.
+to stdout. Invalid trials are left out and listed; what different machines measured
+is kept apart.
 
 Examples:
 

@@ -1,0 +1,24 @@
+package record
+
+import "fmt"
+
+// Machines returns what tells the machines apart that made the records of runs: of a
+// record in its run the system, the processor and GOMAXPROCS, or "" for all of them
+// if one machine made all. What is not of one machine must not be taken for trials of
+// the same thing.
+func Machines(runs []Run) func(Run, Record) string {
+	machine := func(run Run, r Record) string {
+		e := run.Environment
+		return fmt.Sprintf("%s/%s, %s, GOMAXPROCS %d", e.OS, e.Arch, e.CPU, r.Procs)
+	}
+	seen := map[string]bool{}
+	for _, run := range runs {
+		for _, r := range run.Records {
+			seen[machine(run, r)] = true
+		}
+	}
+	if len(seen) < 2 {
+		return func(Run, Record) string { return "" }
+	}
+	return machine
+}
