@@ -56,13 +56,17 @@ func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, er
 		}
 		if !coordinated {
 			replaced, err := t.replace(ctx, p)
+			if err == nil && !replaced {
+				continue
+			}
+			var d recipes.Decision
+			if err == nil {
+				d, err = t.collect(ctx, p)
+			}
 			if err != nil {
-				return recipes.Decision{}, err
+				t.resign()
 			}
-			if replaced {
-				return t.collect(ctx, p)
-			}
-			continue
+			return d, err
 		}
 		if err := t.wait(ctx, disconnected, changed, gone); err != nil {
 			return recipes.Decision{}, err
@@ -96,6 +100,23 @@ func (t *twoPhase) replace(ctx context.Context, p protocol) (bool, error) {
 		return false, nil
 	}
 	return err == nil && stat.EphemeralOwner == t.session.ID(), err
+}
+
+// resign gives up, in the background, the coordinator's place that replace has, or
+// may have, taken: whoever holds it and does not count keeps all others waiting,
+// and this session too, should it wait again. Where the place is of Begin, or of
+// another wait of this session, that is no harm: it is only who counts next.
+func (t *twoPhase) resign() {
+	t.session.Background(func(life context.Context) {
+		path := t.child(coordinatorName)
+		if err := t.session.Sync(life, path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+			return // lost, and the place with it
+		}
+		stat, err := t.session.Stat(life, path)
+		if err == nil && stat.EphemeralOwner == t.session.ID() {
+			t.session.DeleteOwned(path, stat)
+		}
+	})
 }
 
 // wait waits for any of the watches, the loss of the connection included.

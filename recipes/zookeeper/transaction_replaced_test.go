@@ -1,0 +1,105 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// A site that has taken the place of a dead coordinator gives up waiting, and
+// waits again, or does not: the votes are counted all the same.
+func TestWhoTookTheCoordinatorsPlaceGivesItUpWithTheWait(t *testing.T) {
+	for name, waitsAgain := range map[string]int{"by itself, later": 0, "by another": 1} {
+		for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
+			t.Run(string(v)+"/"+name, func(t *testing.T) {
+				onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+					dying := s.session()
+					transaction := func(session recipes.Session) recipes.Transaction {
+						return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: v}))
+					}
+					if err := transaction(dying).Begin(s.ctx, nil, "1", "2"); err != nil {
+						t.Fatal(err)
+					}
+					var sites []recipes.Site
+					for _, site := range []string{"1", "2"} {
+						sites = append(sites, must[recipes.Site](t)(transaction(s.session()).Join(s.ctx, site)))
+					}
+					if err := dying.Close(s.ctx); err != nil {
+						t.Fatal(err)
+					}
+					awaitWatches(s.ctx, t, srv, 0)
+					ctx, cancel := context.WithCancel(s.ctx)
+					waited := make(chan error, 1)
+					go func() { _, err := sites[0].Wait(ctx); waited <- err }()
+					awaitWatches(s.ctx, t, srv, 3) // the decision, and the votes, which it counts now
+					cancel()
+					if err := <-waited; !errors.Is(err, context.Canceled) {
+						t.Fatal(err)
+					}
+					for _, site := range sites {
+						if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if d, err := sites[waitsAgain].Wait(s.ctx); err != nil || !d.Commit {
+						t.Errorf("%+v, %v", d, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Whatever happens to a site that takes the place of a dead coordinator, the other
+// one, which waits for it, is told the decision while the session of the first lives.
+func TestFaultSweepCoordinatorsPlace(t *testing.T) {
+	var sweeps []sweep
+	for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
+		var mine, others recipes.Site
+		var told *recipes.Decision
+		sweeps = append(sweeps, sweep{
+			name: string(v),
+			prepare: func(st *stage) {
+				dying := open(st.t, st.srv)
+				transaction := func(s recipes.Session) recipes.Transaction {
+					return must[recipes.Transaction](st.t)(s.Transaction(sweepPath, recipes.TransactionConfig{Variant: v}))
+				}
+				if err := transaction(dying).Begin(st.ctx, nil, "v", "o"); err != nil {
+					st.t.Fatal(err)
+				}
+				mine = must[recipes.Site](st.t)(transaction(st.victim).Join(st.ctx, "v"))
+				others = must[recipes.Site](st.t)(transaction(st.other).Join(st.ctx, "o"))
+				told = nil
+				for _, site := range []recipes.Site{mine, others} {
+					if err := site.Vote(st.ctx, recipes.VoteCommit); err != nil {
+						st.t.Fatal(err)
+					}
+				}
+				if err := dying.Close(st.ctx); err != nil {
+					st.t.Fatal(err)
+				}
+			},
+			act: func(ctx context.Context, st *stage) error {
+				d, err := mine.Wait(ctx)
+				if err == nil {
+					told = &d
+				}
+				return err
+			},
+			check: func(st *stage, _ error) {
+				d, err := others.Wait(st.ctx)
+				if err != nil {
+					st.t.Fatal(err)
+				}
+				if told != nil && *told != d {
+					st.t.Errorf("told %+v, and the other %+v", *told, d)
+				}
+			},
+			left: func(string) bool { return true },
+		})
+	}
+	runSweeps(t, "the coordinator's place", sweeps)
+}
