@@ -25,6 +25,7 @@ func transactionTests() []test {
 			{"the loss of the session ends a wait", waitSessionLost},
 			{"cancelling ends a wait", waitCancelled},
 			{"abort ends what nobody votes on", givenUp},
+			{"a reason that is no text can be told", reasonOfBytes},
 			{"the last site that is done deletes it", cleanedUp},
 			{"a path is used again, and not by those who come late", usedAgain},
 			{"many try to decide, and one decides", decideOnce},

@@ -17,6 +17,19 @@ func givenUp(f *fixture, v recipes.Variant) {
 	p.decided(calls, false, "took too long")
 }
 
+// reasonOfBytes aborts for what is no text, such as an error that quotes data. It
+// must not keep anybody from learning the decision.
+func reasonOfBytes(f *fixture, v recipes.Variant) {
+	p := f.party(v, 2)
+	d, err := p.tx.Abort(f.ctx, "bad record \xff")
+	f.must(err)
+	f.decision(d, false, "bad record \uFFFD")
+	p.decided(p.wait(), false, "bad record \uFFFD")
+	status, err := p.tx.Status(f.ctx)
+	f.must(err)
+	f.decision(*status.Decision, false, "bad record \uFFFD")
+}
+
 func cleanedUp(f *fixture, v recipes.Variant) {
 	p := f.party(v, 3)
 	p.vote(commits, commits)

@@ -207,7 +207,7 @@ func (t *twoPhase) Abort(ctx context.Context, reason string) (recipes.Decision, 
 func (t *twoPhase) decide(ctx context.Context, p protocol, d recipes.Decision, guarded session.Txn, n int) (recipes.Decision, error) {
 	word := string(recipes.VoteCommit)
 	if !d.Commit {
-		d.Reason = strings.Join(strings.Fields(d.Reason), " ") // one line
+		d.Reason = strings.ToValidUTF8(strings.Join(strings.Fields(d.Reason), " "), "\uFFFD") // one line of text
 		word = strings.TrimSpace(string(recipes.VoteAbort) + " " + d.Reason)
 	}
 	guarded.Create(t.child(decisionName), []byte(word+"\n"+p.ID), false)

@@ -62,7 +62,7 @@ func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) 
 func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
 	var d recipes.Decision
 	err := t.s.change(ctx, t.String(), func(ctx context.Context) error {
-		r, err := t.s.transactions.AbortTransaction(ctx, &pb.AbortTransactionRequest{Session: t.s.handle, Path: t.path, Reason: reason})
+		r, err := t.s.transactions.AbortTransaction(ctx, &pb.AbortTransactionRequest{Session: t.s.handle, Path: t.path, Reason: wire.Text(reason)})
 		d = wire.Decision(r.GetDecision())
 		return err
 	})

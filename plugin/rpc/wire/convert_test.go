@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -79,5 +81,21 @@ func TestStates(t *testing.T) {
 	}
 	if got := wire.State(99); got != recipes.Suspended {
 		t.Errorf("a state that is not known is %v", got)
+	}
+}
+
+// TestWhatIsNoTextCanBeSent: others may have written it, in another language or
+// by hand, and a message that cannot be sent tells nothing of the rest of it.
+func TestWhatIsNoTextCanBeSent(t *testing.T) {
+	const bytes, text = "a\xff", "a\uFFFD"
+	m := wire.ToTransactionStatus(recipes.TransactionStatus{
+		Sites: []recipes.SiteStatus{{Vote: bytes}}, Decision: &recipes.Decision{Reason: bytes},
+	})
+	if _, err := proto.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	got := wire.TransactionStatus(m)
+	if got.Sites[0].Vote != text || got.Decision.Reason != text {
+		t.Errorf("%+v, decision %+v", got, got.Decision)
 	}
 }

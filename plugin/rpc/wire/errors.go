@@ -171,7 +171,7 @@ func Failure(f *pb.Failure, base error) error {
 }
 
 func text(err error) string {
-	s := strings.ToValidUTF8(err.Error(), "\uFFFD")
+	s := Text(err.Error())
 	if len(s) <= maxText {
 		return s
 	}

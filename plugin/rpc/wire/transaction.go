@@ -1,16 +1,22 @@
 package wire
 
 import (
+	"strings"
+
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
+
+// Text is what a message's string can carry: one that is not UTF-8 cannot be
+// sent, and with it the whole message, be it a decision that others wait for.
+func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // ToDecision makes a message; nil for nil.
 func ToDecision(d *recipes.Decision) *pb.Decision {
 	if d == nil {
 		return nil
 	}
-	return &pb.Decision{Commit: d.Commit, Reason: d.Reason}
+	return &pb.Decision{Commit: d.Commit, Reason: Text(d.Reason)}
 }
 
 // Decision reads a message.
@@ -26,7 +32,7 @@ func ToTransactionStatus(s recipes.TransactionStatus) *pb.GetTransactionResponse
 	}
 	for _, site := range s.Sites {
 		out.Sites = append(out.Sites, &pb.SiteStatus{
-			Name: site.Name, Vote: string(site.Vote), Joined: site.Joined, Dead: site.Dead, Done: site.Done,
+			Name: site.Name, Vote: Text(string(site.Vote)), Joined: site.Joined, Dead: site.Dead, Done: site.Done,
 		})
 	}
 	return out
