@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -22,6 +23,9 @@ func (c *Client) Open(ctx context.Context, cfg recipes.Config) (recipes.Session,
 	cfg, err := cfg.Normalize()
 	if err != nil {
 		return nil, err
+	}
+	if _, err := proto.Marshal(wire.ToConfig(cfg)); err != nil {
+		return nil, fmt.Errorf("%w: config: Digest, ACL or TLS.ServerName is not UTF-8, and cannot be sent to a plugin", recipes.ErrInvalid)
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

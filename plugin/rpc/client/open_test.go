@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -65,5 +66,20 @@ func TestConfigurationArrivesNormalized(t *testing.T) {
 	got := l.world.Configs()[0]
 	if got.Servers[0] != "host:2181" || got.Chroot != "/c" || got.Digest.Password != "p" || got.SessionTimeout != recipes.DefaultSessionTimeout || got.Logger == nil {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestConfigurationThatCannotBeSentIsInvalid: it is not the plugin's fault, and
+// to try again does not help.
+func TestConfigurationThatCannotBeSentIsInvalid(t *testing.T) {
+	l := newLink(t)
+	_, err := l.client.Open(ctx(t), recipes.Config{
+		Servers: []string{"host"}, Digest: &recipes.Digest{User: "u", Password: "caf\xe9"},
+	})
+	matches(t, err, recipes.ErrInvalid)
+	for _, wrong := range []error{recipes.ErrUnavailable, recipes.ErrPluginLost} {
+		if errors.Is(err, wrong) {
+			t.Errorf("%v matches %q", err, wrong)
+		}
 	}
 }
