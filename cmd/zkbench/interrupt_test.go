@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// interruptAtFirstResult runs a command, sends it SIGINT when it has printed its
+// interruptAtFirstResult runs a command, sends it the signal when it has printed its
 // first benchmark line, and returns its exit code.
-func interruptAtFirstResult(args []string) int {
+func interruptAtFirstResult(with os.Signal, args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
@@ -29,7 +29,7 @@ func interruptAtFirstResult(args []string) int {
 			break
 		}
 		if strings.HasPrefix(line, "Benchmark") {
-			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			if err := cmd.Process.Signal(with); err != nil {
 				panic(err)
 			}
 			break

@@ -23,8 +23,13 @@ func main() { os.Exit(Main()) }
 // Main is main with an exit code.
 func Main() int {
 	// The first interrupt ends the run with what was measured so far; a second
-	// one kills, because the first takes itself away.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// one kills, because the first takes itself away. A terminal that goes away is
+	// one too, unless nohup said that it is not.
+	interrupts := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		interrupts = append(interrupts, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), interrupts...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	// A reader of stdout that goes away is an error of Write, after which the

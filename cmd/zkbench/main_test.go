@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,9 +14,10 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(leaktest.Checked{Tests: m}, map[string]func(){
 		"zkbench": func() { os.Exit(Main()) },
-		// A program that does what its name says to whoever waits for the
-		// first result.
-		"interrupt-at-first-result": func() { os.Exit(interruptAtFirstResult(os.Args[1:])) },
+		// Programs that do what their names say to whoever waits for the first
+		// result.
+		"interrupt-at-first-result": func() { os.Exit(interruptAtFirstResult(os.Interrupt, os.Args[1:])) },
+		"hangup-at-first-result":    func() { os.Exit(interruptAtFirstResult(syscall.SIGHUP, os.Args[1:])) },
 	})
 }
 
