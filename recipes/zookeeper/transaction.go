@@ -36,6 +36,8 @@ type protocol struct {
 	ID      string          `json:"id"`
 	Variant recipes.Variant `json:"variant"`
 	Sites   []string        `json:"sites"`
+
+	created int64 // by the ZooKeeper transaction of that number, as all that Begin creates
 }
 
 func (s zkSession) Transaction(path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
@@ -104,14 +106,21 @@ func (t *twoPhase) unsettled(ctx context.Context, sent bool, err error) error {
 	return t.session.Because(ctx, err)
 }
 
-// read reads the payload and the protocol.
+// read reads the payload and the protocol of one beginning.
 func (t *twoPhase) read(ctx context.Context) (payload []byte, p protocol, err error) {
-	node, err := t.session.Get(ctx, t.path)
-	if err != nil {
-		return nil, protocol{}, err
+	for {
+		p, err = t.protocol(ctx)
+		if err != nil {
+			return nil, protocol{}, err
+		}
+		node, err := t.session.Get(ctx, t.path)
+		if err != nil {
+			return nil, protocol{}, err
+		}
+		if node.Stat.Czxid <= p.created {
+			return node.Data, p, nil
+		} // else another one has begun meanwhile
 	}
-	p, err = t.protocol(ctx)
-	return node.Data, p, err
 }
 
 func (t *twoPhase) protocol(ctx context.Context) (p protocol, err error) {
@@ -122,6 +131,7 @@ func (t *twoPhase) protocol(ctx context.Context) (p protocol, err error) {
 	if err := json.Unmarshal(record.Data, &p); err != nil {
 		return protocol{}, fmt.Errorf("%w: %s: %v", recipes.ErrInvalid, t.child(protocolName), err)
 	}
+	p.created = record.Stat.Czxid
 	return p, nil
 }
 

@@ -44,3 +44,45 @@ func TestTheLastSiteJoinsBeforeItIsWatchedFor(t *testing.T) {
 		}
 	})
 }
+
+// The transaction ends, and the next one begins at the path, between the two looks
+// of who joins: a site must not vote on one payload in the transaction of another.
+func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
+	for _, v := range recipes.Variants() {
+		t.Run(string(v), func(t *testing.T) {
+			onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+				transaction := func(session recipes.Session) recipes.Transaction {
+					return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: v}))
+				}
+				tx, other := transaction(s.session()), transaction(s.session())
+				if err := tx.Begin(s.ctx, []byte("first"), "1"); err != nil {
+					t.Fatal(err)
+				}
+				first := must[recipes.Site](t)(other.Join(s.ctx, "1"))
+				must[recipes.Decision](t)(tx.Abort(s.ctx, ""))
+				joining, looks := s.session(), 0
+				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+					if r.SessionID != joining.ID() || r.Op != zkserver.OpGetData {
+						return zkserver.Fault{}
+					}
+					if looks++; looks == 2 {
+						if err := first.Done(s.ctx); err != nil {
+							t.Error(err)
+						}
+						if err := tx.Begin(s.ctx, []byte("second"), "1"); err != nil {
+							t.Error(err)
+						}
+					}
+					return zkserver.Fault{}
+				})
+				site := must[recipes.Site](t)(transaction(joining).Join(s.ctx, "1"))
+				if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil || string(site.Payload()) != "second" {
+					t.Errorf("%v; voted on %q", err, site.Payload())
+				}
+				if looks < 2 {
+					t.Error("the case was not met")
+				}
+			})
+		})
+	}
+}
