@@ -41,5 +41,6 @@
 // A password or a key is never in the file: password_file, password_env,
 // key_file and key_env say where it is, the latter by the name of an
 // environment variable. One newline at the end of a password's file is not part
-// of it. No error of this package quotes a secret.
+// of it. What is empty is a mistake, certificates too: it would count as none. No
+// error of this package quotes a secret.
 package hostconfig

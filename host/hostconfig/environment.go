@@ -48,6 +48,9 @@ var overrides = []struct {
 	}},
 	{"ZKRECIPES_AUTH_PASSWORD_FILE", func(cfg *Config, v string) error {
 		content, err := os.ReadFile(v)
+		if err == nil && blank(content) {
+			err = fmt.Errorf("expected the password in %s, which is empty", v)
+		}
 		digest(cfg).Password = strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 		return err
 	}},

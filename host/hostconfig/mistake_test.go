@@ -40,11 +40,15 @@ func TestMistakesAreNamedWithFileLineAndWhatWasExpected(t *testing.T) {
 		{"missing file", "zookeeper {\n  auth {\n    user = \"u\"\n    password_file = \"missing\"\n  }\n}", []string{"c.hcl:4", "missing", "no such file"}},
 		{"missing variable", "zookeeper {\n  auth {\n    user = \"u\"\n    password_env = \"MISSING_ONE\"\n  }\n}", []string{"c.hcl:4", "MISSING_ONE, which is not set"}},
 		{"certificate", "zookeeper {\n  tls {\n    ca_file = \"c.hcl\"\n  }\n}", []string{"c.hcl:2", "no PEM certificate"}},
+		{"empty file", "zookeeper {\n  tls {\n    ca_file = \"empty\"\n  }\n}", []string{"c.hcl:3", "Empty ca_file"}},
+		{"empty variable", "zookeeper {\n  auth {\n    user = \"u\"\n    password_env = \"EMPTY_ONE\"\n  }\n}", []string{"c.hcl:4", "Empty password_env"}},
 		{"two mistakes", "log_level = \"loud\"\nplugin {\n  checksum = \"abcd\"\n}", []string{"c.hcl:1", "c.hcl:3"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := alone(t)
 			t.Setenv("ZKRECIPES_SERVERS", "zk:1")
+			t.Setenv("EMPTY_ONE", "")
+			write(t, filepath.Join(dir, "empty"), "")
 			_, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), test.file))
 			if !errors.Is(err, hostconfig.ErrInvalid) {
 				t.Fatalf("%v; want ErrInvalid", err)
@@ -78,5 +82,16 @@ func TestMistakesInVariablesAreNamed(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestEmptyPasswordFileInAVariable: it may not be mounted yet.
+func TestEmptyPasswordFileInAVariable(t *testing.T) {
+	dir := alone(t)
+	t.Setenv("ZKRECIPES_SERVERS", "zk:1")
+	t.Setenv("ZKRECIPES_AUTH_USER", "u")
+	t.Setenv("ZKRECIPES_AUTH_PASSWORD_FILE", write(t, filepath.Join(dir, "empty"), "\n"))
+	if _, err := hostconfig.Load(""); !errors.Is(err, hostconfig.ErrInvalid) || !strings.Contains(err.Error(), "ZKRECIPES_AUTH_PASSWORD_FILE") {
+		t.Error(err)
 	}
 }

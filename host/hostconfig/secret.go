@@ -1,6 +1,7 @@
 package hostconfig
 
 import (
+	"bytes"
 	"os"
 	"strings"
 
@@ -45,6 +46,11 @@ func (r *reader) tls(b *tlsBlock) {
 	r.cfg.ZooKeeper.TLS = t
 }
 
+// blank reports that there is nothing where a secret or a certificate should be:
+// it was cut short, or not put there yet. It is refused because it would be taken
+// for none: no CA is any of the system's, and no key is no authentication.
+func blank(content []byte) bool { return len(bytes.TrimSpace(content)) == 0 }
+
 // secret reads what a file holds, or a variable. Errors name the place and
 // never what is there.
 func (r *reader) secret(file, env *hcl.Attribute) (content []byte, given bool) {
@@ -56,14 +62,20 @@ func (r *reader) secret(file, env *hcl.Attribute) (content []byte, given bool) {
 	switch {
 	case decode(r, file, "the path of a file", &name):
 		content, err := os.ReadFile(r.relative(name))
-		if err != nil {
+		switch {
+		case err != nil:
 			r.wrong(file.Expr.Range(), "Unreadable "+file.Name, "%v", err)
+		case blank(content):
+			r.wrong(file.Expr.Range(), "Empty "+file.Name, "Expected something in the file %s, which is empty.", name)
 		}
 		return content, true
 	case decode(r, env, "the name of an environment variable", &name):
 		value, ok := os.LookupEnv(name)
-		if !ok {
+		switch {
+		case !ok:
 			r.wrong(env.Expr.Range(), "Missing variable", "Expected the secret in the environment variable %s, which is not set.", name)
+		case blank([]byte(value)):
+			r.wrong(env.Expr.Range(), "Empty "+env.Name, "Expected the secret in the environment variable %s, which is empty.", name)
 		}
 		return []byte(value), true
 	}
