@@ -53,6 +53,9 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 	if f.NArg() == 0 {
 		return usageError{errors.New("report needs a file of records; zkbench run -record makes one")}
 	}
+	if err := distinct(named{"-html", *html}, named{"-markdown", *markdown}, named{"-insert", *insert}); err != nil {
+		return usageError{err}
+	}
 	runs, err := readRuns(f.Args())
 	if err != nil {
 		return usageError{err}

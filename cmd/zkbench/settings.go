@@ -177,8 +177,9 @@ func (s *settings) check(given map[string]bool) error {
 		err = errors.New("-rate and -arrivals need -workload open")
 	case has(load.Failover) && slices.Min(s.contenders.values) < 2:
 		err = errors.New("-workload failover needs -contenders of 2 or more: one is killed and one follows")
-	case s.record != "" && s.record == s.out:
-		err = fmt.Errorf("-out and -record are both %s; give two files", s.out)
+	default:
+		err = distinct(named{"-out", s.out}, named{"-record", s.record},
+			named{"-cpuprofile", s.cpuprofile}, named{"-memprofile", s.memprofile})
 	}
 	if err != nil {
 		return usageError{err}
