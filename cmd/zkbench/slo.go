@@ -135,6 +135,11 @@ func (c command) slo(ctx context.Context, s sloSettings, args []string) (err err
 		return err
 	}
 	defer sink.discard()
+	stop, err := startProfiles(s.cpuprofile, s.memprofile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	end := &cleanup{}
 	defer end.run(&err)
 	e, srv, err := c.prepare(ctx, s.settings, end)
