@@ -104,7 +104,9 @@ type Site interface {
 	// it again; before there is a decision it is refused with ErrUndecided. The
 	// last site's Done deletes the transaction. So the decision is kept exactly
 	// until every site has acted, however long one is away; what remains of a
-	// last Done that died halfway Forget deletes. It may be called again.
+	// last Done that died halfway Forget deletes. It may be called again. If
+	// another program keeps something below one of the transaction's children, the
+	// last Done, and Forget, match ErrNotEmpty; the site is done all the same.
 	Done(ctx context.Context) error
 }
 

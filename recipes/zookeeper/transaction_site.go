@@ -186,10 +186,12 @@ func (t *twoPhase) delete(ctx context.Context, p protocol, names []string) error
 		all.Delete(t.child(name), recipes.AnyVersion)
 	}
 	all.Delete(t.path, recipes.AnyVersion)
-	_, err := t.commit(ctx, all)
+	at, err := t.commit(ctx, all)
 	switch {
 	case errors.Is(err, recipes.ErrNoTransaction):
 		return nil // by somebody else, or the attempt whose reply was lost
+	case errors.Is(err, recipes.ErrNotEmpty) && at < len(names):
+		return fmt.Errorf("all sites are done, and something that is not the transaction's keeps it from being deleted; delete what is below %s, then Forget: %w", t.child(names[at]), err)
 	case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrNotEmpty):
 		return errLookAgain // an ephemeral one has gone, or a node has come
 	}
