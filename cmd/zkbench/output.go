@@ -48,12 +48,19 @@ func createOutput(flag, name string) (*output, error) {
 	return &output{File: f, flag: flag, final: name}, nil
 }
 
+// recordsBegin is how a file of records begins. What begins otherwise is somebody's
+// file, of which nothing may be taken away.
+var recordsBegin = []byte(`{"zkbench":`)
+
 // continueOutput opens a file of records to go on at its end, and returns the runs
 // that it has. The end of a line that a crash has cut short is taken away.
 func continueOutput(flag, name string) (*output, []record.Run, error) {
 	text, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%s cannot be continued: %w", flag, err)
+	}
+	if !bytes.HasPrefix(text, recordsBegin[:min(len(text), len(recordsBegin))]) {
+		return nil, nil, fmt.Errorf("%s cannot be continued: %s does not begin as records do; is it another file?", flag, name)
 	}
 	text = text[:bytes.LastIndexByte(text, '\n')+1]
 	runs, err := record.Read(bytes.NewReader(text))
