@@ -155,11 +155,13 @@ func stale(w *session.Watch) bool {
 	}
 }
 
-// listen wakes the mirror's goroutine when the watch fires.
+// listen wakes the mirror's goroutine when the watch fires, which it does not
+// after the connection was lost.
 func (m *mirror) listen(life context.Context, w *session.Watch) {
 	if w == nil {
 		return
 	}
+	disconnected := m.disconnected
 	m.watching.Go(func() {
 		select {
 		case <-w.Fired():
@@ -167,6 +169,7 @@ func (m *mirror) listen(life context.Context, w *session.Watch) {
 			case m.wake <- struct{}{}:
 			default:
 			}
+		case <-disconnected:
 		case <-life.Done():
 		}
 	})
