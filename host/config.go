@@ -22,10 +22,10 @@ const DefaultStartTimeout = 10 * time.Second
 // [Find] finds.
 type Config struct {
 	// Path is the plugin's executable, which is not looked up in PATH; "" is
-	// the one that Find finds. Neither it nor a directory on its way may be
-	// writable for everybody (ErrUnsafe), and they should not be for a group: a
-	// checksum is verified before the start, and the file is read again to
-	// start it. Nothing is refused on Windows, where a mode does not tell.
+	// the one that Find finds. Neither it nor a directory on its way, by
+	// links too, may be writable for everybody (ErrUnsafe), and they should not
+	// be for a group: a checksum is verified before the start, and the file is
+	// read again to start it. Nothing is refused on Windows, where a mode does not tell.
 	Path string
 
 	// Dir is where Find looks first, when Path is "".

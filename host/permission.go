@@ -20,8 +20,8 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && mayExecute(info)
 }
 
-// checkPermissions refuses an executable that everybody may replace. A link is
-// checked on both ends.
+// checkPermissions refuses an executable that everybody may replace, by itself or
+// by a link that is followed on the way to it.
 func checkPermissions(path string) error {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -34,18 +34,19 @@ func checkPermissions(path string) error {
 	if worldWritable(info) {
 		return unsafe(target, info)
 	}
-	if err := checkDirectories(filepath.Dir(target)); err != nil || target == path {
+	if err := checkLinks(path); err != nil {
 		return err
 	}
-	return checkDirectories(filepath.Dir(path))
+	return checkDirectories(filepath.Dir(target), false)
 }
 
-// checkDirectories checks the directory of an executable, or of a link to one,
-// and those above it. It must not be writable for everybody at all, not even as
-// /tmp is: who may create a file there could have created this one. Further up
-// the sticky bit is enough, which keeps others from renaming what is below.
-func checkDirectories(dir string) error {
-	for sticky := false; ; sticky = true {
+// checkDirectories checks the directory of an executable, or of a link, and those
+// above it. It must not be writable for everybody at all, not even as /tmp is: who
+// may create a file there could have created this one. Further up, and with sticky
+// from the beginning, the sticky bit is enough, which keeps others from renaming
+// what is below.
+func checkDirectories(dir string, sticky bool) error {
+	for ; ; sticky = true {
 		info, err := os.Stat(dir)
 		if err != nil {
 			return fmt.Errorf("host: plugin: %w", err)

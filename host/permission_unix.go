@@ -13,6 +13,37 @@ func mayExecute(info os.FileInfo) bool { return info.Mode().Perm()&0o111 != 0 }
 
 func worldWritable(info os.FileInfo) bool { return info.Mode().Perm()&0o002 != 0 }
 
+// mostLinks is more than the kernel follows.
+const mostLinks = 255
+
+// checkLinks checks the directories of all links that are followed on the way to
+// an absolute path: of the path itself, of its directories, and of what they lead
+// to.
+func checkLinks(path string) error {
+	links := 0
+	for i := 1; i <= len(path); i++ {
+		if i < len(path) && path[i] != '/' {
+			continue
+		}
+		target, err := os.Readlink(path[:i])
+		if err != nil {
+			continue // no link
+		}
+		dir := filepath.Dir(path[:i]) // without a link itself, by now
+		if err := checkDirectories(dir, i < len(path)); err != nil {
+			return err
+		}
+		if links++; links > mostLinks {
+			return fmt.Errorf("host: plugin %s: too many links", path)
+		}
+		if !filepath.IsAbs(target) {
+			target = dir + "/" + target
+		}
+		path, i = target+path[i:], 0
+	}
+	return nil
+}
+
 // checkOwner refuses a file, or its directory, that belongs neither to this
 // user nor to the administrator. A link that somebody made is checked as such.
 func checkOwner(path string) error {

@@ -70,6 +70,48 @@ func TestLinkToAPluginIsCheckedOnBothEnds(t *testing.T) {
 	}
 }
 
+// TestLinkBetweenLinksIsCheckedToo: of the executable, and of a directory on its
+// way. Who may replace it chooses the plugin as well.
+func TestLinkBetweenLinksIsCheckedToo(t *testing.T) {
+	for _, linked := range []string{"plugin", "directory"} {
+		t.Run(linked, func(t *testing.T) {
+			w := newWorld(t)
+			first, between := filepath.Join(w.config, "first"), filepath.Join(w.config, "between")
+			plugin := install(t, filepath.Join(w.config, "last"), host.PluginName)
+			target := plugin
+			if linked == "directory" {
+				target = filepath.Dir(plugin)
+			}
+			for _, dir := range []string{first, between} {
+				if err := os.Mkdir(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := filepath.Join(first, filepath.Base(target))
+			for _, link := range [][2]string{{"../between/link", path}, {target, filepath.Join(between, "link")}} {
+				if err := os.Symlink(link[0], link[1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if linked == "directory" {
+				path = filepath.Join(path, host.PluginName)
+			}
+			if _, err := host.Find(filepath.Dir(path)); err != nil {
+				t.Error(err)
+			}
+			if err := os.Chmod(between, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := host.Find(filepath.Dir(path)); !errors.Is(err, host.ErrUnsafe) {
+				t.Errorf("Find: %v", err)
+			}
+			if _, err := host.Launch(ctx(t), host.Config{Path: path}); !errors.Is(err, host.ErrUnsafe) {
+				t.Errorf("Launch: %v", err)
+			}
+		})
+	}
+}
+
 // TestStrangersPluginInTheWorkingDirectoryIsRefused: whoever makes a directory
 // in which others work must not choose what they run. It needs to give a file
 // away, and so the administrator.
