@@ -3,7 +3,9 @@ package bench_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +54,44 @@ func TestHolderThatIsCutOffKnowsBeforeTheNextGrant(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// counted counts the connections that it accepts.
+type counted struct {
+	net.Listener
+	accepted atomic.Int64
+}
+
+func (c *counted) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.accepted.Add(1)
+	}
+	return conn, err
+}
+
+// With all sessions on one of several servers a failover would be another's.
+func TestSessionsOfAFailoverAreSpreadOverTheServers(t *testing.T) {
+	e, server := failovers(t, zookeeper.Open)
+	e.Recipes, e.Contenders, e.Session.Servers = e.Recipes[:1], []int{6}, nil
+	doors := make([]counted, 3)
+	for i := range doors {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		doors[i].Listener = l
+		e.Session.Servers = append(e.Session.Servers, l.Addr().String())
+		go server.Serve(&doors[i]) // until the server is closed
+	}
+	if _, err := e.Run(t.Context(), e.Trials()[0]); err != nil {
+		t.Fatal(err)
+	}
+	for i := range doors {
+		if n := doors[i].accepted.Load(); n != 2 {
+			t.Errorf("server %d of 3 had %d of 6 connections; want 2", i+1, n)
+		}
 	}
 }
 

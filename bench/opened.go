@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
@@ -42,10 +43,13 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 	return all, nil
 }
 
-// relay puts a relay before each session, and has its cutting be the kill.
+// relay puts a relay before each session, and has its cutting be the kill. Each
+// prefers another server than the one before it: sessions without relays are spread
+// over the servers too.
 func (o *opened) relay(servers []string, n int) error {
-	for range n {
-		r, err := relay.Listen(servers)
+	for i := range n {
+		first := i % len(servers)
+		r, err := relay.Listen(slices.Concat(servers[first:], servers[:first]))
 		if err != nil {
 			return err
 		}
