@@ -11,8 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/compare"
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -137,6 +141,34 @@ func TestUnitWithoutDirectionIsNotJudged(t *testing.T) {
 	r, err := compare.Compare(side(t, "A", a), side(t, "B", b), compare.DefaultOptions())
 	if err != nil || r.Worse() != 0 || r.Rows[0].Verdict != compare.Changed {
 		t.Errorf("%+v, %v; want changed", r.Rows, err)
+	}
+}
+
+// In as much time a lock that is faster has more turns.
+func TestFasterLockIsNotWorse(t *testing.T) {
+	side := func(name string, ms int) *compare.Side {
+		var text bytes.Buffer
+		w := record.NewWriter(&text, record.Environment{})
+		for trial := range 20 {
+			n := int64(1000/ms + trial%3)
+			r := record.Record{Recipe: load.Lock, Workload: load.Cycle, Strategy: recipes.Predecessor, Contenders: 2, Transport: "direct", Procs: 2}
+			r.Operations, r.Elapsed, r.Turns = 2*n, time.Second, []int64{n, n + 1}
+			if err := w.Write(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := compare.Read(&text, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	r, err := compare.Compare(side("slow", 10), side("fast", 5), compare.DefaultOptions())
+	if err != nil || r.Better() == 0 || r.Worse() != 0 {
+		for _, row := range r.Rows {
+			t.Errorf("%s: %s", row.Unit, row.Verdict)
+		}
+		t.Fatalf("%d better, %d worse, %v; want none worse", r.Better(), r.Worse(), err)
 	}
 }
 

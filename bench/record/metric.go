@@ -50,7 +50,8 @@ const (
 // megabyte is what benchstat takes MB for.
 const megabyte = 1e6
 
-// better says of every unit whether "higher" or "lower" is better.
+// better says of units whether "higher" or "lower" is better. UnitTurnsMax is neither:
+// a lock that has become faster gives more turns to everybody.
 var better = []struct{ unit, better string }{
 	{UnitTime, "lower"},
 	{UnitHandoffs, "higher"},
@@ -69,7 +70,6 @@ var better = []struct{ unit, better string }{
 	{UnitServiceP99, "lower"},
 	{UnitLateP99, "lower"},
 	{UnitTurnsMin, "higher"},
-	{UnitTurnsMax, "lower"},
 	{UnitTurnsCV, "lower"},
 	{UnitPackets, "lower"},
 	{UnitFsyncs, "lower"},
