@@ -40,6 +40,7 @@ func transactionTests() []test {
 	return append(all,
 		test{"own-nodes/a site that dies before it votes is an abort", siteDies},
 		test{"own-nodes/a site that dies after it voted, before the decision, is an abort", votedSiteDies},
+		test{"own-nodes/a site that dies after it voted is an abort while others have yet to vote", votedSiteDiesWhileOthersThink},
 		test{"own-nodes/a site that dies while another has yet to join is an abort", siteDiesBeforeOthersJoin},
 		test{"own-nodes/a site that dies after the decision changes nothing", siteDiesAfterwards},
 		test{"own-nodes/a dead site cannot vote or join again", deadSite},

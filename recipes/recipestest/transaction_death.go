@@ -56,6 +56,24 @@ func votedSiteDies(f *fixture) {
 	f.decision(d, false, "1 has died")
 }
 
+// One has voted when the coordinator first looks, and another while it watches.
+func votedSiteDiesWhileOthersThink(f *fixture) {
+	for dying, reason := range []string{"1 has died", "2 has died"} {
+		each := *f
+		each.root += "-" + names(2)[dying]
+		p := each.party(recipes.OwnNodes, 3)
+		p.vote(commits)
+		calls := p.wait()
+		reads := func(c recipes.Counters) int64 { return c.ByKind["getData"] }
+		var before int64
+		f.reach(p.coordinator, func(c recipes.Counters) bool { before = reads(c); return before > 3 })
+		p.vote(silent, commits)
+		f.reach(p.coordinator, func(c recipes.Counters) bool { return reads(c) > before })
+		f.must(p.sessions[dying].Close(f.ctx))
+		p.decided([]*awaited{calls[0], calls[3]}, false, reason)
+	}
+}
+
 func siteDiesBeforeOthersJoin(f *fixture) {
 	s := f.open()
 	tx := f.transaction(s, recipes.OwnNodes)

@@ -16,7 +16,7 @@ type ballot struct {
 	vote    recipes.Vote
 	version int32
 	dead    bool
-	changed *session.Watch // nil while the site has not joined
+	changed *session.Watch // nil before the first look, and when nothing of it matters any more
 }
 
 // collect watches the votes until they allow a decision, and makes it.
@@ -55,16 +55,18 @@ func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, err
 		if d, err := t.look(ctx, p, ballots); err != nil || d != nil {
 			return d.decide(ctx, t, p, err)
 		}
-		watches := []*session.Watch{decision}
+		watches, voted := []*session.Watch{decision}, joins == nil
 		for _, b := range ballots {
-			if b.vote == recipes.NotVoted {
+			voted = voted && b.vote != recipes.NotVoted
+			if b.changed != nil {
 				watches = append(watches, b.changed)
 			}
 		}
+		if voted {
+			return (&verdict{commit: true, on: ballots}).decide(ctx, t, p, nil)
+		}
 		if joins != nil {
 			watches = append(watches, joins)
-		} else if len(watches) == 1 {
-			return (&verdict{commit: true, on: ballots}).decide(ctx, t, p, nil)
 		}
 		if err := t.wait(ctx, disconnected, watches...); err != nil {
 			return recipes.Decision{}, err
@@ -109,7 +111,7 @@ func (t *twoPhase) joined(ctx context.Context, p protocol) ([]string, *session.W
 func (t *twoPhase) look(ctx context.Context, p protocol, ballots []ballot) (*verdict, error) {
 	for i := range ballots {
 		b := &ballots[i]
-		if b.vote != recipes.NotVoted || b.changed != nil && !fired(b.changed) {
+		if b.changed == nil && b.vote != recipes.NotVoted || b.changed != nil && !fired(b.changed) {
 			continue
 		}
 		if err := t.readVote(ctx, p, b); err != nil {
@@ -126,20 +128,22 @@ func (t *twoPhase) look(ctx context.Context, p protocol, ballots []ballot) (*ver
 }
 
 // readVote reads a site's vote, with a watch while there is none; a vote that was
-// cast does not change.
+// cast does not change. With OwnNodes the watch stays, for a site that dies after
+// its vote is an abort, for which nobody has to wait until all have voted.
 func (t *twoPhase) readVote(ctx context.Context, p protocol, b *ballot) error {
-	path := t.child(sitePrefix + b.site)
-	if b.changed != nil { // it has most probably voted
+	path, mortal := t.child(sitePrefix+b.site), p.Variant == recipes.OwnNodes
+	if b.changed != nil && !mortal { // it has most probably voted
 		node, err := t.session.Get(ctx, path)
 		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 			return err
 		}
 		if err == nil && len(node.Data) > 0 {
+			b.changed = nil
 			return b.cast(node)
 		}
 	}
 	node, changed, err := t.session.GetW(ctx, path)
-	if errors.Is(err, recipes.ErrNoNode) && p.Variant == recipes.OwnNodes {
+	if errors.Is(err, recipes.ErrNoNode) && mortal {
 		b.dead = true // its record was there, which was created together with it
 		return nil
 	}
@@ -147,6 +151,9 @@ func (t *twoPhase) readVote(ctx context.Context, p protocol, b *ballot) error {
 		return err
 	}
 	b.changed = changed
+	if !mortal && len(node.Data) > 0 {
+		b.changed = nil
+	}
 	return b.cast(node)
 }
 
