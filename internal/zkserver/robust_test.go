@@ -3,8 +3,11 @@ package zkserver_test
 import (
 	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +32,41 @@ func TestClientThatDoesNotReadDelaysNobody(t *testing.T) {
 			wantOK(t, code, err)
 		}
 	})
+}
+
+// exhausted is a listener of a process that has no file descriptors left at first.
+type exhausted struct {
+	net.Listener
+	times atomic.Int64
+}
+
+func (e *exhausted) Accept() (net.Conn, error) {
+	if e.times.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return e.Listener.Accept()
+}
+
+func TestServeOutlivesAWantOfFileDescriptors(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &exhausted{Listener: l}
+	out.times.Store(3)
+	s := zkserver.New(zkserver.Config{})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(out) }()
+	c, err := dial("c", l.Addr().String(), connectOptions{timeout: 4000})
+	if err != nil {
+		t.Fatalf("%v; Serve: %v", err, <-served)
+	}
+	code, err := c.do("exists", "/")
+	wantOK(t, code, err)
+	s.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestServeReturnsNilAfterClose(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -75,7 +76,8 @@ func Listen(cfg Config) (*Server, error) {
 }
 
 // Serve accepts connections until l fails or the server is closed. It closes
-// l, and returns nil after Close.
+// l, and returns nil after Close. That the process has no file descriptor left is
+// no failure of l: it is tried again.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.addListener(l) {
 		return l.Close()
@@ -97,15 +99,17 @@ func (s *Server) accept(l net.Listener) error {
 	defer l.Close()
 	for {
 		nc, err := l.Accept()
-		if err != nil {
+		switch {
+		case err == nil:
+		case s.over():
+			return nil
+		case passing(err):
 			select {
+			case <-time.After(acceptPause): // nobody tells when it has passed
 			case <-s.done:
-				return nil
-			default:
 			}
-			if ne := net.Error(nil); errors.As(err, &ne) && ne.Timeout() {
-				continue
-			}
+			continue
+		default:
 			return err
 		}
 		if !s.enter() {
@@ -116,6 +120,27 @@ func (s *Server) accept(l net.Listener) error {
 			defer s.wg.Done()
 			s.ServeConn(nc)
 		}()
+	}
+}
+
+// acceptPause is how long a listener is left alone that could not accept for a
+// reason that passes.
+const acceptPause = 10 * time.Millisecond
+
+// passing reports whether a listener may accept again after that error: of a process
+// or a system that has no file descriptor left, or a timeout.
+func passing(err error) bool {
+	ne := net.Error(nil)
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.As(err, &ne) && ne.Timeout()
+}
+
+// over reports whether the server has been closed.
+func (s *Server) over() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
 	}
 }
 
