@@ -54,12 +54,8 @@ type change struct {
 // that it need not try for long.
 func (c *configuration) change(ctx context.Context, key string, expected recipes.Revision, ch change) (zxid int64, err error) {
 	for {
-		stat, err := c.session.Stat(ctx, c.full(key))
-		exists := err == nil
-		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
-			return 0, err
-		}
-		if err := compare(stat, exists, expected); err != nil {
+		stat, err := caughtUp(ctx, c.session, c.path, func() (session.Stat, error) { return c.look(ctx, key, expected, ch) })
+		if err != nil {
 			return 0, err
 		}
 		version := stat.Version
@@ -68,10 +64,8 @@ func (c *configuration) change(ctx context.Context, key string, expected recipes
 		}
 		var t session.Txn
 		switch {
-		case exists:
+		case stat.Czxid != 0:
 			ch.existing(&t, version)
-		case ch.missing == nil:
-			return 0, recipes.ErrNoNode
 		case key == "":
 			zxid, err := c.make(ctx, ch.root)
 			if errors.Is(err, recipes.ErrNodeExists) {
@@ -89,6 +83,17 @@ func (c *configuration) change(ctx context.Context, key string, expected recipes
 			return outcome.Zxid, err
 		}
 	}
+}
+
+// look returns a key's record, which is zero where there is none, if the change can
+// be made to it.
+func (c *configuration) look(ctx context.Context, key string, expected recipes.Revision, ch change) (session.Stat, error) {
+	stat, err := c.session.Stat(ctx, c.full(key))
+	exists := err == nil
+	if err != nil && (ch.missing == nil || !errors.Is(err, recipes.ErrNoNode)) {
+		return session.Stat{}, err
+	}
+	return stat, compare(stat, exists, expected)
 }
 
 // compare compares revisions.

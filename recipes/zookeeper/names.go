@@ -77,14 +77,20 @@ func (n *names) Unregister(ctx context.Context, name string, token recipes.Token
 // unregister deletes what it has looked at. errLookAgain says that it has
 // changed meanwhile.
 func (n *names) unregister(ctx context.Context, path string, token recipes.Token) error {
-	stat, err := n.session.Stat(ctx, path)
-	switch {
-	case err != nil:
+	stat, err := caughtUp(ctx, n.session, n.path, func() (session.Stat, error) {
+		stat, err := n.session.Stat(ctx, path)
+		switch {
+		case err != nil:
+			return stat, err
+		case token != 0 && stat.Czxid != int64(token):
+			return stat, fmt.Errorf("%w: it is registered with token %d, not %d", recipes.ErrBadVersion, stat.Czxid, token)
+		case sessionOf(stat) != 0:
+			return stat, &recipes.TakenError{Znode: path, SessionID: sessionOf(stat), Since: time.UnixMilli(stat.Ctime)}
+		}
+		return stat, nil
+	})
+	if err != nil {
 		return err
-	case token != 0 && stat.Czxid != int64(token):
-		return fmt.Errorf("%w: it is registered with token %d, not %d", recipes.ErrBadVersion, stat.Czxid, token)
-	case sessionOf(stat) != 0:
-		return &recipes.TakenError{Znode: path, SessionID: sessionOf(stat), Since: time.UnixMilli(stat.Ctime)}
 	}
 	var t session.Txn
 	t.Delete(path, stat.Version)

@@ -124,7 +124,9 @@ func (t *twoPhase) read(ctx context.Context) (payload []byte, p protocol, err er
 }
 
 func (t *twoPhase) protocol(ctx context.Context) (p protocol, err error) {
-	record, err := t.session.Get(ctx, t.child(protocolName))
+	record, err := caughtUp(ctx, t.session, t.path, func() (session.Node, error) {
+		return t.session.Get(ctx, t.child(protocolName))
+	})
 	if err != nil {
 		return protocol{}, err
 	}
