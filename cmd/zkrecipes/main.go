@@ -34,7 +34,8 @@ func Main() int {
 	c.Args = os.Args[1:]
 	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
 	c.Commands = t.verbs()
-	if name := c.Subcommand(); name != "" && !c.IsHelp() && !c.IsVersion() {
+	completing := os.Getenv("COMP_LINE") != "" // then the arguments are the shell's own
+	if name := c.Subcommand(); name != "" && !completing && !c.IsHelp() && !c.IsVersion() {
 		// Here the library would show a page of help, and not what is wrong.
 		switch {
 		case c.Commands[name] == nil:
