@@ -44,11 +44,15 @@ func (c *command) flagSet() *flag.FlagSet {
 	return f
 }
 
-// Run implements cli.Command.
+// Run implements cli.Command. The arguments begin with the "--" of apart.
 func (c *command) Run(args []string) int {
 	out := &output{stdout: c.tool.stdout, stderr: c.tool.stderr}
-	err := c.run(args, out)
-	if err == nil {
+	err := c.run(args[1:], out)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(out.stdout, c.Help())
 		return exitOK
 	}
 	exit := code(err, c.verb.otherwise())

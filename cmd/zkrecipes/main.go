@@ -31,9 +31,9 @@ func main() { os.Exit(Main()) }
 func Main() int {
 	t := &tool{stdout: os.Stdout, stderr: os.Stderr}
 	c := cli.NewCLI("zkrecipes", plugin.Version())
-	c.Args = os.Args[1:]
 	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
 	c.Commands = t.verbs()
+	c.Args = apart(os.Args[1:], c.Commands)
 	completing := os.Getenv("COMP_LINE") != "" // then the arguments are the shell's own
 	if name := c.Subcommand(); name != "" && !completing && !c.IsHelp() && !c.IsVersion() {
 		// Here the library would show a page of help, and not what is wrong.
@@ -52,6 +52,23 @@ func Main() int {
 		return exitUsage // the library's own answer is a shell's for "not found"
 	}
 	return code
+}
+
+// apart puts "--" between a verb and what follows it: the library looks no further
+// for flags of its own. It would take the data of an element that is "-h" for a
+// flag, and do nothing, successfully.
+func apart(args []string, commands map[string]cli.CommandFactory) []string {
+	for words := 1; words <= min(2, len(args)); words++ {
+		factory := commands[strings.Join(args[:words], " ")]
+		if factory == nil {
+			continue
+		}
+		made, _ := factory()
+		if _, verb := made.(*command); verb { // and no family
+			return slices.Insert(slices.Clone(args), words, "--")
+		}
+	}
+	return args
 }
 
 // unknown says that there is no such verb.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -19,13 +20,16 @@ type queuePutVerb struct {
 	capacity int
 	path     string
 	data     []string
+	stdin    bool // the data are there
 }
 
 func (v *queuePutVerb) describe() (arguments, synopsis, help string) {
-	return "queue put [flags] PATH DATA...|-", "Put elements into a queue", `
+	return "queue put [flags] PATH [--] DATA...|-", "Put elements into a queue", `
 Appends elements to the queue at PATH and shows their names. Each DATA is an
 element; several are put all or none, next to each other. "-" takes one element
-from stdin, to the last byte.
+from stdin, to the last byte. What follows "--" is data, whatever it looks like:
+
+    zkrecipes queue put /mail -- "$line"
 
 With -priority PATH is a priority queue: lower numbers are taken first. It and a
 queue without priorities do not see each other's elements, also at the same PATH.
@@ -50,9 +54,9 @@ func (v *queuePutVerb) arguments(args []string) error {
 	if len(args) < 2 {
 		return errors.New(`give PATH, and data or "-" for stdin, after the flags`)
 	}
-	v.path, v.data = args[0], args[1:]
-	if len(v.data) > 1 && slices.Contains(v.data, "-") {
-		return errors.New(`"-" takes one element from stdin, and stands alone`)
+	v.path = args[0]
+	if err := v.elements(args[1:]); err != nil {
+		return err
 	}
 	if err := v.check(false); err != nil {
 		return err
@@ -66,6 +70,29 @@ func (v *queuePutVerb) arguments(args []string) error {
 	return recipes.ValidatePath(v.path)
 }
 
+// elements takes the data. What could be a flag that came too late is not taken for
+// data: it would be in the queue, and what it says not be done.
+func (v *queuePutVerb) elements(args []string) error {
+	if args[0] == "--" {
+		if v.data = args[1:]; len(v.data) == 0 {
+			return errors.New(`no data follow "--"`)
+		}
+		return nil
+	}
+	v.data, v.stdin = args, slices.Equal(args, []string{"-"})
+	if !v.stdin && slices.Contains(args, "-") {
+		return errors.New(`"-" takes one element from stdin, and stands alone`)
+	}
+	flags := (&command{verb: &queuePutVerb{}}).flagSet()
+	for _, d := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(d, "-"), "-"), "=")
+		if strings.HasPrefix(d, "-") && (flags.Lookup(name) != nil || name == "h" || name == "help") {
+			return fmt.Errorf(`%s is a flag, and flags go before PATH; if it is data, give it after "--"`, d)
+		}
+	}
+	return nil
+}
+
 func (v *queuePutVerb) config() recipes.QueueConfig { return recipes.QueueConfig{Capacity: v.capacity} }
 
 func (v *queuePutVerb) otherwise() int { return exitFailed }
@@ -75,7 +102,7 @@ func (v *queuePutVerb) run(ctx context.Context, t *tool, out *output) error {
 	for i, d := range v.data {
 		data[i] = []byte(d)
 	}
-	if len(v.data) == 1 && v.data[0] == "-" {
+	if v.stdin {
 		var err error
 		if data[0], err = readAll(os.Stdin); err != nil { // before a session waits for it
 			return err
