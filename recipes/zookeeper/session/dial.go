@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -196,6 +197,44 @@ func (d *dialer) drop() {
 	}
 }
 
+// defaultDial reaches one of the addresses of a name, which may be those of the
+// whole ensemble. net.Dialer tries them in the same order each time, and gives the
+// first, if it is silent, all the time that there is: a single server that stands
+// still would keep the session from all the others.
 func defaultDial(ctx context.Context, network, address string) (net.Conn, error) {
-	return (&net.Dialer{}).DialContext(ctx, network, address)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	found, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
+	return dialAny(ctx, found, func(ctx context.Context, ip string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(ip, port))
+	})
+}
+
+// dialAny returns the first connection to one of the addresses. Each gets its share
+// of the time that is left.
+func dialAny(ctx context.Context, addresses []string, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
+	var failed error
+	for i, address := range addresses {
+		share, cancel := ctx, context.CancelFunc(func() {})
+		if deadline, ok := ctx.Deadline(); ok {
+			share, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addresses)-i))
+		}
+		c, err := dial(share, address)
+		cancel()
+		switch {
+		case err == nil:
+			return c, nil
+		case failed == nil:
+			failed = err
+		default:
+			failed = fmt.Errorf("%w; %w", failed, err)
+		}
+	}
+	return nil, failed
 }
