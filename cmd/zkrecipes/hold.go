@@ -25,7 +25,8 @@ func (g *guard) hold(h grant, out *output, r *relay, program string) exitError {
 		ctx, cancel := context.WithTimeout(context.Background(), farewell)
 		defer cancel()
 		if err := h.started(ctx); err != nil && h.Err() == nil {
-			out.say(fmt.Sprintf("the leader could not be acknowledged: %v", err))
+			out.event(event{Event: "unacknowledged", Path: g.path, Cause: err.Error()},
+				fmt.Sprintf("the leader could not be acknowledged: %v", err))
 		}
 	}
 	asked := false
@@ -75,7 +76,8 @@ func (g *guard) release(h grant, out *output) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	if err := h.giveBack(ctx); err != nil {
-		out.say(fmt.Sprintf("%s could not be given back at once, it is free at the session's timeout at the latest: %v", g.path, err))
+		out.event(event{Event: "unreleased", Path: g.path, Cause: err.Error()},
+			fmt.Sprintf("%s could not be given back at once, it is free at the session's timeout at the latest: %v", g.path, err))
 		return
 	}
 	out.event(event{Event: "released", Path: g.path}, "")

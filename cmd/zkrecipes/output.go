@@ -56,7 +56,7 @@ func (o *output) write(b []byte) error {
 // event is what happens to a hold, for those who read JSON. People are told
 // only what they have to know.
 type event struct {
-	Event string `json:"event"` // acquired, lost, exited, released
+	Event string `json:"event"` // acquired, lost, asked, killed, exited, released, unreleased, unacknowledged
 	Path  string `json:"path"`
 	Token int64  `json:"token,omitempty"`
 	Code  *int   `json:"code,omitempty"` // of exited

@@ -121,7 +121,8 @@ func (p *presence) leave(h grant, out *output) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	if err := h.giveBack(ctx); err != nil {
-		out.say(fmt.Sprintf("%s could not be removed at once, it is gone at the session's timeout at the latest: %v", h.Znode(), err))
+		out.event(event{Event: "unreleased", Path: p.path, Cause: err.Error()},
+			fmt.Sprintf("%s could not be removed at once, it is gone at the session's timeout at the latest: %v", h.Znode(), err))
 		return
 	}
 	out.event(event{Event: "released", Path: p.path}, "")

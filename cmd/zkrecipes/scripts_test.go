@@ -33,6 +33,7 @@ import (
 //	zk break PATH [last] deletes the first (or last) contender at PATH, as an operator may
 //	zk watched           waits until somebody watches a node (embedded server only)
 //	zk expire            expires all sessions (embedded server only)
+//	zk stop              stops the server (embedded server only)
 //	await FILE [PATTERN] waits until a file is there, and has a line that matches
 //
 // Conditions: [real] is a real ZooKeeper.
@@ -123,6 +124,8 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 				s.embedded.ExpireSession(id)
 			}
 		}
+	case "stop":
+		ts.Check(s.embedded.Close())
 	case "watched":
 		eventually(ts, []string{"a watch"}, func() bool { return s.embedded.Watches() > 0 })
 	case "waiting":
