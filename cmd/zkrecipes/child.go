@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync/atomic"
 )
 
 // child is the command that runs under a grant. It has our stdin, stdout and
@@ -12,6 +13,8 @@ type child struct {
 	cmd    *exec.Cmd
 	alone  bool          // it has a process group of its own
 	exited chan struct{} // closed when it was waited for
+	gone   chan struct{} // closed when nothing of it is left, of a group of its own; else as exited
+	told   atomic.Bool   // the group was told to end
 }
 
 // startChild starts the command; a goroutine waits for it.
@@ -19,6 +22,7 @@ func startChild(program string, argv, env []string) (*child, error) {
 	c := &child{cmd: exec.Command(program, argv[1:]...), exited: make(chan struct{})}
 	c.cmd.Args[0] = argv[0]
 	c.cmd.Env = append(os.Environ(), env...)
+	c.gone = c.exited
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c.arrange()
 	started := make(chan error)
@@ -27,11 +31,14 @@ func startChild(program string, argv, env []string) (*child, error) {
 		// that is the thread which started it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
+		defer close(c.exited)
 		err := c.cmd.Start()
+		for _, f := range c.cmd.ExtraFiles {
+			_ = f.Close()
+		}
 		started <- err
 		if err == nil {
 			_ = c.cmd.Wait()
-			close(c.exited)
 		}
 	}()
 	return c, <-started

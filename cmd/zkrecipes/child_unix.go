@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"syscall"
 
@@ -29,6 +30,28 @@ func (c *child) arrange() {
 	c.alone = !atTerminal()
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.alone}
 	dieWithParent(c.cmd.SysProcAttr)
+	if c.alone {
+		c.follow()
+	}
+}
+
+// follow has gone tell of the end of all that the command starts. A shell that is
+// told to end does so at once, and what it was waiting for is still at work. All
+// of them inherit a pipe, as descriptor 3, that ends with the last of them: of a
+// process group that is no longer one's child nothing else tells.
+func (c *child) follow() {
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return // the command itself has to do
+	}
+	c.cmd.ExtraFiles = []*os.File{theirs}
+	c.gone = make(chan struct{})
+	go func() { // until then; a daemon may outlive this process
+		defer close(c.gone)
+		_, _ = io.Copy(io.Discard, ours)
+		<-c.exited // it may have closed what it does not know
+		_ = ours.Close()
+	}()
 }
 
 // atTerminal reports whether this process group is in the foreground of a
@@ -57,11 +80,14 @@ func (c *child) kill()      { c.signal(syscall.SIGKILL) }
 
 func (c *child) signal(s syscall.Signal) {
 	select {
-	case <-c.exited: // its number may be another's by now
+	case <-c.gone: // its number may be another's by now
 		return
 	default:
 	}
 	if c.alone {
+		if s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT {
+			c.told.Store(true)
+		}
 		_ = syscall.Kill(-c.cmd.Process.Pid, s)
 	} else {
 		_ = c.cmd.Process.Signal(s)

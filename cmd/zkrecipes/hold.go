@@ -32,6 +32,9 @@ func (g *guard) hold(h grant, out *output, r *relay, program string) exitError {
 	asked := false
 	select {
 	case <-c.exited:
+		if c.told.Load() { // by a signal that was passed on
+			g.await(c, out)
+		}
 	case <-lost:
 		out.event(event{Event: "lost", Path: g.path, Token: int64(h.Token()), Cause: fmt.Sprint(h.Err())},
 			fmt.Sprintf("lost %s, ending the command: %v", g.path, h.Err()))
@@ -61,12 +64,24 @@ func (g *guard) hold(h grant, out *output, r *relay, program string) exitError {
 // end ends a command that may not go on.
 func (g *guard) end(c *child, out *output) {
 	c.terminate()
+	g.await(c, out)
+}
+
+// await waits for the end of a command that was told to end, and of what it has
+// started, and kills them after -grace.
+func (g *guard) await(c *child, out *output) {
 	grace := time.NewTimer(g.grace)
 	defer grace.Stop()
 	select {
-	case <-c.exited:
+	case <-c.gone:
 	case <-grace.C:
-		out.event(event{Event: "killed", Path: g.path}, fmt.Sprintf("the command has not ended in %v, killing it", g.grace))
+		what := "the command has not ended in %v, killing it"
+		select {
+		case <-c.exited:
+			what = "what the command has started has not ended in %v, killing it"
+		default:
+		}
+		out.event(event{Event: "killed", Path: g.path}, fmt.Sprintf(what, g.grace))
 		c.kill()
 		<-c.exited
 	}
