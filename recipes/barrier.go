@@ -40,7 +40,10 @@ type Barrier interface {
 	// look again. If ctx ends first it returns ctx's error; if the session is
 	// lost, an error that matches ErrSessionLost. A lost connection is not an
 	// error: it looks again when it is back. A barrier that is removed and placed
-	// again before the look that follows the removal holds it still.
+	// again before the look that follows the removal holds it still. In an ensemble
+	// the look is answered by the session's server, which may lag behind a Place
+	// that another session has just returned from: whoever is told to wait by who
+	// has placed it can pass.
 	Wait(ctx context.Context) error
 
 	// Placed reports whether the barrier is in place. It costs one read, and may

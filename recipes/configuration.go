@@ -55,8 +55,9 @@ type Configuration interface {
 	// Watch returns a channel that first gives a key's value and then every
 	// change; an Entry that is None when the key does not exist. A slow reader may
 	// miss values in between but never the latest. The channel is closed when ctx
-	// ends or the session is lost (Session.Err tells). An error is returned only
-	// if the first look fails.
+	// ends, the session is lost (Session.Err tells), or the value cannot be read
+	// any more, because of its ACL or its size (Config.MaxPacket), which is logged.
+	// An error is returned only if the first look fails.
 	Watch(ctx context.Context, key string) (<-chan Entry, error)
 
 	// Snapshot returns all keys and their values, sorted by key; none if the

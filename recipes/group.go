@@ -46,8 +46,9 @@ type Group interface {
 	// Watch returns a channel that first gives the present members and then the
 	// whole group again whenever somebody has come, gone or changed its data. A
 	// slow reader may miss states in between but never the latest. The channel
-	// is closed when ctx ends or the session is lost (Session.Err tells). An
-	// error is returned only if the first look fails.
+	// is closed when ctx ends, the session is lost (Session.Err tells), or a member
+	// cannot be read, because of its ACL or its size (Config.MaxPacket), which is
+	// logged. An error is returned only if the first look fails.
 	//
 	// A watch costs what Members costs at first, and then one event, one listing
 	// and one read for each arrival, two events and one listing for each
