@@ -103,10 +103,9 @@ type Queue interface {
 	// not. Where the reply was lost and the element was taken before its name
 	// could be read, the name is "".
 	//
-	// Through a plugin the error matches ErrUnknownOutcome also when ctx is
-	// cancelled while Put waits for room: the plugin's answer comes too late.
-	// At a deadline the plugin gives up a moment before, and can say that
-	// nothing was put.
+	// Through a plugin it gives up a moment before ctx's deadline, and returns up
+	// to a moment after ctx is cancelled, so that the plugin can say that nothing
+	// was put. Where it does not, the error matches ErrUnknownOutcome.
 	Put(ctx context.Context, data []byte) (ElementID, error)
 
 	// PutMany appends elements in one transaction, next to each other and in

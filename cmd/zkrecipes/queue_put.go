@@ -39,7 +39,8 @@ more elements are ever in it, those included that somebody has claimed and not y
 acknowledged. ZooKeeper does not know the number: all who put have to give the
 same, and one who gives none does not wait.
 
-A signal ends the wait. Whether it came too late is not known: exit code 6.
+A signal ends the wait, with exit code 128+n, and nothing is put; or, where it came
+while they were being put, with exit code 6.
 
 ` + waitCodes
 }

@@ -34,6 +34,27 @@ func (form queueForm) putInVain(f *fixture, path string, cfg recipes.QueueConfig
 	f.must(s.Close(f.ctx))
 }
 
+// boundedCancelled cancels a put that waits for room: the caller can know that
+// nothing was put.
+func boundedCancelled(f *fixture, form queueForm) {
+	cfg := recipes.QueueConfig{Capacity: 1}
+	full, taker := form.end(f, f.open(), f.path("a"), cfg), form.end(f, f.open(), f.path("a"), cfg)
+	full.put("1")
+	before := listings(f.counters(full.s))
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	call := startErr(f, func() error { _, err := full.many(ctx, []byte("never")); return err })
+	f.reach(full.s, func(c recipes.Counters) bool { return listings(c) >= before+2 })
+	cancel()
+	_, err := call.result(f)
+	f.is(err, context.Canceled)
+	f.isNot(err, recipes.ErrUnknownOutcome)
+	taker.takes("1")
+	full.put("2") // first in line, had the other been put when there was room
+	taker.takes("2")
+	taker.holds(0)
+}
+
 func boundedExact(f *fixture, form queueForm) {
 	const capacity, each, producers = 3, 4, 4
 	cfg := recipes.QueueConfig{Capacity: capacity}

@@ -17,6 +17,7 @@ func putTests() []queueTest {
 		{"put/ephemeral elements go with their session", putEphemeral},
 		{"put/a bad path or configuration is ErrInvalid", queueInvalid},
 		{"bounded/a put waits while the queue is full", boundedWaits},
+		{"bounded/a put that is cancelled while it waits puts nothing, and says so", boundedCancelled},
 		{"bounded/the bound is exact, however many put", boundedExact},
 		{"bounded/claimed elements count", boundedClaims},
 	}

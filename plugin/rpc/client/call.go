@@ -111,6 +111,17 @@ func (s *session) verdict(ctx context.Context, e error, said bool) error {
 	return e
 }
 
+// linger waits for d, unless the session is lost or ctx ends before.
+func (s *session) linger(ctx context.Context, d time.Duration) {
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	select {
+	case <-s.over.Done():
+	case <-ctx.Done():
+	case <-wait.C:
+	}
+}
+
 // interrupted is the error of a call whose context has ended before an answer:
 // plainly that, or, while no server can be reached, that too.
 func (s *session) interrupted(err error) error {

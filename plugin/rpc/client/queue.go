@@ -79,9 +79,9 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 		return nil, nil
 	}
 	var ids []recipes.ElementID
-	err := q.s.change(ctx, q.String(), func(ctx context.Context) error {
+	err := q.s.changeAbandonably(ctx, q.String(), func(ctx context.Context, id string) error {
 		r, err := q.s.queues.PutElements(ctx, &pb.PutElementsRequest{
-			Session: q.s.handle, Queue: q.ref(), Priority: int32(priority), Data: data,
+			Session: q.s.handle, Queue: q.ref(), Priority: int32(priority), Data: data, RequestId: id,
 		})
 		ids = wire.ElementIDs(r.GetIds(), len(data))
 		return err

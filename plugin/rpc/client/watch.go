@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -39,23 +38,13 @@ func watch[M, T any](ctx context.Context, s *session, what string,
 		for m, err := st.Recv(); err == nil; m, err = st.Recv() {
 			values.Set(value(m))
 		}
-		s.awaitLoss(watching)
+		// The loss of the session, which may have ended it, comes on a stream of
+		// its own, and whoever has read the watch to its end asks Session.Err for
+		// it. Otherwise the servers refuse to be read.
+		s.linger(watching, verdictTimeout)
 	}) {
 		end()
 		return nil, fmt.Errorf("%s: %w", what, s.Err())
 	}
 	return values.Watch(watching), nil
-}
-
-// awaitLoss waits after the end of a watch's stream for what may have ended it:
-// the loss of the session comes on a stream of its own, and whoever has read the
-// watch to its end asks Session.Err for it.
-func (s *session) awaitLoss(ctx context.Context) {
-	wait := time.NewTimer(verdictTimeout)
-	defer wait.Stop()
-	select {
-	case <-s.over.Done():
-	case <-ctx.Done():
-	case <-wait.C: // the servers refuse to be read
-	}
 }

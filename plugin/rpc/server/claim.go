@@ -52,11 +52,12 @@ type claims struct {
 	mu     sync.Mutex
 	closed bool
 	all    map[string]*claim
-	past   []string // ids of the finished, the oldest first
+	past   []string                      // ids of the finished, the oldest first
+	waits  map[string]context.CancelFunc // of calls that are no claims, by request id
 }
 
 func newClaims(ss *session, limit int) *claims {
-	return &claims{ss: ss, limit: limit, all: make(map[string]*claim)}
+	return &claims{ss: ss, limit: limit, all: make(map[string]*claim), waits: make(map[string]context.CancelFunc)}
 }
 
 // call runs the contest for id, or joins the call that already does, and waits
@@ -163,6 +164,10 @@ func lost(ss *session) error {
 func (cs *claims) abandon(id string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
+	if end, ok := cs.waits[id]; ok {
+		end()
+		return
+	}
 	c, ok := cs.all[id]
 	if !ok {
 		c = &claim{id: id, cancel: func() {}, done: make(chan struct{}), abandoned: true}

@@ -39,6 +39,8 @@ func (s queueService) PutElements(ctx context.Context, r *pb.PutElementsRequest)
 }
 
 func (ss *session) put(ctx context.Context, r *pb.PutElementsRequest) ([]recipes.ElementID, error) {
+	ctx, cancel := ss.claims.abandonable(ctx, r.GetRequestId())
+	defer cancel()
 	q := r.GetQueue()
 	if q.GetCapacity() > 0 { // it may wait for room
 		var cancel context.CancelFunc

@@ -182,7 +182,12 @@ type PutElementsRequest struct {
 	// From 0 to 99, lower first; 0 for a queue without priorities.
 	Priority int32 `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
 	// All are put, next to each other, or none.
-	Data          [][]byte `protobuf:"bytes,4,rep,name=data,proto3" json:"data,omitempty"`
+	Data [][]byte `protobuf:"bytes,4,rep,name=data,proto3" json:"data,omitempty"`
+	// Optional, and one that the host has never used before in this session:
+	// GrantService.Abandon with it ends the wait, and the answer to this call
+	// says whether anything was put. To cancel the call instead leaves no answer.
+	// It is no way to repeat the call.
+	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -243,6 +248,13 @@ func (x *PutElementsRequest) GetData() [][]byte {
 		return x.Data
 	}
 	return nil
+}
+
+func (x *PutElementsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 type PutElementsResponse struct {
@@ -809,12 +821,14 @@ const file_zkrecipes_v1_queue_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12,\n" +
-	"\x03put\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x03put\"\x8c\x01\n" +
+	"\x03put\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x03put\"\xab\x01\n" +
 	"\x12PutElementsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12,\n" +
 	"\x05queue\x18\x02 \x01(\v2\x16.zkrecipes.v1.QueueRefR\x05queue\x12\x1a\n" +
 	"\bpriority\x18\x03 \x01(\x05R\bpriority\x12\x12\n" +
-	"\x04data\x18\x04 \x03(\fR\x04data\"'\n" +
+	"\x04data\x18\x04 \x03(\fR\x04data\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"'\n" +
 	"\x13PutElementsResponse\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\"~\n" +
 	"\x15ReceiveElementRequest\x12\x18\n" +

@@ -42,8 +42,8 @@ type QueueServiceClient interface {
 	// PutElements appends elements in one transaction, waiting while a bounded
 	// queue is full. It is never repeated by the plugin: a caller whose
 	// connection breaks while it waits has to take it for UNKNOWN_OUTCOME. One
-	// that waits for room gives up a moment before its deadline, so that the
-	// caller can hear that nothing was put.
+	// that waits for room gives up a moment before its deadline, and when its
+	// request id is abandoned, so that the caller can hear that nothing was put.
 	PutElements(ctx context.Context, in *PutElementsRequest, opts ...grpc.CallOption) (*PutElementsResponse, error)
 	// ReceiveElement claims the first element that nobody has claimed, waiting
 	// while there is none, on the terms of LockService.Acquire.
@@ -144,8 +144,8 @@ type QueueServiceServer interface {
 	// PutElements appends elements in one transaction, waiting while a bounded
 	// queue is full. It is never repeated by the plugin: a caller whose
 	// connection breaks while it waits has to take it for UNKNOWN_OUTCOME. One
-	// that waits for room gives up a moment before its deadline, so that the
-	// caller can hear that nothing was put.
+	// that waits for room gives up a moment before its deadline, and when its
+	// request id is abandoned, so that the caller can hear that nothing was put.
 	PutElements(context.Context, *PutElementsRequest) (*PutElementsResponse, error)
 	// ReceiveElement claims the first element that nobody has claimed, waiting
 	// while there is none, on the terms of LockService.Acquire.
