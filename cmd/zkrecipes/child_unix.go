@@ -84,14 +84,21 @@ func (c *child) signal(s syscall.Signal) {
 		return
 	default:
 	}
-	if c.alone {
-		if s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT {
-			c.told.Store(true)
-		}
-		_ = syscall.Kill(-c.cmd.Process.Pid, s)
-	} else {
-		_ = c.cmd.Process.Signal(s)
+	c.send(s)
+	if ends(s) { // one that is stopped, as by reading from a terminal in the background, does not hear it
+		c.send(syscall.SIGCONT)
 	}
+}
+
+func (c *child) send(s syscall.Signal) {
+	if !c.alone {
+		_ = c.cmd.Process.Signal(s)
+		return
+	}
+	if s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT {
+		c.told.Store(true)
+	}
+	_ = syscall.Kill(-c.cmd.Process.Pid, s)
 }
 
 // exitCode is what a shell would say.
