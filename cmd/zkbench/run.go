@@ -125,7 +125,7 @@ func freshRoot() string {
 }
 
 // interruption is the end of a run that was told to end. The zero value is one
-// that came before the first trial.
+// that came before the first trial; a search does not know how many there will be.
 type interruption struct {
 	done, trials int
 	why          error // nil: whoever started the run wanted it
@@ -133,8 +133,10 @@ type interruption struct {
 
 func (i *interruption) Error() string {
 	switch {
-	case i.trials == 0:
+	case i.trials == 0 && i.done == 0:
 		return "before the first trial"
+	case i.trials == 0:
+		return fmt.Sprintf("after %d trials", i.done)
 	case i.why != nil:
 		return fmt.Sprintf("after %d of %d trials: %v", i.done, i.trials, i.why)
 	}

@@ -149,7 +149,7 @@ func (c command) slo(ctx context.Context, s sloSettings, args []string) (err err
 	var records []record.Record
 	c.say("99th percentile under %v on %s", time.Duration(s.search.Limit), place(srv.about))
 	result, err := s.search.Run(ctx, c.prober(s, e, &records))
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !errors.Is(err, load.ErrBroken) {
 		err = &interruption{done: len(records)}
 	}
 	return errors.Join(err, c.found(s, result, err == nil), sink.keep(records, environment(context.WithoutCancel(ctx), srv, args)))

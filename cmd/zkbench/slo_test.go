@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,5 +101,24 @@ func TestInvalidProbesAreMadeAgain(t *testing.T) {
 	}
 	if n := strings.Count(said.String(), "is made again, it says nothing about the server"); n != patience-1 || len(records) != patience {
 		t.Errorf("said %d times of %d records:\n%s", n, len(records), said.String())
+	}
+}
+
+// What was found before an interrupt is told, and after how much of it that was.
+func TestInterruptedSearchTellsWhatItFound(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	interrupting := func(context.Context, recipes.Config) (recipes.Session, error) {
+		cancel()
+		return nil, ctx.Err()
+	}
+	file := filepath.Join(t.TempDir(), "records.jsonl")
+	// Two probes of two contenders, and one of four.
+	code, stdout, stderr := zkbench(ctx, after(2*2+4, new(benchtest.Server).Open, interrupting),
+		"slo", "-under", "1h", "-over", "contenders", "-duration", "5ms", "-warmup", "0s", "-record", file)
+	if code != exitInterrupted || !strings.Contains(stdout, "last pass: contenders 2") || !strings.Contains(stderr, "interrupted after 3 trials") {
+		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
+	}
+	if runs, err := readRun(file); err != nil || len(runs[0].Records) != 3 {
+		t.Errorf("%+v, %v; want 3 records", runs, err)
 	}
 }
