@@ -82,8 +82,8 @@ func (d *delivery) end(life context.Context, ack bool) error {
 	q := d.queue
 	node := d.node
 	node.Stat.Version = d.attempt
+	const ofClaim = 0 // the operation that is refused when the claim has gone
 	var err error
-	var ofClaim int // the operation that is refused when the claim has gone
 	switch {
 	case ack:
 		var t session.Txn
@@ -91,7 +91,6 @@ func (d *delivery) end(life context.Context, ack bool) error {
 		t.Delete(q.child(d.Name), d.attempt)
 		_, err = q.once(life, t)
 	case q.exhausted(d.attempt):
-		ofClaim = 2
 		err = q.bury(life, d.queued, node, d.Znode())
 	default:
 		err = <-q.session.Delete(d.Znode())

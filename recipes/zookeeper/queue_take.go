@@ -205,15 +205,16 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 // one.
 func (q *queue) bury(ctx context.Context, e queued, node session.Node, claim string) error {
 	var t session.Txn
+	if claim != "" {
+		t.Delete(claim, recipes.AnyVersion) // first: without it nothing else is as it was
+	}
+	dead := t.Len()
 	t.Create(q.child(deadName, e.Name), node.Data, false)
 	t.Delete(q.child(e.Name), node.Stat.Version)
-	if claim != "" {
-		t.Delete(claim, recipes.AnyVersion)
-	}
 	for {
 		_, err := q.once(ctx, t)
 		switch {
-		case refusal(err) == 0 && errors.Is(err, recipes.ErrNoNode):
+		case refusal(err) == dead && errors.Is(err, recipes.ErrNoNode):
 			if err := q.provide(ctx, q.child(deadName)); err != nil {
 				return err
 			}

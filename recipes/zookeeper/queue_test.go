@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -204,5 +205,32 @@ func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
 		if err := <-closed; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Another hand has deleted the claim of the last delivery, and another consumer has
+// found the element dead since.
+func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	cfg := recipes.QueueConfig{MaxDeliveries: 1}
+	q, other := queueOf(t, open(t, srv), "/q", cfg), queueOf(t, open(t, srv), "/q", cfg)
+	for range 2 {
+		must[recipes.ElementID](t)(q.Put(ctx, nil))
+	}
+	d := must[recipes.Delivery](t)(q.Receive(ctx))
+	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if err := raw.Delete(d.Znode(), -1); err != nil {
+		t.Fatal(err)
+	}
+	must[recipes.Element](t)(other.Take(ctx)) // the second; the first goes to the dead letters
+	if dead := must[[]recipes.Element](t)(q.DeadLetters(ctx)); len(dead) != 1 {
+		t.Fatalf("dead letters %v", dead)
+	}
+	if err := d.Return(ctx); !errors.Is(err, recipes.ErrRemoved) {
+		t.Errorf("%v", err)
 	}
 }
