@@ -102,6 +102,11 @@ func (c command) exit(ctx context.Context, verb string, err error) int {
 		when := &interruption{}
 		errors.As(err, &when)
 		fmt.Fprintf(c.stderr, "zkbench: interrupted %v\n", when)
+		lost := unwritten{}
+		if errors.As(err, &lost) {
+			fmt.Fprintf(c.stderr, "zkbench: %v\n", lost)
+			return exitFailed
+		}
 		return exitInterrupted
 	case errors.Is(err, errVerdict):
 		return exitFailed

@@ -118,3 +118,26 @@ func TestInterruptBeforeTheFirstResultWritesNothing(t *testing.T) {
 		t.Errorf("-out left %v", files)
 	}
 }
+
+// Exit code 130 promises that what was measured is in -out and -record.
+func TestInterruptDoesNotHideThatResultsAreLost(t *testing.T) {
+	for _, verb := range []string{"run", "slo"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		file := filepath.Join(t.TempDir(), "records.jsonl")
+		interrupting := func(context.Context, recipes.Config) (recipes.Session, error) {
+			_ = os.Mkdir(file, 0o777) // which no file takes the place of
+			cancel()
+			return nil, ctx.Err()
+		}
+		args := []string{verb, "-strategy", "herd", "-workload", "drain", "-record", file}
+		if verb == "slo" {
+			args = append(args, "-under", "1h", "-over", "contenders")
+		} else {
+			args = append(args, "-contenders", "2")
+		}
+		code, _, stderr := zkbench(ctx, after(2, new(benchtest.Server).Open, interrupting), args...)
+		if code != exitFailed || !strings.Contains(stderr, "interrupted after 1") || !strings.Contains(stderr, "write -record") {
+			t.Errorf("%s: exit code %d, stderr:\n%s", verb, code, stderr)
+		}
+	}
+}

@@ -65,8 +65,19 @@ func (s *sink) write(r record.Record) error {
 	return s.text.Write(r)
 }
 
-// commit puts the files into their places.
-func (s *sink) commit() error { return errors.Join(s.out.commit(), s.record.commit()) }
+// unwritten is the failure to keep in -out or -record what was measured. An interrupt
+// does not hide it: whoever interrupts a run is told that the results are there.
+type unwritten struct{ error }
+
+func (u unwritten) Unwrap() error { return u.error }
+
+// commit puts the files into their places. An error is unwritten.
+func (s *sink) commit() error {
+	if err := errors.Join(s.out.commit(), s.record.commit()); err != nil {
+		return unwritten{err}
+	}
+	return nil
+}
 
 // discard leaves nothing behind of files that were not committed.
 func (s *sink) discard() {
@@ -74,7 +85,8 @@ func (s *sink) discard() {
 	s.record.discard()
 }
 
-// keep writes records to the files alone and puts those into their places.
+// keep writes records to the files alone and puts those into their places. An error is
+// unwritten.
 func (s *sink) keep(records []record.Record, env record.Environment) error {
 	if len(records) == 0 {
 		return nil
@@ -82,7 +94,7 @@ func (s *sink) keep(records []record.Record, env record.Environment) error {
 	s.describe(io.Discard, env)
 	for _, r := range records {
 		if err := s.write(r); err != nil {
-			return err
+			return unwritten{err}
 		}
 	}
 	return s.commit()
