@@ -181,6 +181,30 @@ func TestInvalidResultsAreLeftOut(t *testing.T) {
 	}
 }
 
+// Files may be appended to each other, and a sweep that is resumed appends to its own.
+func TestInvalidResultsAtTheEndSpoilNoneThatFollow(t *testing.T) {
+	valid := record.Record{Recipe: load.Lock, Workload: load.Drain, Contenders: 2, Transport: "direct"}
+	valid.Operations, valid.Elapsed = 1, time.Second
+	invalid := valid
+	invalid.Invalid = []string{"zkbench was the limit"}
+	var text, lines bytes.Buffer
+	for range 2 {
+		w, l := record.NewWriter(&text, record.Environment{}), record.NewJSONWriter(&lines, record.Environment{})
+		for _, r := range []record.Record{valid, invalid} {
+			if err := errors.Join(w.Write(r), l.Write(r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, file := range map[string]*bytes.Buffer{"text": &text, "records": &lines} {
+		a := side(t, "A", file.String())
+		r, err := compare.Compare(a, a, compare.DefaultOptions())
+		if err != nil || r.Rows[0].N != 2 || a.Invalid != 2 {
+			t.Errorf("%s: %d results, %d invalid, %v; want 2 of each:\n%s", name, r.Rows[0].N, a.Invalid, err, text.String())
+		}
+	}
+}
+
 func TestFileWithoutResultsIsAnError(t *testing.T) {
 	for _, text := range []string{"", "PASS\n", "{\"zkbench\":1}\n", "{]\n", "{\"zkbench\":99}\n"} {
 		if s, err := compare.Read(strings.NewReader(text), "file", nil); err == nil || !strings.Contains(err.Error(), "file") {

@@ -16,7 +16,8 @@ const InvalidKey = "invalid"
 // and the environment once, then a line for each record. What it has written is
 // complete after every call.
 type Writer struct {
-	w       *benchfmt.Writer
+	out     io.Writer
+	w       *benchfmt.Writer // to out
 	config  []benchfmt.Config
 	started bool
 }
@@ -24,10 +25,11 @@ type Writer struct {
 // NewWriter returns a Writer of records made in that environment. Nothing is
 // written before the first record.
 func NewWriter(w io.Writer, env Environment) *Writer {
-	return &Writer{w: benchfmt.NewWriter(w), config: env.config()}
+	return &Writer{out: w, w: benchfmt.NewWriter(w), config: env.config()}
 }
 
-// Write writes a record.
+// Write writes a record. A configuration line holds for all that follows, in files
+// that are appended too, so that of an invalid result is taken back at once.
 func (w *Writer) Write(r Record) error {
 	if !w.started {
 		if err := w.writeUnits(); err != nil {
@@ -35,21 +37,33 @@ func (w *Writer) Write(r Record) error {
 		}
 		w.started = true
 	}
-	config := w.config
-	if !r.Valid() {
-		config = append(config[:len(config):len(config)],
-			benchfmt.Config{Key: InvalidKey, Value: []byte(strings.Join(r.Invalid, "; ")), File: true})
-	}
 	result := &benchfmt.Result{
-		Config: config, Name: benchfmt.Name(r.Name()), Iters: int(r.Operations),
+		Config: w.config, Name: benchfmt.Name(r.Name()), Iters: int(r.Operations),
 	}
 	for _, m := range r.Metrics() {
 		result.Values = append(result.Values, benchfmt.Value{Value: m.Value, Unit: m.Unit})
 	}
-	if err := w.w.Write(result); err != nil {
+	err := w.mark(r, strings.Join(r.Invalid, "; "))
+	if err == nil {
+		err = w.w.Write(result)
+	}
+	if err == nil {
+		err = w.mark(r, "")
+	}
+	if err != nil {
 		return fmt.Errorf("write result of %s: %w", r.Name(), err)
 	}
 	return nil
+}
+
+// mark says why what follows is invalid, or, with "", that it is not, around a record
+// that is.
+func (w *Writer) mark(r Record, why string) error {
+	if r.Valid() {
+		return nil
+	}
+	_, err := fmt.Fprintf(w.out, "\n%s\n\n", strings.TrimSpace(InvalidKey+": "+why))
+	return err
 }
 
 func (w *Writer) writeUnits() error {
