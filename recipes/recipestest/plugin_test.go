@@ -2,6 +2,7 @@ package recipestest_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func TestMain(m *testing.M) {
@@ -95,7 +97,8 @@ func launch(t testing.TB) *host.Plugin {
 	return p
 }
 
-// closePlugin closes a plugin, and is content if it is gone already.
+// closePlugin closes a plugin, and is content if it is gone already, or if the end
+// of a session is not confirmed that a test has left without a server.
 func closePlugin(t testing.TB, p *host.Plugin) {
 	t.Helper()
 	select {
@@ -105,7 +108,7 @@ func closePlugin(t testing.TB, p *host.Plugin) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := p.Close(ctx); err != nil {
+	if err := p.Close(ctx); err != nil && !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Error(err)
 	}
 }

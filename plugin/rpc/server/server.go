@@ -70,9 +70,7 @@ type Server struct {
 	detached bool          // somebody was attached, and nobody is
 	orphaned chan struct{} // closed when detached becomes true
 	attach   chan struct{} // closed at the first Attach
-	// lasting is until when a session may live in ZooKeeper, which has not
-	// confirmed its end.
-	lasting time.Time
+	left     error         // of a session whose end ZooKeeper has not confirmed to Close
 
 	running sync.WaitGroup // Open calls: added to under mu while not closed
 }
@@ -116,8 +114,8 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 // Close refuses new sessions, tells the hosts of the present ones that they are
 // lost, closes them in ZooKeeper, and returns when that is done or ctx ends. An
 // error that matches recipes.ErrUnknownOutcome says that ZooKeeper has not
-// confirmed the end of a session, of these or of one before, whose timeout has
-// not passed yet. It may be called again, and waits again.
+// confirmed the end of one, which lasts until its timeout at the latest. It may be
+// called again, and waits again.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -131,31 +129,26 @@ func (s *Server) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		return s.confirmed()
+		return s.leftBehind()
 	case <-ctx.Done():
 		return fmt.Errorf("closing sessions: %w", ctx.Err())
 	}
 }
 
-// confirmed tells whether all sessions that have ended have ended in ZooKeeper.
-func (s *Server) confirmed() error {
+// unconfirmed notes that a session which Close waits for has ended here and may
+// live in ZooKeeper. What ended before was told to its host in other ways.
+func (s *Server) unconfirmed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := time.Until(s.lasting)
-	if left <= 0 {
-		return nil
+	if s.closed && s.left == nil {
+		s.left = err
 	}
-	return fmt.Errorf("%w: ZooKeeper has not confirmed the end of a session; it removes the session's nodes after %v at the latest",
-		recipes.ErrUnknownOutcome, left.Round(time.Millisecond))
 }
 
-// unconfirmed notes that a session has ended here and may live in ZooKeeper.
-func (s *Server) unconfirmed(ss *session) {
+func (s *Server) leftBehind() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if until := time.Now().Add(ss.Timeout()); until.After(s.lasting) {
-		s.lasting = until
-	}
+	return s.left
 }
 
 // Sessions returns how many sessions are open.

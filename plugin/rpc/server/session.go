@@ -104,7 +104,7 @@ func (s *Server) end(ss *session) {
 	s.remove(ss)
 	ss.cancel(recipes.ErrClosed)
 	if err := ss.close(); err != nil {
-		s.unconfirmed(ss)
+		s.unconfirmed(err)
 	}
 	ss.claims.close()
 	ss.tasks.Wait()

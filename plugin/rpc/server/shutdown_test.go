@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/client"
@@ -47,59 +47,51 @@ func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 	}
 }
 
-// unconfirmed is a session whose end ZooKeeper does not confirm.
-type unconfirmed struct {
-	recipes.Session
-	closed, past atomic.Bool
-}
+// unconfirmed is a session whose end ZooKeeper does not confirm, however long one
+// waits.
+type unconfirmed struct{ recipes.Session }
 
-func (u *unconfirmed) Close(ctx context.Context) error {
+func (u unconfirmed) Close(ctx context.Context) error {
+	<-ctx.Done()
 	_ = u.Session.Close(ctx)
-	u.closed.Store(true)
 	return fmt.Errorf("close session: %w", recipes.ErrUnknownOutcome)
 }
 
-// Timeout has passed since Close, if it is past.
-func (u *unconfirmed) Timeout() time.Duration {
-	if u.closed.Load() && u.past.Load() {
-		return 0
-	}
-	return u.Session.Timeout()
-}
-
 // TestEndThatZooKeeperDoesNotConfirmIsTold: to who closes the plugin, also where
-// the host of the session hung up before; and no longer than until the session's
-// timeout, when nothing can be left of it.
+// the host of the session has just hung up. What became of one before is no news.
 func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
 	for _, test := range []struct {
-		name         string
-		hungUp, past bool
+		name          string
+		hungUp, ended bool
 	}{
-		{name: "while it is open"},
-		{name: "after it was hung up", hungUp: true},
-		{name: "after its timeout", hungUp: true, past: true},
+		{name: "of one that is open"},
+		{name: "of one that was hung up", hungUp: true},
+		{name: "of one that has ended", hungUp: true, ended: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			world := fake.New()
-			conn, s := serveWith(t, func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
-				session, err := world.Open(ctx, cfg)
-				u := &unconfirmed{Session: session}
-				u.past.Store(test.past)
-				return u, err
-			})
-			host := client.New(conn)
-			defer host.Close()
-			if _, err := host.Open(bounded(t), recipes.Config{Servers: []string{"fake"}, SessionTimeout: time.Minute}); err != nil {
-				t.Fatal(err)
-			}
-			if test.hungUp {
-				host.Close()
-			}
-			for range 2 {
-				if err := s.Close(bounded(t)); errors.Is(err, recipes.ErrUnknownOutcome) == test.past || test.past && err != nil {
-					t.Errorf("the plugin says %v", err)
+			synctest.Test(t, func(t *testing.T) { // on virtual time
+				world := fake.New()
+				conn, s := serveWith(t, func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+					session, err := world.Open(ctx, cfg)
+					return unconfirmed{session}, err
+				})
+				host := client.New(conn)
+				defer host.Close()
+				if _, err := host.Open(bounded(t), recipes.Config{Servers: []string{"fake"}, SessionTimeout: time.Minute}); err != nil {
+					t.Fatal(err)
 				}
-			}
+				if test.hungUp {
+					host.Close()
+				}
+				if test.ended {
+					time.Sleep(time.Minute)
+				}
+				for range 2 {
+					if err := s.Close(bounded(t)); errors.Is(err, recipes.ErrUnknownOutcome) == test.ended || test.ended && err != nil {
+						t.Errorf("the plugin says %v", err)
+					}
+				}
+			})
 		})
 	}
 }
