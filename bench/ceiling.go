@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
@@ -39,21 +40,32 @@ func combinationOf(r record.Record) string {
 }
 
 // TooLong reports whether a trial would take longer than the limit, and how long it
-// is expected to take: the median of those that were made; or else what follows from
+// is expected to take: as the fastest of those that were made; or else what follows from
 // the two largest lines below it, by the power law through them, which is not taken
 // to be less than linear or more than cubic. (The herd is cubic: as many handoffs
-// as contenders, each with as many listings, each as long.) What is not known is not
-// too long.
+// as contenders, each with as many listings, each as long. What is measured for as
+// long as it was told to, and a failover, need not grow at all.) What is not known is
+// not too long.
 func (c *Ceiling) TooLong(r record.Record) (expected time.Duration, yes bool) {
 	took := c.took[combinationOf(r)]
 	expected, ok := took[r.Contenders]
 	if !ok {
-		expected = extrapolate(took, r.Contenders)
+		expected = extrapolate(took, r.Contenders, leastPower(r.Workload))
 	}
 	return expected, c.Limit > 0 && expected > c.Limit
 }
 
-func extrapolate(took map[int]time.Duration, n int) time.Duration {
+// leastPower is the power of the number of contenders that the time of a trial grows
+// with at least.
+func leastPower(w load.Workload) float64 {
+	switch w {
+	case load.Cycle, load.Open, load.Many, load.Failover:
+		return 0
+	}
+	return 1
+}
+
+func extrapolate(took map[int]time.Duration, n int, least float64) time.Duration {
 	var below []int
 	for level := range took {
 		if level > 1 && level < n { // a contender alone is another experiment
@@ -65,14 +77,14 @@ func extrapolate(took map[int]time.Duration, n int) time.Duration {
 	}
 	slices.Sort(below)
 	last := below[len(below)-1]
-	power := 1.0
+	power := least
 	if len(below) > 1 {
 		before := below[len(below)-2]
 		power = math.Log(float64(took[last])/float64(took[before])) / math.Log(float64(last)/float64(before))
 	}
 	if math.IsNaN(power) {
-		power = 1
+		power = least
 	}
-	power = min(max(power, 1), 3)
+	power = min(max(power, least), 3)
 	return time.Duration(float64(took[last]) * math.Pow(float64(n)/float64(last), power))
 }

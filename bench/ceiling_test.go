@@ -52,6 +52,24 @@ func TestCeilingKnowsWhatALongLineWouldTake(t *testing.T) {
 	}
 }
 
+// A closed loop is measured for as long with a thousand contenders as with two.
+func TestCeilingLeavesOutNothingThatDoesNotGrow(t *testing.T) {
+	trial := func(w load.Workload, n int) record.Record {
+		r := record.Record{Recipe: load.Lock, Workload: w, Strategy: recipes.Herd, Contenders: n, Transport: "direct"}
+		r.Elapsed = 2*time.Second + time.Duration(n)*time.Microsecond
+		return r
+	}
+	for _, w := range []load.Workload{load.Cycle, load.Open, load.Many, load.Failover} {
+		c := bench.Ceiling{Limit: 3 * time.Second}
+		for _, n := range []int{2, 5, 10} {
+			c.Add(trial(w, n))
+			if expected, yes := c.TooLong(trial(w, 1000)); yes {
+				t.Errorf("%s: after %d contenders a thousand are taken to need %v", w, n, expected)
+			}
+		}
+	}
+}
+
 func TestAscendingExperimentBeginsWithShortLines(t *testing.T) {
 	e := experiment(new(benchtest.Server))
 	e.Contenders, e.Ascending = []int{1, 9, 3, 5}, true
