@@ -219,6 +219,10 @@ func address(s string) (string, error) {
 	if s == "" {
 		return "", fmt.Errorf("is empty; give host:port")
 	}
+	// As the connect strings of other libraries have it.
+	if server, chroot, found := strings.Cut(s, "/"); found && server != "" && chroot != "" && chroot[0] != '/' {
+		return "", fmt.Errorf("%q is not host:port: give the chroot, /%s, by itself", s, chroot)
+	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		// No port: "host", "10.0.0.1", "[::1]" or a bare "::1".
