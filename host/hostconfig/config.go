@@ -48,6 +48,7 @@ func Load(path string) (Config, error) {
 		r.file(path)
 	}
 	r.environment()
+	r.credentials()
 	if err := r.err(); err != nil {
 		return r.cfg, fmt.Errorf("%w:\n%w", ErrInvalid, err)
 	}

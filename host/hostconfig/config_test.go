@@ -172,3 +172,14 @@ func TestSecretByVariable(t *testing.T) {
 		t.Errorf("printing shows the password: %s", text)
 	}
 }
+
+// Whose the znodes are may be said by variables too.
+func TestCredentialsFromVariablesAlone(t *testing.T) {
+	dir := alone(t)
+	t.Setenv("ZKRECIPES_AUTH_USER", "backup")
+	t.Setenv("ZKRECIPES_AUTH_PASSWORD_FILE", write(t, filepath.Join(dir, "password"), "s3cret"))
+	cfg, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), "zookeeper {\n  servers = [\"zk\"]\n  acl = \"creator\"\n}"))
+	if err != nil || cfg.ZooKeeper.Digest.Password != "s3cret" || len(cfg.ZooKeeper.ACL) != 1 || cfg.ZooKeeper.ACL[0].Scheme != "auth" {
+		t.Errorf("%+v, %v", cfg.ZooKeeper, err)
+	}
+}

@@ -1,6 +1,7 @@
 package hostconfig
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -71,6 +72,23 @@ func digest(cfg *Config) *recipes.Digest {
 		cfg.ZooKeeper.Digest = &recipes.Digest{}
 	}
 	return cfg.ZooKeeper.Digest
+}
+
+// credentials checks what the file and the variables say together.
+func (r *reader) credentials() {
+	digest := r.cfg.ZooKeeper.Digest
+	if r.creator != nil && digest == nil {
+		r.wrong(r.creator.Expr.Range(), "Invalid acl", `"creator" needs an auth block, or ZKRECIPES_AUTH_USER: without one nobody is the creator.`)
+	}
+	if digest == nil || len(r.errs) > 0 {
+		return
+	}
+	switch {
+	case digest.User == "":
+		r.errs = append(r.errs, errors.New("there is a password, and no user: set ZKRECIPES_AUTH_USER, or have an auth block"))
+	case digest.Password == "":
+		r.errs = append(r.errs, fmt.Errorf("user %q has no password: set ZKRECIPES_AUTH_PASSWORD_FILE, or have an auth block", digest.User))
+	}
 }
 
 // environment applies the variables that are set and not empty.

@@ -59,6 +59,8 @@ type reader struct {
 	cfg  Config
 	dir  string // of the file
 	errs []error
+
+	creator *hcl.Attribute // an acl that needs credentials
 }
 
 func (r *reader) err() error { return errors.Join(r.errs...) }
@@ -116,7 +118,7 @@ func (r *reader) zookeeper(b *zookeeperBlock) {
 	if b.TLS != nil {
 		r.tls(b.TLS)
 	}
-	r.acl(b.ACL, b.Auth != nil)
+	r.acl(b.ACL)
 }
 
 var anyServer = []string{"localhost"}
@@ -128,17 +130,16 @@ func (r *reader) check(a *hcl.Attribute, cfg recipes.Config) {
 	}
 }
 
-func (r *reader) acl(a *hcl.Attribute, auth bool) {
+func (r *reader) acl(a *hcl.Attribute) {
 	var name string
 	if !decode(r, a, `"creator" or "world"`, &name) {
 		return
 	}
 	switch {
 	case name == "world":
-	case name == "creator" && auth:
-		r.cfg.ZooKeeper.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
 	case name == "creator":
-		r.wrong(a.Expr.Range(), "Invalid acl", `"creator" needs an auth block: without one nobody is the creator.`)
+		r.cfg.ZooKeeper.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
+		r.creator = a
 	default:
 		r.wrong(a.Expr.Range(), "Invalid acl", `Expected "creator" or "world", not %q.`, name)
 	}

@@ -22,6 +22,7 @@ func TestMistakesAreNamedWithFileLineAndWhatWasExpected(t *testing.T) {
 		{"two blocks", "plugin {}\nplugin {}", []string{"c.hcl:2", "Duplicate plugin block"}},
 		{"wrong type", "zookeeper {\n\n  servers = \"zk\"\n}", []string{"c.hcl:3", `Expected a list of "host:port"`}},
 		{"bad address", "zookeeper {\n  servers = [\"zk:port\"]\n}", []string{"c.hcl:2", `"port" is not a port number`}},
+		{"connect string", "zookeeper {\n  servers = [\"zk:2181/apps\"]\n}", []string{"c.hcl:2", "give the chroot, /apps, by itself"}},
 		{"no address", "zookeeper {\n  servers = []\n}", []string{"c.hcl:2", "give at least one host:port"}},
 		{"bad chroot", "zookeeper {\n  chroot = \"apps\"\n}", []string{"c.hcl:2", "Chroot"}},
 		{"bad duration", "zookeeper {\n  session_timeout = \"ten\"\n}", []string{"c.hcl:2", `such as "10s"`, `"ten"`}},
@@ -93,5 +94,26 @@ func TestEmptyPasswordFileInAVariable(t *testing.T) {
 	t.Setenv("ZKRECIPES_AUTH_PASSWORD_FILE", write(t, filepath.Join(dir, "empty"), "\n"))
 	if _, err := hostconfig.Load(""); !errors.Is(err, hostconfig.ErrInvalid) || !strings.Contains(err.Error(), "ZKRECIPES_AUTH_PASSWORD_FILE") {
 		t.Error(err)
+	}
+}
+
+// ZooKeeper takes any password at first, and refuses the znodes of others later.
+func TestHalfOfTheCredentialsIsAMistake(t *testing.T) {
+	for _, test := range []struct{ name, value, want string }{
+		{"ZKRECIPES_AUTH_USER", "backup", `user "backup" has no password: set ZKRECIPES_AUTH_PASSWORD_FILE`},
+		{"ZKRECIPES_AUTH_PASSWORD_FILE", "password", "no user: set ZKRECIPES_AUTH_USER"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := alone(t)
+			t.Setenv("ZKRECIPES_SERVERS", "zk:1")
+			if test.value == "password" {
+				test.value = write(t, filepath.Join(dir, "password"), "s3cret")
+			}
+			t.Setenv(test.name, test.value)
+			_, err := hostconfig.Load("")
+			if !errors.Is(err, hostconfig.ErrInvalid) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v; want %s", err, test.want)
+			}
+		})
 	}
 }
