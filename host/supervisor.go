@@ -29,8 +29,9 @@ type SupervisorConfig struct {
 	MinBackoff, MaxBackoff time.Duration
 
 	// Changed, if not nil, is called for each Change, in order, from one
-	// goroutine, which restarts nothing until it has returned. They are logged
-	// too.
+	// goroutine, which restarts nothing until it has returned: it must not call
+	// Close, which waits for it, and Open waits in vain while nothing runs. They
+	// are logged too.
 	Changed func(Change)
 }
 
