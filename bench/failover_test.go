@@ -3,8 +3,10 @@ package bench_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,6 +94,31 @@ func TestSessionsOfAFailoverAreSpreadOverTheServers(t *testing.T) {
 		if n := doors[i].accepted.Load(); n != 2 {
 			t.Errorf("server %d of 3 had %d of 6 connections; want 2", i+1, n)
 		}
+	}
+}
+
+func TestRelaysOfAFailoverExpectTheCertificatesOfTheirServers(t *testing.T) {
+	const n = 4
+	names := make(chan string, n)
+	var all sync.WaitGroup
+	all.Add(n)
+	e, _ := failovers(t, func(_ context.Context, cfg recipes.Config) (recipes.Session, error) {
+		names <- cfg.TLS.ServerName
+		all.Done()
+		all.Wait() // the first to fail would keep the others from being opened
+		return nil, recipes.ErrUnavailable
+	})
+	e.Contenders, e.Session.TLS = []int{n}, &recipes.TLS{}
+	e.Session.Servers = []string{"zk1.example:2281", "zk2.example:2281"}
+	if _, err := e.Run(t.Context(), e.Trials()[0]); !errors.Is(err, recipes.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	expected := map[string]int{}
+	for range n {
+		expected[<-names]++
+	}
+	if want := map[string]int{"zk1.example": 2, "zk2.example": 2}; !maps.Equal(expected, want) {
+		t.Errorf("certificates of %v are expected; want %v", expected, want)
 	}
 }
 

@@ -30,7 +30,9 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 			return opened{}, err
 		}
 		configs = func(i int) recipes.Config {
-			return relay.Through(e.config(t), all.relays[i].Addr())
+			cfg := e.config(t)
+			cfg.Servers = from(i, cfg.Servers) // the name in the certificate is that of the first
+			return relay.Through(cfg, all.relays[i].Addr())
 		}
 	case t.Workload == load.Failover:
 		all.kill = func(ctx context.Context, i int) error { return e.Kill(ctx, all.sessions[i]) }
@@ -48,8 +50,7 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 // over the servers too.
 func (o *opened) relay(servers []string, n int) error {
 	for i := range n {
-		first := i % len(servers)
-		r, err := relay.Listen(slices.Concat(servers[first:], servers[:first]))
+		r, err := relay.Listen(from(i, servers))
 		if err != nil {
 			return err
 		}
@@ -62,6 +63,12 @@ func (o *opened) relay(servers []string, n int) error {
 		return nil
 	}
 	return nil
+}
+
+// from returns the servers beginning with the i-th, round and round.
+func from(i int, servers []string) []string {
+	i %= len(servers)
+	return slices.Concat(servers[i:], servers[:i])
 }
 
 // close closes the sessions first: what they say in farewell goes through the

@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -20,6 +22,9 @@ import (
 // second process too and has more to do; what -via plugin takes beyond it is the
 // plugin's own.
 func launchRelay(_ context.Context, _ settings, cfg recipes.Config, end *cleanup, _ say) (bench.Transport, error) {
+	if cfg.TLS != nil && cfg.TLS.ServerName == "" && hosts(cfg.Servers) > 1 {
+		return bench.Transport{}, errors.New("a session cannot tell at a relay which server's name to expect in the certificate; give -tls-server-name with one that is in all of them, or one of -servers")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return bench.Transport{}, err
@@ -52,6 +57,16 @@ func launchRelay(_ context.Context, _ settings, cfg recipes.Config, end *cleanup
 		},
 		Processes: func() []int { return []int{child.Process.Pid} },
 	}, nil
+}
+
+// hosts is on how many hosts servers are.
+func hosts(servers []string) int {
+	names := map[string]bool{}
+	for _, server := range servers {
+		host, _, _ := net.SplitHostPort(server)
+		names[host] = true
+	}
+	return len(names)
 }
 
 // relayVerbName is the verb by which zkbench starts itself as a relay.

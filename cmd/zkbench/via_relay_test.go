@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // However zkbench ends, its end of the pipe closes.
@@ -49,5 +50,14 @@ func TestARelayEndsWithWhoStartedIt(t *testing.T) {
 			conn.Close()
 			t.Errorf("%s still answers", addr)
 		}
+	}
+}
+
+func TestRelaysToSeveralHostsNeedANameForTheirCertificates(t *testing.T) {
+	_, err := launchRelay(t.Context(), settings{}, recipes.Config{
+		Servers: []string{"zk1.example:2281", "zk2.example:2281"}, TLS: &recipes.TLS{},
+	}, &cleanup{}, nil)
+	if err == nil || !strings.Contains(err.Error(), "-tls-server-name") {
+		t.Errorf("%v; want an error that says what to give", err)
 	}
 }
