@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"golang.org/x/perf/benchmath"
 )
@@ -170,6 +171,10 @@ func (r *Result) warn(a, b *Side) {
 	for _, side := range []*Side{a, b} {
 		if side.Invalid > 0 {
 			say("%s: %d results left out, because they are marked as invalid", side.Name, side.Invalid)
+		}
+		if keys := side.mixed(); len(keys) > 0 {
+			say("%s: its results differ in %s, and are taken together; choose with -filter, such as %s:VALUE",
+				side.Name, strings.Join(keys, ", "), keys[0])
 		}
 		for _, err := range side.Broken {
 			say("%v", err)

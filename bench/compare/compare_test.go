@@ -205,6 +205,20 @@ func TestInvalidResultsAtTheEndSpoilNoneThatFollow(t *testing.T) {
 	}
 }
 
+// What two servers gave must not pass for trials of one.
+func TestSideOfTwoEnvironmentsIsWarnedOf(t *testing.T) {
+	const one, two = "zk-mode: embedded\nBenchmarkX 1 5 ns/op\n", "zk-mode: standalone\nBenchmarkX 1 500 ns/op\n"
+	for text, want := range map[string]int{one + one: 0, one + two: 1} {
+		r, err := compare.Compare(side(t, "old", text), side(t, "new", two), compare.DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(strings.Join(r.Warnings, "\n"), "old: its results differ in zk-mode"); got != want {
+			t.Errorf("%d warnings; want %d: %q", got, want, r.Warnings)
+		}
+	}
+}
+
 func TestFileWithoutResultsIsAnError(t *testing.T) {
 	for _, text := range []string{"", "PASS\n", "{\"zkbench\":1}\n", "{]\n", "{\"zkbench\":99}\n"} {
 		if s, err := compare.Read(strings.NewReader(text), "file", nil); err == nil || !strings.Contains(err.Error(), "file") {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/perf/benchproc"
@@ -19,6 +20,7 @@ type Side struct {
 	values map[key][]float64
 	order  []key
 	units  benchfmt.UnitMetadataMap
+	config map[string]map[string]bool // values of the environment, by key
 
 	// Invalid is how many results were left out because they were marked as
 	// invalid, and Broken the lines that are no results though they look so.
@@ -27,7 +29,8 @@ type Side struct {
 }
 
 // key is what is compared: a unit of a benchmark. Package is a part of it, the
-// rest of the environment is not: to compare two of them is a reason to compare.
+// rest of the environment is not: to compare two of them is a reason to compare. That
+// one side has two is warned of.
 type key struct{ pkg, benchmark, unit string }
 
 // ErrNoResults is returned for a file without results.
@@ -68,7 +71,7 @@ func asBenchmarks(r io.Reader) (io.Reader, error) {
 }
 
 func read(r io.Reader, name string, filter *benchproc.Filter) (*Side, error) {
-	side := &Side{Name: name, values: map[key][]float64{}}
+	side := &Side{Name: name, values: map[key][]float64{}, config: map[string]map[string]bool{}}
 	reader := benchfmt.NewReader(r, name)
 	for reader.Scan() {
 		switch result := reader.Result().(type) {
@@ -88,6 +91,17 @@ func read(r io.Reader, name string, filter *benchproc.Filter) (*Side, error) {
 	return side, nil
 }
 
+// mixed returns the keys of the environment that not all results have the same value of.
+func (s *Side) mixed() (keys []string) {
+	for key, values := range s.config {
+		if len(values) > 1 {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 func (s *Side) add(r *benchfmt.Result, filter *benchproc.Filter) {
 	if filter != nil {
 		if ok, _ := filter.Apply(r); !ok {
@@ -97,6 +111,14 @@ func (s *Side) add(r *benchfmt.Result, filter *benchproc.Filter) {
 	if r.GetConfig(record.InvalidKey) != "" {
 		s.Invalid++
 		return
+	}
+	for _, c := range r.Config {
+		if c.Key != "pkg" && c.File {
+			if s.config[c.Key] == nil {
+				s.config[c.Key] = map[string]bool{}
+			}
+			s.config[c.Key][string(c.Value)] = true
+		}
 	}
 	for _, v := range r.Values {
 		k := key{r.GetConfig("pkg"), r.Name.String(), v.Unit}
