@@ -20,6 +20,10 @@ func serveLimited() {
 // is given back can be had again.
 func TestLimits(t *testing.T) {
 	p := launch(t, config(t, "limited plugin"))
+	large := recipes.Config{Servers: []string{"fake"}, ACL: []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "x", ID: strings.Repeat("x", 8<<10)}}}
+	if _, err := p.Open(ctx(t), large); !errors.Is(err, recipes.ErrTooLarge) || errors.Is(err, recipes.ErrPluginLost) {
+		t.Errorf("a configuration that is too large: %v", err)
+	}
 	s := open(t, p, time.Minute)
 	if _, err := p.Open(ctx(t), recipes.Config{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrLimit) {
 		t.Errorf("a second session: %v", err)
@@ -45,11 +49,11 @@ func TestLimits(t *testing.T) {
 	if err := h.Write(ctx(t), recipes.Set("/x", make([]byte, 8<<10), recipes.AnyVersion)); !errors.Is(err, recipes.ErrTooLarge) {
 		t.Errorf("a message that is too large: %v", err)
 	}
-	large, err := s.Lock("/l", recipes.LockConfig{Data: make([]byte, 8<<10)})
+	big, err := s.Lock("/l", recipes.LockConfig{Data: make([]byte, 8<<10)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := large.TryAcquire(ctx(t)); !errors.Is(err, recipes.ErrTooLarge) {
+	if _, err := big.TryAcquire(ctx(t)); !errors.Is(err, recipes.ErrTooLarge) {
 		t.Errorf("a contender that is too large: %v", err)
 	}
 	if err := h.Release(ctx(t)); err != nil {

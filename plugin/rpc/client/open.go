@@ -109,7 +109,7 @@ func (c *Client) openError(ctx context.Context, err error) error {
 	switch {
 	case said: // and names the operation already
 		return e
-	case errors.Is(err, recipes.ErrInternal):
+	case errors.Is(err, recipes.ErrInternal), errors.Is(e, recipes.ErrTooLarge): // refused unread
 	case c.failure() != nil:
 		e = c.failure()
 	case errors.Is(ctx.Err(), context.Canceled):
