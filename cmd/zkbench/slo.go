@@ -156,11 +156,14 @@ func (c command) slo(ctx context.Context, s sloSettings, args []string) (err err
 }
 
 // prober returns what puts a load on and returns its figure. All probes go to
-// records, those too that say nothing about the server and are made again.
+// records, those too that say nothing about the server and are made again. Each has a
+// number of its own, and so a path and arrivals, also if it leaves no record.
 func (c command) prober(s sloSettings, e bench.Experiment, records *[]record.Record) func(context.Context, int) (float64, error) {
+	number := 0
 	return func(ctx context.Context, load int) (float64, error) {
 		for try := 1; ; try++ {
-			r, err := c.probe(ctx, s, e, load, len(*records)+1)
+			number++
+			r, err := c.probe(ctx, s, e, load, number)
 			if r.Operations > 0 {
 				*records = append(*records, r)
 			}

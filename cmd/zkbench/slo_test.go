@@ -88,6 +88,45 @@ func TestSearchFindsThePlantedRate(t *testing.T) {
 	})
 }
 
+// stuck is a session whose locks are granted to nobody. It notes their paths.
+type stuck struct {
+	recipes.Session
+	paths chan<- string
+}
+
+func (s stuck) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	l, err := s.Session.Lock(path, cfg)
+	s.paths <- path
+	return stuckLock{l}, err
+}
+
+type stuckLock struct{ recipes.Lock }
+
+func (stuckLock) Acquire(ctx context.Context) (recipes.Hold, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// What an overloaded probe has left in line would be in the way of the next.
+func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, paths := new(benchtest.Server), make(chan string, 9)
+		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+			session, err := server.Open(ctx, cfg)
+			return stuck{session, paths}, err
+		}, load.Open)
+		e.Contenders = []int{1}
+		var records []record.Record
+		r, err := s.search.Run(t.Context(), command{stderr: io.Discard}.prober(s, e, &records))
+		if err != nil || r.FirstFail != 2 || len(paths) != 2 {
+			t.Fatalf("first fail %d after %d probes, %v; want 2 after 2", r.FirstFail, len(paths), err)
+		}
+		if first, second := <-paths, <-paths; first == second {
+			t.Errorf("both probes were at %s", first)
+		}
+	})
+}
+
 // A probe that zkbench itself could not drive is made again, which is said; in the
 // end it is an error, and no figure.
 func TestInvalidProbesAreMadeAgain(t *testing.T) {
