@@ -56,6 +56,13 @@ func (s *Server) Open(ctx context.Context, cfg recipes.Config) (recipes.Session,
 	return &session{server: s, id: s.sessions, timeout: timeout, lost: make(chan struct{})}, nil
 }
 
+// Break gives the server a defect from now on.
+func (s *Server) Break(d Defect) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Defect = d
+}
+
 // Waiting returns how many stand in line at path, the holder included.
 func (s *Server) Waiting(path string) int {
 	s.mu.Lock()

@@ -107,12 +107,19 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	}
 	f.victim.Store(&f.Sessions[holder.contender.id-1])
 	killed := time.Now()
+	if err := f.lost(holder); err != nil {
+		return Measurement{}, err
+	}
 	if err := f.Kill(ctx, int(holder.contender.id)-1); err != nil {
 		return Measurement{}, fmt.Errorf("kill the session of contender %d: %w", holder.contender.id, err)
 	}
 	heir, err := f.next(ctx)
 	if err != nil {
 		return Measurement{}, err
+	}
+	if heir.at.Before(killed) {
+		return Measurement{}, &Violation{"mutual exclusion", fmt.Sprintf(
+			"contender %d was granted while contender %d held", heir.contender.id, holder.contender.id)}
 	}
 	if f.CutOff && !heir.knew {
 		return Measurement{}, &Violation{"loss before the next grant", fmt.Sprintf(
@@ -121,6 +128,14 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	}
 	if err := pause(ctx, f.Aftermath); err != nil {
 		return Measurement{}, err
+	}
+	select {
+	case another := <-f.grants:
+		if err := f.lost(heir); err != nil {
+			return Measurement{}, err
+		}
+		return Measurement{}, f.guard.enter(another.contender.id, another.turn.token)
+	default:
 	}
 	after, err := total(ctx, survivors)
 	if err != nil {
@@ -131,6 +146,15 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	rec.record(rec.m.Handoff, rec.m.Elapsed)
 	rec.m.Counters = difference(after, before)
 	return rec.m, f.end(ctx)
+}
+
+// lost returns an error if a holder's session has ended by itself, so that the next one
+// is granted with right.
+func (f *failover) lost(g failoverGrant) error {
+	if err := f.Sessions[g.contender.id-1].Err(); err != nil {
+		return fmt.Errorf("contender %d, which nobody killed: %w", g.contender.id, err)
+	}
+	return nil
 }
 
 // next waits for the next grant and checks it.
