@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -171,6 +172,20 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "table.txt", out.Bytes())
+}
+
+func TestTableLeavesOutWhatIsInvalid(t *testing.T) {
+	slow := drained(recipes.Herd, 3, time.Hour)
+	slow.Invalid = []string{"busy"}
+	var want, got, alone bytes.Buffer
+	fast := drained(recipes.Herd, 3, time.Second)
+	err := errors.Join(record.Table(&want, []record.Record{fast}), record.Table(&got, []record.Record{slow, fast}), record.Table(&alone, []record.Record{slow}))
+	if err != nil || got.String() != want.String() {
+		t.Errorf("%v; with an invalid record\n%swithout it\n%s", err, got.String(), want.String())
+	}
+	if rows := strings.Split(alone.String(), "\n"); len(rows) != 3 || !strings.Contains(rows[1], " 0 ") || strings.Contains(rows[1], "h0m0s") {
+		t.Errorf("of an invalid record alone:\n%s", alone.String())
+	}
 }
 
 func TestTableOfNothingIsEmpty(t *testing.T) {

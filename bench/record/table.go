@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Table writes a short table for people: the medians of the records of each
+// Table writes a short table for people: the medians of the valid records of each
 // combination, with the strategies of one combination below each other and their
 // speed relative to the first of them. Without records it writes nothing.
 func Table(w io.Writer, records []Record) error {
@@ -32,10 +32,10 @@ func Table(w io.Writer, records []Record) error {
 	return tw.Flush()
 }
 
-// row is all records of one combination.
+// row is the records of one combination.
 type row struct {
 	Record
-	runs []Record
+	runs []Record // that are valid
 }
 
 // rows groups records by combination and sorts them.
@@ -47,7 +47,9 @@ func rows(records []Record) []row {
 			byName[r.Name()] = &row{Record: r}
 			all = append(all, byName[r.Name()])
 		}
-		byName[r.Name()].runs = append(byName[r.Name()].runs, r)
+		if r.Valid() {
+			byName[r.Name()].runs = append(byName[r.Name()].runs, r)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b *row) int {
 		return cmp.Or(

@@ -229,7 +229,7 @@ func (c command) sayInvalid(records []record.Record) {
 		}
 	}
 	if invalid > 0 {
-		c.say("%d of %d trials are invalid, because zkbench itself was the limit; such as %s", invalid, len(records), example)
+		c.say("%d of %d trials are invalid, because zkbench itself was the limit, and not in the table; such as %s", invalid, len(records), example)
 	}
 }
 
