@@ -266,7 +266,11 @@ func (cs *claims) watch(c *claim) {
 		if errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrReleased) {
 			return // the stream's last message says the one; the host did the other
 		}
-		gone := &pb.GrantLost{RequestId: c.id, Reason: wire.ToFailure(err)}
-		cs.ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_GrantLost{GrantLost: gone}})
+		cs.ss.tellLost(c, err)
 	})
+}
+
+func (ss *session) tellLost(c *claim, reason error) {
+	gone := &pb.GrantLost{RequestId: c.id, Reason: wire.ToFailure(reason)}
+	ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_GrantLost{GrantLost: gone}})
 }

@@ -71,7 +71,7 @@ func serve(t *testing.T) *grpc.ClientConn {
 	return conn
 }
 
-func serveWith(t *testing.T, open recipes.Opener) (*grpc.ClientConn, *server.Server) {
+func serveWith(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {
 	t.Helper()
 	l := bufconn.Listen(64 << 10)
 	s := server.New(server.Config{Open: open})
@@ -79,8 +79,8 @@ func serveWith(t *testing.T, open recipes.Opener) (*grpc.ClientConn, *server.Ser
 	s.Register(g)
 	served := make(chan struct{})
 	go func() { defer close(served); _ = g.Serve(l) }()
-	conn, err := grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	conn, err := grpc.NewClient("passthrough:///memory", append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...)
 	if err != nil {
 		t.Fatal(err)
 	}

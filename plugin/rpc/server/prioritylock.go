@@ -69,6 +69,9 @@ func (s priorityLockService) HandOff(ctx context.Context, r *pb.HandOffRequest) 
 	err = hold.HandOff(ctx, r.GetHeir())
 	if err == nil {
 		ss.claims.finished(c)
+		// A host that does not get the answer would take itself for the holder,
+		// and the heir is one already.
+		ss.tellLost(c, recipes.ErrReleased)
 	}
 	ss.claims.judge(c, err)
 	return &pb.HandOffResponse{}, err

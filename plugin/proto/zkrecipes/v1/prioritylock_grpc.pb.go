@@ -42,7 +42,7 @@ type PriorityLockServiceClient interface {
 	RevokePriority(ctx context.Context, in *RevokePriorityRequest, opts ...grpc.CallOption) (*RevokePriorityResponse, error)
 	// HandOff releases a grant and names who is to be granted next. A caller that
 	// gets no answer does not know whether it has happened; Release is harmless
-	// then.
+	// then. If it has, GrantLost says so, watched or not.
 	HandOff(ctx context.Context, in *HandOffRequest, opts ...grpc.CallOption) (*HandOffResponse, error)
 }
 
@@ -111,7 +111,7 @@ type PriorityLockServiceServer interface {
 	RevokePriority(context.Context, *RevokePriorityRequest) (*RevokePriorityResponse, error)
 	// HandOff releases a grant and names who is to be granted next. A caller that
 	// gets no answer does not know whether it has happened; Release is harmless
-	// then.
+	// then. If it has, GrantLost says so, watched or not.
 	HandOff(context.Context, *HandOffRequest) (*HandOffResponse, error)
 	mustEmbedUnimplementedPriorityLockServiceServer()
 }
