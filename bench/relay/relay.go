@@ -7,10 +7,12 @@
 package relay
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -20,6 +22,8 @@ import (
 type Relay struct {
 	listener net.Listener
 	servers  []string
+	ctx      context.Context // ends with the first Cut
+	stop     context.CancelFunc
 	wait     sync.WaitGroup
 
 	mu    sync.Mutex
@@ -34,6 +38,7 @@ func Listen(servers []string) (*Relay, error) {
 		return nil, fmt.Errorf("relay: %w", err)
 	}
 	r := &Relay{listener: listener, servers: servers, conns: map[net.Conn]struct{}{}}
+	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.wait.Go(r.accept)
 	return r, nil
 }
@@ -59,6 +64,7 @@ func (r *Relay) Addr() string { return r.listener.Addr().String() }
 func (r *Relay) Cut() {
 	r.mu.Lock()
 	r.cut = true
+	r.stop()
 	r.listener.Close()
 	for conn := range r.conns {
 		conn.Close()
@@ -102,9 +108,15 @@ func pipe(to, from net.Conn) {
 	from.Close()
 }
 
+// dialTimeout is for how long a server may not answer before the next is tried: a
+// session gives an attempt two seconds (recipes.DefaultConnectTimeout), and knows of
+// one server only.
+const dialTimeout = 500 * time.Millisecond
+
 func (r *Relay) dial() net.Conn {
+	dialer := net.Dialer{Timeout: dialTimeout}
 	for _, server := range r.servers {
-		if conn, err := net.Dial("tcp", server); err == nil {
+		if conn, err := dialer.DialContext(r.ctx, "tcp", server); err == nil {
 			return conn
 		}
 	}

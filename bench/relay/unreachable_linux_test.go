@@ -1,0 +1,89 @@
+package relay_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/relay"
+)
+
+// unreachable returns an address that answers nothing, not even with a refusal: that
+// of a listener whose queue is full.
+func unreachable(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	for range 10 {
+		conn, err := net.DialTimeout("tcp", addr, 200*time.Millisecond)
+		if err != nil {
+			return addr
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
+	t.Fatal("the listener's queue does not get full")
+	return ""
+}
+
+func TestServerThatDoesNotAnswerHidesNoOther(t *testing.T) {
+	r, err := relay.Listen([]string{unreachable(t), echo(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Cut()
+	conn, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// A session gives up on a server after five seconds.
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 4)
+	if _, err := conn.Write([]byte("ping")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "ping" {
+		t.Errorf("got %q, %v", answer, err)
+	}
+}
+
+func TestCutDoesNotWaitForAServerThatDoesNotAnswer(t *testing.T) {
+	r, err := relay.Listen([]string{unreachable(t), unreachable(t), unreachable(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	cut := make(chan struct{})
+	go func() {
+		r.Cut()
+		close(cut)
+	}()
+	select {
+	case <-cut:
+	case <-time.After(10 * time.Second):
+		t.Error("it has not returned in ten seconds")
+	}
+}
