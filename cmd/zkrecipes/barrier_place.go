@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -62,10 +61,10 @@ func (v *barrierPlaceVerb) run(ctx context.Context, t *tool, out *output) error 
 	})
 }
 
-// barrier says how a barrier is. People have been told by the exit code.
+// barrier says how a barrier is.
 func (o *output) barrier(path string, placed bool) error {
-	return o.result(struct {
+	return o.done(struct {
 		Path   string `json:"path"`
 		Placed bool   `json:"placed"`
-	}{path, placed}, func(io.Writer) {})
+	}{path, placed})
 }

@@ -47,6 +47,12 @@ func (v *configDeleteVerb) run(ctx context.Context, t *tool, out *output) error 
 		if err != nil {
 			return err
 		}
-		return c.Delete(ctx, v.key, recipes.Revision(v.revision))
+		if err := c.Delete(ctx, v.key, recipes.Revision(v.revision)); err != nil {
+			return err
+		}
+		return out.done(struct {
+			Key     string `json:"key"`
+			Deleted bool   `json:"deleted"`
+		}{v.key, true})
 	})
 }

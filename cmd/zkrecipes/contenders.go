@@ -80,6 +80,7 @@ type contenderJSON struct {
 	ForceAfter string    `json:"force_after,omitempty"`
 	Asked      bool      `json:"asked,omitempty"`
 	Data       string    `json:"data"`
+	DataBase64 []byte    `json:"data_base64,omitempty"` // of data that are no text
 }
 
 func (v *contendersVerb) picture(line []standing) picture {
@@ -93,8 +94,9 @@ func (v *contendersVerb) picture(line []standing) picture {
 func (c standing) json() contenderJSON {
 	j := contenderJSON{
 		State: c.state(), Kind: c.kind, Since: c.Since.UTC(), SessionID: c.session(), Token: int64(c.Token), Znode: c.Znode,
-		Heir: c.heir, Revocable: c.revocable, Asked: c.revoked, Data: string(c.Data),
+		Heir: c.heir, Revocable: c.revocable, Asked: c.revoked,
 	}
+	j.Data, j.DataBase64 = inJSON(c.Data)
 	if c.priority.given {
 		j.Priority = &c.priority.number
 	}

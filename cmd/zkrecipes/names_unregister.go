@@ -32,6 +32,12 @@ func (v *namesUnregisterVerb) run(ctx context.Context, t *tool, out *output) err
 		if err != nil {
 			return err
 		}
-		return n.Unregister(ctx, v.name, recipes.Token(v.token))
+		if err := n.Unregister(ctx, v.name, recipes.Token(v.token)); err != nil {
+			return err
+		}
+		return out.done(struct {
+			Name         string `json:"name"`
+			Unregistered bool   `json:"unregistered"`
+		}{v.name, true})
 	})
 }

@@ -35,6 +35,9 @@ func (o *output) result(value any, text func(io.Writer)) error {
 	return o.write(b.Bytes())
 }
 
+// done is result where people have been told by the exit code.
+func (o *output) done(value any) error { return o.result(value, func(io.Writer) {}) }
+
 // stored is result for bytes that somebody has stored.
 func (o *output) stored(value any, stored []byte) error {
 	if o.json {

@@ -18,7 +18,8 @@ type revocation struct {
 	Znode  string `json:"znode"`
 	Kind   string `json:"kind"`
 	Data   string `json:"data"`
-	Result string `json:"result"` // asked, gone, refused, failed
+	Base64 []byte `json:"data_base64,omitempty"` // of data that are no text
+	Result string `json:"result"`                // asked, gone, refused, failed
 	Error  string `json:"error,omitempty"`
 
 	err error
@@ -100,7 +101,8 @@ func guid(znode string) string {
 
 // result is what came of asking a contender.
 func (v *revokeVerb) result(c standing, err error) revocation {
-	r := revocation{Znode: c.Znode, Kind: c.kind, Data: string(c.Data), Result: choose(v.force, "gone", "asked"), err: err}
+	r := revocation{Znode: c.Znode, Kind: c.kind, Result: choose(v.force, "gone", "asked"), err: err}
+	r.Data, r.Base64 = inJSON(c.Data)
 	if err == nil {
 		return r
 	}
@@ -133,13 +135,20 @@ func (v *revokeVerb) show(out *output, asked []revocation) error {
 		Holders []revocation `json:"holders"`
 	}{v.path, asked}, func(w io.Writer) {
 		for _, r := range asked {
-			text := fmt.Sprintf("%s  %s  %s", r.Result, r.Kind, printable([]byte(r.Data)))
+			text := fmt.Sprintf("%s  %s  %s", r.Result, r.Kind, printable(r.data()))
 			if r.Error != "" {
 				text += ": " + r.Error
 			}
 			fmt.Fprintln(w, text)
 		}
 	})
+}
+
+func (r revocation) data() []byte {
+	if r.Base64 != nil {
+		return r.Base64
+	}
+	return []byte(r.Data)
 }
 
 // worst is the error of the whole: one that failed comes before one that refused.

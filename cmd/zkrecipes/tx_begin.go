@@ -81,8 +81,14 @@ func (v *txBeginVerb) run(ctx context.Context, t *tool, out *output) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.Begin(ctx, payload, v.sites...); err != nil || v.detach {
+		if err := tx.Begin(ctx, payload, v.sites...); err != nil {
 			return v.explain(err)
+		}
+		if v.detach {
+			return out.done(struct {
+				Path  string `json:"path"`
+				Begun bool   `json:"begun"`
+			}{v.path, true})
 		}
 		d, err := v.coordinate(ctx, tx)
 		if err != nil {

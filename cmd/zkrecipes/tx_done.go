@@ -51,6 +51,13 @@ func (v *txDoneVerb) run(ctx context.Context, t *tool, out *output) error {
 		if err != nil {
 			return v.explain(err)
 		}
-		return site.Done(ctx)
+		if err := site.Done(ctx); err != nil {
+			return err
+		}
+		return out.done(struct {
+			Path string `json:"path"`
+			Site string `json:"site"`
+			Done bool   `json:"done"`
+		}{v.path, v.site, true})
 	})
 }
