@@ -47,6 +47,7 @@ func crash(t *testing.T, pid int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = p.Release() }() // its descriptor, which the collector would close some time
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}
