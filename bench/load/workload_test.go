@@ -38,19 +38,21 @@ func TestFailoverFindsABrokenLock(t *testing.T) {
 	for _, n := range []int{2, 5} {
 		// Two hold from the beginning, and of five two hold after the kill too.
 		for _, first := range []benchtest.Defect{benchtest.TwoHolders, benchtest.Sound} {
-			server := &benchtest.Server{Defect: first}
-			all := sessions(t, server, n)
-			_, err := load.Load{
-				Workload: load.Failover, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Sessions: all,
-				Aftermath: 10 * time.Millisecond,
-				Kill: func(ctx context.Context, i int) error {
-					server.Break(benchtest.TwoHolders)
-					return all[i].Close(ctx)
-				},
-			}.Run(t.Context())
-			if broken := first == benchtest.TwoHolders || n > 2; errors.Is(err, load.ErrBroken) != broken {
-				t.Errorf("%d contenders, defect %d before the kill: %v; broken: %v", n, first, err, broken)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				server := &benchtest.Server{Defect: first}
+				all := sessions(t, server, n)
+				_, err := load.Load{
+					Workload: load.Failover, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Sessions: all,
+					Aftermath: time.Second,
+					Kill: func(ctx context.Context, i int) error {
+						server.Break(benchtest.TwoHolders)
+						return all[i].Close(ctx)
+					},
+				}.Run(t.Context())
+				if broken := first == benchtest.TwoHolders || n > 2; errors.Is(err, load.ErrBroken) != broken {
+					t.Errorf("%d contenders, defect %d before the kill: %v; broken: %v", n, first, err, broken)
+				}
+			})
 		}
 	}
 }

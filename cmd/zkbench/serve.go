@@ -27,6 +27,7 @@ Exit codes:
 	0    interrupted
 	1    the server could not be started
 	2    the flags cannot be used
+	130  interrupted before it served
 
 Flags:
 
