@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
 func blocks(t *testing.T, language string) []string {
@@ -51,6 +53,35 @@ func TestExamplesOfTheReadmeCompile(t *testing.T) {
 		if out, err := exec.CommandContext(t.Context(), "go", "vet", file).CombinedOutput(); err != nil {
 			t.Errorf("example %d:\n%s\n%s", i, example, out)
 		}
+	}
+}
+
+// What a newcomer does with the first example: build it beside the plugin, start it.
+func TestTheFirstExampleOfTheReadmeWritesWhatItSays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the plugin")
+	}
+	server, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	dir := t.TempDir()
+	example := filepath.Join(dir, "example.go")
+	text := strings.ReplaceAll(blocks(t, "go")[0], "127.0.0.1:2181", server.Addr())
+	if err := os.WriteFile(example, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []string{"./cmd/zkrecipes-plugin", example} {
+		if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir, source).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "example"))
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if said := strings.Split(strings.TrimSpace(string(out)), "\n"); err != nil || len(said) != 1 || !strings.Contains(said[0], "holding with token") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
