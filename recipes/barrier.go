@@ -36,14 +36,16 @@ type Barrier interface {
 	Remove(ctx context.Context) error
 
 	// Wait returns when the barrier is not in place. It takes the steps of the
-	// text: exists with a watch, and if the node exists, wait for the watch and
-	// look again. If ctx ends first it returns ctx's error; if the session is
-	// lost, an error that matches ErrSessionLost. A lost connection is not an
-	// error: it looks again when it is back. A barrier that is removed and placed
-	// again before the look that follows the removal holds it still. In an ensemble
-	// the look is answered by the session's server, which may lag behind a Place
-	// that another session has just returned from: whoever is told to wait by who
-	// has placed it can pass.
+	// text: look with a watch, and if the node exists, wait for the watch and look
+	// again; a barrier that is not in place is not watched. If ctx ends first it
+	// returns ctx's error; if the session is lost, an error that matches
+	// ErrSessionLost; if it may not read the node, ErrAccessDenied, because the
+	// servers would not tell it of the removal. A lost connection is not an error:
+	// it looks again when it is back. A barrier that is removed and placed again
+	// before the look that follows the removal holds it still. In an ensemble the
+	// look is answered by the session's server, which may lag behind a Place that
+	// another session has just returned from: whoever is told to wait by who has
+	// placed it can pass.
 	Wait(ctx context.Context) error
 
 	// Placed reports whether the barrier is in place. It costs one read, and may

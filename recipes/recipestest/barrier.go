@@ -43,9 +43,9 @@ func (f *fixture) placed(b recipes.Barrier, want bool) {
 // the server has answered once more.
 func (f *fixture) waitsAt(ctx context.Context, s recipes.Session, path string) *pending[struct{}] {
 	f.Helper()
-	reads := f.counters(s).ByKind["exists"]
+	reads := f.counters(s).ByKind["getData"]
 	p := startErr(f, func() error { return f.barrier(s, path).Wait(ctx) })
-	for f.counters(s).ByKind["exists"] == reads {
+	for f.counters(s).ByKind["getData"] == reads {
 		if f.ctx.Err() != nil {
 			f.Fatal("it does not look")
 		}

@@ -83,7 +83,7 @@ func (b *barrier) Wait(ctx context.Context) error {
 		if err != nil {
 			return b.failed(err)
 		}
-		placed, changed, err := b.session.ExistsW(ctx, b.path)
+		placed, changed, err := b.look(ctx)
 		if err != nil {
 			return b.failed(err)
 		}
@@ -99,6 +99,22 @@ func (b *barrier) Wait(ctx context.Context) error {
 			return b.failed(fmt.Errorf("waiting: %w", ctx.Err()))
 		}
 	}
+}
+
+// look reports whether the barrier is in place, with a watch if it is. It reads,
+// where the text has exists(), for two reasons. That leaves a watch behind for each
+// barrier that was passed, on the session and on the server, for a placement that
+// mostly never comes (CURATOR-14). And who may not read the node would wait for
+// ever: servers keep its removal from him.
+func (b *barrier) look(ctx context.Context) (placed bool, changed *session.Watch, err error) {
+	_, changed, err = b.session.GetW(ctx, b.path)
+	switch {
+	case errors.Is(err, recipes.ErrNoNode):
+		return false, nil, nil
+	case errors.Is(err, recipes.ErrTooLarge):
+		return b.session.ExistsW(ctx, b.path)
+	}
+	return err == nil, changed, err
 }
 
 func (b *barrier) Placed(ctx context.Context) (bool, error) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -41,6 +42,40 @@ func TestBarrierCosts(t *testing.T) {
 		}
 	})
 	costs(t, srv, "passing", 0, 1, 0, func() { _ = b.Wait(ctx) })
+	// CURATOR-14: nobody is told of a barrier that may never be placed again.
+	if n := srv.Watches(); n != watches {
+		t.Errorf("%d watches, and %d before anybody passed", n, watches)
+	}
+}
+
+// The servers keep what happens to a node from whoever may not read it.
+func TestABarrierThatMayNotBeReadIsNotWaitedForInVain(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		if _, err := s.raw.Create(s.path, nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead)); err != nil {
+			s.Fatal(err)
+		}
+		if err := barrierAt(s.T, s.session(), s.path).Wait(s.ctx); !errors.Is(err, recipes.ErrAccessDenied) {
+			s.Error(err)
+		}
+	})
+}
+
+func TestABarrierIsWaitedForWhateverItHolds(t *testing.T) {
+	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+		waiter := s.session()
+		if _, err := s.raw.Create(s.path, make([]byte, 128<<10), 0, zk.WorldACL(zk.PermAll)); err != nil { // more than its MaxPacket
+			s.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() { waited <- barrierAt(s.T, waiter, s.path).Wait(s.ctx) }()
+		awaitWatches(s.ctx, s.T, srv, 1)
+		if err := s.raw.Delete(s.path, -1); err != nil {
+			s.Fatal(err)
+		}
+		if err := <-waited; err != nil {
+			s.Error(err)
+		}
+	})
 }
 
 // ZOOKEEPER-1011: the barrier of the official tutorial races. Between looking and
@@ -54,7 +89,7 @@ func TestABarrierRemovedWhileItIsLookedAt(t *testing.T) {
 	}
 	looks := 0
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.SessionID == waiter.ID() && r.Op == zkserver.OpExists {
+		if r.SessionID == waiter.ID() && r.Op == zkserver.OpGetData {
 			if looks++; looks == 1 {
 				return zkserver.Fault{CloseAfter: true}
 			}

@@ -78,7 +78,8 @@
 //
 // # Barriers
 //
-// Follows ZooKeeper Recipes, "Barriers", step by step. The barrier node is
+// Follows ZooKeeper Recipes, "Barriers", step by step, but for a read in place of
+// exists(), which leaves no watch where there is no barrier. The barrier node is
 // persistent and is the path itself. Beyond the text, who waits wakes and looks
 // again when the connection was lost; and a placement or removal whose reply was
 // lost is sent again only if it is known not to have happened, by the czxid of
