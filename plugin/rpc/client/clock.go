@@ -28,6 +28,7 @@ type clock struct {
 	sent     map[uint64]time.Time // beats that are not echoed
 	last     uint64
 	deadline time.Time // zero before the first echo
+	heard    time.Time // when the last beat that was echoed was sent
 }
 
 func newClock(timeout time.Duration) *clock {
@@ -56,6 +57,7 @@ func (c *clock) echo(number uint64, age time.Duration) {
 			delete(c.sent, n)
 		}
 	}
+	c.heard = sent
 	first := c.deadline.IsZero()
 	// A contact in the future would only stretch the deadline. A twentieth is
 	// left for clocks that run at different rates and timers that fire late, as
@@ -66,6 +68,16 @@ func (c *clock) echo(number uint64, age time.Duration) {
 	if first {
 		close(c.started)
 	}
+}
+
+// silence says for people who has not been heard.
+func (c *clock) silence() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.heard) < c.timeout/2 {
+		return "the plugin has heard nothing from ZooKeeper"
+	}
+	return "the plugin has not answered, or this process did not run,"
 }
 
 // left returns how long the session can still be relied on.
@@ -116,5 +128,5 @@ func (s *session) look() {
 	if s.clock.left() > 0 {
 		return
 	}
-	s.lose(fmt.Errorf("%w: the plugin has not confirmed the session for %v", recipes.ErrDeadline, s.timeout))
+	s.lose(fmt.Errorf("%w: %s for %v", recipes.ErrDeadline, s.clock.silence(), s.timeout))
 }

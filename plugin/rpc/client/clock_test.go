@@ -1,6 +1,7 @@
 package client
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,27 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 		c.echo(third, 900*time.Millisecond)
 		if c.left() != left {
 			t.Errorf("an old contact made %v of %v", c.left(), left)
+		}
+	})
+}
+
+// A server that is down is not the plugin's fault, and the other way round.
+func TestTheSilentOneIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock(10 * time.Second)
+		c.echo(c.beat(), 0)
+		for age := 2 * time.Second; age < 10*time.Second; age += 2 * time.Second {
+			time.Sleep(2 * time.Second)
+			c.echo(c.beat(), age)
+		}
+		time.Sleep(2 * time.Second)
+		if s := c.silence(); c.left() > 0 || !strings.Contains(s, "ZooKeeper") {
+			t.Errorf("%v left: %s", c.left(), s)
+		}
+		c.echo(c.beat(), 0)
+		time.Sleep(10 * time.Second)
+		if s := c.silence(); c.left() > 0 || !strings.Contains(s, "plugin has not answered") {
+			t.Errorf("%v left: %s", c.left(), s)
 		}
 	})
 }
