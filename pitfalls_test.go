@@ -1,6 +1,7 @@
 package zkrecipes_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,9 +13,13 @@ func TestThePitfallsHaveTheirTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	number := 0
 	for line := range strings.Lines(string(table)) {
 		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
 			continue
+		}
+		if number++; !strings.HasPrefix(line, fmt.Sprintf("%d: ", number)) {
+			t.Fatalf("pitfall %d is missing before %s", number, line)
 		}
 		parts := strings.Split(strings.TrimSpace(line), " | ")
 		if len(parts) < 2 {
