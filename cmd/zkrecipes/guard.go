@@ -52,8 +52,8 @@ When the hold is lost, the command is sent TERM and, if it has not ended after
 -grace, KILL. Unless it is in a terminal's foreground it has a process group of its
 own: all of the group gets them, and is waited for as long. Signals that zkrecipes
 gets are passed on to the command; before the command runs they end the wait, and
-nothing is left in line. A zkrecipes that is stopped (Ctrl-Z) loses the hold at the session
-timeout. On Linux the command is killed if zkrecipes is, but not what it has
+nothing is left in line. A zkrecipes that is stopped (Ctrl-Z) loses the hold at the
+session timeout. On Linux the command is killed if zkrecipes is, but not what it has
 started. Under systemd set KillMode=mixed, so that the lock is held until the
 command has ended.
 
