@@ -25,7 +25,7 @@ import (
 //   - The child protocol records the variant and the group of sites, so that
 //     strangers are refused.
 //   - The child coordinator is ephemeral, so that a coordinator that dies is
-//     replaced: by the first waiting site that notices.
+//     replaced: by the first waiting site that notices. So is one that gives up.
 //   - A site says when it has acted on the decision, and the last one to say so
 //     deletes the transaction: see Site.Done.
 //
@@ -49,7 +49,8 @@ type Transaction interface {
 	// soon as one site votes for it, makes the decision, and returns it. If
 	// there is one already it returns that. Whoever is told to may call it, not
 	// only who began: it finishes what a dead coordinator has left, and several
-	// at a time do no harm.
+	// at a time do no harm. If it fails in the coordinator's session, a site that
+	// waits takes that place; it may be called again all the same.
 	Coordinate(ctx context.Context) (Decision, error)
 
 	// Abort decides to abort, whatever the votes, unless there is a decision,
@@ -186,8 +187,8 @@ type TransactionStatus struct {
 	Sites []SiteStatus
 	// Decision is nil while there is none.
 	Decision *Decision
-	// Coordinated reports whether a coordinator is at work, or was and its
-	// session lives.
+	// Coordinated reports whether somebody has the coordinator's place: since
+	// Begin, or by waiting, until its session ends or it gives up.
 	Coordinated bool
 }
 

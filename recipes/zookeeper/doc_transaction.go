@@ -14,8 +14,8 @@
 //     one beginning, so that a site that comes late cannot vote in the next
 //     transaction of the path.
 //   - coordinator is ephemeral. Sites that wait watch it and the decision; when
-//     it goes, the site that creates it next counts the votes, and deletes it
-//     when it gives up waiting.
+//     it goes, the site that creates it next counts the votes. Whoever gives up
+//     counting deletes it.
 //   - The last site that is done deletes everything (done_i).
 //
 // What a transaction costs, from Begin until every site knows the decision,

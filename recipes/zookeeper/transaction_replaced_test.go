@@ -53,6 +53,39 @@ func TestWhoTookTheCoordinatorsPlaceGivesItUpWithTheWait(t *testing.T) {
 	}
 }
 
+// Who began gives up counting, and does not come back to it, though its session
+// lives: the sites that wait for it count themselves.
+func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
+	for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
+		t.Run(string(v), func(t *testing.T) {
+			onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+				tx := must[recipes.Transaction](t)(s.session().Transaction(s.path, recipes.TransactionConfig{Variant: v}))
+				if err := tx.Begin(s.ctx, nil, "1"); err != nil {
+					t.Fatal(err)
+				}
+				site := must[recipes.Site](t)(must[recipes.Transaction](t)(s.session().Transaction(s.path, recipes.TransactionConfig{})).Join(s.ctx, "1"))
+				decided := make(chan error, 1)
+				go func() { _, err := site.Wait(s.ctx); decided <- err }()
+				awaitWatches(s.ctx, t, srv, 2) // the decision, and the coordinator
+				ctx, cancel := context.WithCancel(s.ctx)
+				counted := make(chan error, 1)
+				go func() { _, err := tx.Coordinate(ctx); counted <- err }()
+				awaitWatches(s.ctx, t, srv, 4) // the decision, and the vote
+				cancel()
+				if err := <-counted; !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-decided; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // Whatever happens to a site that takes the place of a dead coordinator, the other
 // one, which waits for it, is told the decision while the session of the first lives.
 func TestFaultSweepCoordinatorsPlace(t *testing.T) {

@@ -31,6 +31,9 @@ func (t *twoPhase) Coordinate(ctx context.Context) (recipes.Decision, error) {
 		if d, err = t.collect(ctx, p); err == nil {
 			return d, nil
 		}
+		if p.Variant != recipes.AllWatch {
+			t.resign()
+		}
 	}
 	return recipes.Decision{}, t.failed(err)
 }
@@ -102,10 +105,10 @@ func (t *twoPhase) replace(ctx context.Context, p protocol) (bool, error) {
 	return err == nil && stat.EphemeralOwner == t.session.ID(), err
 }
 
-// resign gives up, in the background, the coordinator's place that replace has, or
-// may have, taken: whoever holds it and does not count keeps all others waiting,
-// and this session too, should it wait again. Where the place is of Begin, or of
-// another wait of this session, that is no harm: it is only who counts next.
+// resign gives up, in the background, the coordinator's place if it is, or may be,
+// this session's: whoever holds it and does not count keeps all others waiting, and
+// this session too, should it wait again. Where another call of this session counts
+// still, that is no harm: two do then.
 func (t *twoPhase) resign() {
 	t.session.Background(func(life context.Context) {
 		path := t.child(coordinatorName)

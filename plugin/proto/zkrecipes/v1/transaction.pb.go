@@ -945,7 +945,7 @@ type GetTransactionResponse struct {
 	Sites []*SiteStatus `protobuf:"bytes,3,rep,name=sites,proto3" json:"sites,omitempty"`
 	// Absent while there is none.
 	Decision *Decision `protobuf:"bytes,4,opt,name=decision,proto3" json:"decision,omitempty"`
-	// A coordinator is at work, or was and its session lives.
+	// Somebody has the coordinator's place: since Begin, or by waiting.
 	Coordinated   bool `protobuf:"varint,5,opt,name=coordinated,proto3" json:"coordinated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
