@@ -117,7 +117,7 @@ func (g *guard) run(ctx context.Context, t *tool, out *output, acquire func(cont
 		out.event(event{Event: "acquired", Path: g.path, Token: int64(h.Token())}, "")
 		ended := g.hold(h, out, r, program)
 		result = &ended
-		return nil
+		return ended
 	})
 	var interrupted interruption
 	switch {

@@ -59,8 +59,8 @@ func (o *output) write(b []byte) error {
 // event is what happens to a hold, for those who read JSON. People are told
 // only what they have to know.
 type event struct {
-	Event string `json:"event"` // acquired, lost, asked, killed, exited, released, unreleased, unacknowledged
-	Path  string `json:"path"`
+	Event string `json:"event"` // acquired, lost, asked, killed, exited, released, unreleased, unacknowledged, unclosed
+	Path  string `json:"path,omitempty"`
 	Token int64  `json:"token,omitempty"`
 	Code  *int   `json:"code,omitempty"` // of exited
 	Cause string `json:"cause,omitempty"`

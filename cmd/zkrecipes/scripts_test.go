@@ -33,6 +33,7 @@ import (
 //	zk break PATH [last] deletes the first (or last) contender at PATH, as an operator may
 //	zk watched           waits until somebody watches a node (embedded server only)
 //	zk expire            expires all sessions (embedded server only)
+//	zk unclosable        closes no session from now on (embedded server only)
 //	zk stop              stops the server (embedded server only)
 //	await FILE [PATTERN] waits until a file is there, and has a line that matches
 //
@@ -124,6 +125,10 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 				s.embedded.ExpireSession(id)
 			}
 		}
+	case "unclosable":
+		s.embedded.SetFault(func(r zkserver.Request) zkserver.Fault {
+			return zkserver.Fault{CloseBefore: r.Op == zkserver.OpCloseSession && r.SessionID != s.conn.SessionID()}
+		})
 	case "stop":
 		ts.Check(s.embedded.Close())
 	case "watched":

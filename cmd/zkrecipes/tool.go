@@ -41,7 +41,9 @@ func (t *tool) load(out *output) (hostconfig.Config, error) {
 	return cfg, nil
 }
 
-// withSession runs f with a session through the plugin, and ends both.
+// withSession runs f with a session through the plugin, and ends both. That they
+// end is not what was asked for: if f was done, it was done, and a script must not
+// do it again.
 func (t *tool) withSession(ctx context.Context, out *output, f func(recipes.Session) error) (err error) {
 	cfg, err := t.load(out)
 	if err != nil {
@@ -55,7 +57,7 @@ func (t *tool) withSession(ctx context.Context, out *output, f func(recipes.Sess
 		ctx, cancel := context.WithTimeout(context.Background(), farewell)
 		defer cancel()
 		if closing := p.Close(ctx); closing != nil && err == nil {
-			err = closing
+			out.event(event{Event: "unclosed", Cause: closing.Error()}, closing.Error())
 		}
 	}()
 	s, err := p.Open(ctx, cfg.ZooKeeper)
