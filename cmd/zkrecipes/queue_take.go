@@ -21,8 +21,8 @@ func (v *queueTakeVerb) describe() (arguments, synopsis, help string) {
 	return "queue take [flags] PATH", "Take the first element of a queue", `
 Waits for an element in the queue at PATH, writes its data to stdout, byte for
 byte (a terminal gets a line), and removes it. It is removed when it has been
-written: if zkrecipes is killed in between, or stdout is closed, the element goes
-back and the next gets it, so that it may be seen twice but is not lost.
+written: if zkrecipes is killed in between, or it cannot be written, the element
+goes back and the next gets it, so that it may be seen twice but is not lost.
 
 ` + waitHelp
 }
