@@ -16,7 +16,7 @@ func TestFailoversOnARealServer(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := command{stdout: &stdout, stderr: &stderr, transports: transports}.run(t.Context(), []string{
 		"run", "-servers", e.Connect(), "-workload", "failover", "-recipe", "lock,election", "-contenders", "5",
-		"-strategy", (&list[recipes.Strategy]{values: recipes.Strategies()}).String(), "-count", "1", "-session-timeout", "1s",
+		"-strategy", (&list[recipes.Strategy]{values: recipes.Strategies()}).String(), "-count", "1", "-session-timeout", "2s",
 	})
 	if want := 2 * len(recipes.Strategies()); code != exitOK || strings.Count(stdout.String(), "\nBenchmark") != want {
 		t.Fatalf("exit code %d; want %d results:\n%s\n%s", code, want, stdout.String(), stderr.String())
