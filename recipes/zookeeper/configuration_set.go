@@ -54,18 +54,16 @@ type change struct {
 // that it need not try for long.
 func (c *configuration) change(ctx context.Context, key string, expected recipes.Revision, ch change) (zxid int64, err error) {
 	for {
-		stat, err := caughtUp(ctx, c.session, c.path, func() (session.Stat, error) { return c.look(ctx, key, expected, ch) })
+		stat, err := caughtUp(ctx, c.session, c.path, func() (*session.Stat, error) { return c.look(ctx, key, expected, ch) })
 		if err != nil {
 			return 0, err
 		}
-		version := stat.Version
-		if expected == recipes.AnyRevision {
-			version = recipes.AnyVersion
-		}
 		var t session.Txn
 		switch {
-		case stat.Czxid != 0:
-			ch.existing(&t, version)
+		case stat != nil && expected == recipes.AnyRevision:
+			ch.existing(&t, recipes.AnyVersion)
+		case stat != nil:
+			ch.existing(&t, stat.Version)
 		case key == "":
 			zxid, err := c.make(ctx, ch.root)
 			if errors.Is(err, recipes.ErrNodeExists) {
@@ -85,24 +83,26 @@ func (c *configuration) change(ctx context.Context, key string, expected recipes
 	}
 }
 
-// look returns a key's record, which is zero where there is none, if the change can
-// be made to it.
-func (c *configuration) look(ctx context.Context, key string, expected recipes.Revision, ch change) (session.Stat, error) {
+// look returns a key's record, or nil where there is none, if the change can be
+// made to it.
+func (c *configuration) look(ctx context.Context, key string, expected recipes.Revision, ch change) (*session.Stat, error) {
 	stat, err := c.session.Stat(ctx, c.full(key))
-	exists := err == nil
-	if err != nil && (ch.missing == nil || !errors.Is(err, recipes.ErrNoNode)) {
-		return session.Stat{}, err
+	switch {
+	case err == nil:
+		return &stat, compare(&stat, expected)
+	case ch.missing != nil && errors.Is(err, recipes.ErrNoNode):
+		return nil, compare(nil, expected)
 	}
-	return stat, compare(stat, exists, expected)
+	return nil, err
 }
 
 // compare compares revisions.
-func compare(stat session.Stat, exists bool, expected recipes.Revision) error {
+func compare(stat *session.Stat, expected recipes.Revision) error {
 	switch {
 	case expected == recipes.AnyRevision:
-	case expected == recipes.NoRevision && exists:
+	case expected == recipes.NoRevision && stat != nil:
 		return fmt.Errorf("%w: its revision is %d", recipes.ErrNodeExists, stat.Mzxid)
-	case expected != recipes.NoRevision && !exists:
+	case expected != recipes.NoRevision && stat == nil:
 		return recipes.ErrNoNode
 	case expected != recipes.NoRevision && stat.Mzxid != int64(expected):
 		return fmt.Errorf("%w: its revision is %d, not %d", recipes.ErrBadVersion, stat.Mzxid, expected)

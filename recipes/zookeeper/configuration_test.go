@@ -208,3 +208,13 @@ func TestARevisionThatIsNotReadAnyMoreIsUnknown(t *testing.T) {
 		t.Errorf("the value is %q, %v", e.Value, err)
 	}
 }
+
+// ZooKeeper's own znodes are of no transaction: their czxid is 0, as that of none.
+func TestAConfigurationMayBeOneOfZooKeepersOwnZnodes(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		revision, err := configAt(s.T, s.session(), "/zookeeper/quota").Set(s.ctx, "", []byte("x"), recipes.AnyRevision)
+		if err != nil || revision == recipes.NoRevision {
+			s.Errorf("%d, %v", revision, err)
+		}
+	})
+}
