@@ -7,10 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // interruptAtFirstResult runs a command, sends it the signal when it has printed its
-// first benchmark line, and returns its exit code.
+// first benchmark line, and returns its exit code. SIGHUP it sends until the command
+// has ended.
 func interruptAtFirstResult(with os.Signal, args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
@@ -34,6 +37,13 @@ func interruptAtFirstResult(with os.Signal, args []string) int {
 			}
 			break
 		}
+	}
+	if with == syscall.SIGHUP {
+		go func() {
+			for cmd.Process.Signal(with) == nil {
+				time.Sleep(time.Millisecond) // or two would be one
+			}
+		}()
 	}
 	if _, err := io.Copy(os.Stdout, lines); err != nil {
 		panic(err)

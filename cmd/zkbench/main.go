@@ -24,14 +24,18 @@ func main() { os.Exit(Main()) }
 func Main() int {
 	// The first interrupt ends the run with what was measured so far; a second
 	// one kills, because the first takes itself away. A terminal that goes away is
-	// one too, unless nohup said that it is not.
+	// one too, unless nohup said that it is not; it says so twice, by its shell and
+	// when that has ended, so that from then on it is ignored.
 	interrupts := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		interrupts = append(interrupts, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), interrupts...)
 	defer stop()
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() {
+		signal.Ignore(syscall.SIGHUP)
+		stop()
+	})
 	// A reader of stdout that goes away is an error of Write, after which the
 	// run cleans up, and not a signal that kills it.
 	signal.Ignore(syscall.SIGPIPE)
