@@ -216,25 +216,55 @@ func defaultDial(ctx context.Context, network, address string) (net.Conn, error)
 	})
 }
 
-// dialAny returns the first connection to one of the addresses. Each gets its share
-// of the time that is left.
+// nextAddress is after how long the next address is tried too: RFC 8305, section 8.
+const nextAddress = 250 * time.Millisecond
+
+// dialAny returns the first connection to one of the addresses. Each is tried a
+// moment after the one before, or when that has failed, and goes on meanwhile: to
+// give each a share of the time would keep the session from servers that are far.
 func dialAny(ctx context.Context, addresses []string, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
-	var failed error
-	for i, address := range addresses {
-		share, cancel := ctx, context.CancelFunc(func() {})
-		if deadline, ok := ctx.Deadline(); ok {
-			share, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addresses)-i))
-		}
-		c, err := dial(share, address)
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	results, begun, ended := make(chan result), 0, 0
+	defer func() { // of those that were slower
 		cancel()
-		switch {
-		case err == nil:
-			return c, nil
-		case failed == nil:
-			failed = err
-		default:
-			failed = fmt.Errorf("%w; %w", failed, err)
+		for ; ended < begun; ended++ {
+			if r := <-results; r.err == nil {
+				_ = r.conn.Close()
+			}
+		}
+	}()
+	next := time.NewTimer(nextAddress)
+	defer next.Stop()
+	var failed error
+	for {
+		if begun < len(addresses) {
+			address := addresses[begun]
+			begun++
+			go func() {
+				conn, err := dial(ctx, address)
+				results <- result{conn, err}
+			}()
+			next.Reset(nextAddress)
+		}
+		select {
+		case r := <-results:
+			ended++
+			switch {
+			case r.err == nil:
+				return r.conn, nil
+			case failed == nil:
+				failed = r.err
+			default:
+				failed = fmt.Errorf("%w; %w", failed, r.err)
+			}
+			if ended == len(addresses) {
+				return nil, failed
+			}
+		case <-next.C:
 		}
 	}
-	return nil, failed
 }
