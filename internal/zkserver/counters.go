@@ -9,7 +9,7 @@ import (
 // Counters are cumulative since the server was made.
 type Counters struct {
 	Requests    map[Op]int64 // executed requests by type, without pings; unknown types count as 0
-	Reads       int64        // requests that change nothing
+	Reads       int64        // requests that change nothing, but for those that only keep a connection
 	Writes      int64        // requests that take a transaction id, failed ones included
 	Pings       int64
 	WatchEvents int64
@@ -53,9 +53,13 @@ func (s *Server) count(op Op) {
 		op = 0 // so that a stranger cannot fill the map
 	}
 	s.counters.Requests[op]++
-	if op.writes() {
+	switch {
+	case op.writes():
 		s.counters.Writes++
-	} else {
+	case op == OpAuth, op == OpSetWatches, op == OpSetWatches2:
+		// As the clients' counters have it: go-zookeeper sends setWatches on a first
+		// connection too, if it gets to it after somebody has begun to watch.
+	default:
 		s.counters.Reads++
 	}
 }

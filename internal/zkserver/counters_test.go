@@ -13,6 +13,7 @@ func TestCountersSayWhatWasExecuted(t *testing.T) {
 		before := s.Counters()
 		for _, r := range [][]string{
 			{"create", "/x"}, {"create", "/x"}, {"getData", "/x", "watch"}, {"ping"}, {"getChildren", "/"},
+			{"auth", "scheme=digest", "secret=user:password"},
 		} {
 			if _, err := a.do(r[0], r[1:]...); err != nil {
 				t.Fatal(err)
@@ -30,6 +31,7 @@ func TestCountersSayWhatWasExecuted(t *testing.T) {
 		got := s.Counters().Sub(before)
 		want := map[zkserver.Op]int64{
 			zkserver.OpCreate: 2, zkserver.OpGetData: 1, zkserver.OpGetChildren: 1, zkserver.OpSetData: 1,
+			zkserver.OpAuth: 1,
 		}
 		if !maps.Equal(got.Requests, want) {
 			t.Errorf("requests: %v", got.Requests)
