@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/plugin/rpc/wire"
@@ -67,11 +68,14 @@ func (s priorityLockService) HandOff(ctx context.Context, r *pb.HandOffRequest) 
 		return nil, err
 	}
 	err = hold.HandOff(ctx, r.GetHeir())
-	if err == nil {
+	// A host that does not get the answer, or is told that nobody knows, would take
+	// itself for the holder, and the heir is one already.
+	switch {
+	case errors.Is(hold.Err(), recipes.ErrReleased): // as the hold may know though the call's time was up
 		ss.claims.finished(c)
-		// A host that does not get the answer would take itself for the holder,
-		// and the heir is one already.
 		ss.tellLost(c, recipes.ErrReleased)
+	case errors.Is(err, recipes.ErrUnknownOutcome):
+		ss.claims.watch(c)
 	}
 	ss.claims.judge(c, err)
 	return &pb.HandOffResponse{}, err
