@@ -38,6 +38,8 @@ func Main() int {
 	if name := c.Subcommand(); name != "" && !completing && !c.IsHelp() && !c.IsVersion() {
 		// Here the library would show a page of help, and not what is wrong.
 		switch {
+		case c.Args[0] == "": // as of a variable; apart has seen no verb
+			return t.unknown("", c.Commands)
 		case c.Commands[name] == nil:
 			return t.unknown(name, c.Commands)
 		case strings.HasPrefix(c.Args[0], "-"):
