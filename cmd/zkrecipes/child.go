@@ -14,6 +14,7 @@ type child struct {
 	alone  bool          // it has a process group of its own
 	exited chan struct{} // closed when it was waited for
 	gone   chan struct{} // closed when nothing of it is left, of a group of its own; else as exited
+	life   *os.File      // of which gone tells; nil where it is exited
 	told   atomic.Bool   // the group was told to end
 }
 
@@ -33,9 +34,7 @@ func startChild(program string, argv, env []string) (*child, error) {
 		defer runtime.UnlockOSThread()
 		defer close(c.exited)
 		err := c.cmd.Start()
-		for _, f := range c.cmd.ExtraFiles {
-			_ = f.Close()
-		}
+		_ = c.life.Close() // the command has it
 		started <- err
 		if err == nil {
 			_ = c.cmd.Wait()

@@ -37,14 +37,23 @@ func (c *child) arrange() {
 
 // follow has gone tell of the end of all that the command starts. A shell that is
 // told to end does so at once, and what it was waiting for is still at work. All
-// of them inherit a pipe, as descriptor 3, that ends with the last of them: of a
-// process group that is no longer one's child nothing else tells.
+// of them inherit a pipe that ends with the last of them: of a process group that is
+// no longer one's child nothing else tells. Its descriptor is one that is free here,
+// for the command inherits from this process too, as by 3>file, and not one of the
+// first ten, which shells leave to scripts. Nothing else is started meanwhile that
+// could inherit it.
 func (c *child) follow() {
 	ours, theirs, err := os.Pipe()
 	if err != nil {
 		return // the command itself has to do
 	}
-	c.cmd.ExtraFiles = []*os.File{theirs}
+	defer theirs.Close()
+	fd, err := unix.FcntlInt(theirs.Fd(), unix.F_DUPFD, 10)
+	if err != nil {
+		_ = ours.Close()
+		return
+	}
+	c.life = os.NewFile(uintptr(fd), "life")
 	c.gone = make(chan struct{})
 	go func() { // until then; a daemon may outlive this process
 		defer close(c.gone)
