@@ -86,6 +86,35 @@ func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 	}
 }
 
+// Who began has no time left before it knows what to count.
+func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
+	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+		began, joins := s.session(), s.session()
+		tx := must[recipes.Transaction](t)(began.Transaction(s.path, recipes.TransactionConfig{}))
+		if err := tx.Begin(s.ctx, nil, "1"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(s.ctx)
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == began.ID() && r.Op == zkserver.OpGetData {
+				cancel()
+				return zkserver.Fault{CloseBefore: true}
+			}
+			return zkserver.Fault{}
+		})
+		if _, err := tx.Coordinate(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		site := must[recipes.Site](t)(must[recipes.Transaction](t)(joins.Transaction(s.path, recipes.TransactionConfig{})).Join(s.ctx, "1"))
+		if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := site.Wait(s.ctx); err != nil || !d.Commit {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
 // Whatever happens to a site that takes the place of a dead coordinator, the other
 // one, which waits for it, is told the decision while the session of the first lives.
 func TestFaultSweepCoordinatorsPlace(t *testing.T) {

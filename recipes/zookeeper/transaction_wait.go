@@ -26,14 +26,15 @@ func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 
 func (t *twoPhase) Coordinate(ctx context.Context) (recipes.Decision, error) {
 	p, err := t.protocol(ctx)
+	var d recipes.Decision
 	if err == nil {
-		var d recipes.Decision
-		if d, err = t.collect(ctx, p); err == nil {
-			return d, nil
-		}
-		if p.Variant != recipes.AllWatch {
-			t.resign()
-		}
+		d, err = t.collect(ctx, p)
+	}
+	if err == nil {
+		return d, nil
+	}
+	if p.Variant != recipes.AllWatch { // it may have failed before the variant was known
+		t.resign()
 	}
 	return recipes.Decision{}, t.failed(err)
 }
