@@ -78,7 +78,7 @@ func (g *guard) await(c *child, out *output) {
 		what := "the command has not ended in %v, killing it"
 		select {
 		case <-c.exited:
-			what = "what the command has started has not ended in %v, killing it"
+			what = "what the command has started has not ended in %v, killing the process group"
 		default:
 		}
 		out.event(event{Event: "killed", Path: g.path}, fmt.Sprintf(what, g.grace))
