@@ -53,7 +53,7 @@ func TestServerThatDoesNotAnswerHidesNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// A session gives up on a server after five seconds.
+	// By itself a dial that is not answered takes minutes.
 	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
