@@ -62,6 +62,7 @@ func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) 
 			err = t.unsettled(ctx, sent, err)
 			if errors.Is(err, recipes.ErrUnknownOutcome) {
 				t.session.Delete(marker)
+				t.resign() // who is told that need not come back
 			}
 			return t.failed(err)
 		}

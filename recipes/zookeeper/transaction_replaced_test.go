@@ -115,6 +115,35 @@ func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
 	})
 }
 
+// Who began was not told that he has, and gives up.
+func TestACoordinatorWhoDoesNotKnowThatHeBeganIsReplaced(t *testing.T) {
+	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+		begins, joins := s.session(), s.session()
+		ctx, cancel := context.WithCancel(s.ctx)
+		sent := 0
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID != begins.ID() || r.Op != zkserver.OpMulti {
+				return zkserver.Fault{}
+			}
+			if sent++; sent > 1 {
+				cancel()
+			}
+			return zkserver.Fault{DropReply: true}
+		})
+		err := must[recipes.Transaction](t)(begins.Transaction(s.path, recipes.TransactionConfig{})).Begin(ctx, nil, "1")
+		if !errors.Is(err, recipes.ErrUnknownOutcome) {
+			t.Fatal(err)
+		}
+		site := must[recipes.Site](t)(must[recipes.Transaction](t)(joins.Transaction(s.path, recipes.TransactionConfig{})).Join(s.ctx, "1"))
+		if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := site.Wait(s.ctx); err != nil || !d.Commit {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
 // Whatever happens to a site that takes the place of a dead coordinator, the other
 // one, which waits for it, is told the decision while the session of the first lives.
 func TestFaultSweepCoordinatorsPlace(t *testing.T) {
