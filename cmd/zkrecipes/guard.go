@@ -52,12 +52,11 @@ When the hold is lost, the command is sent TERM and, if it has not ended after
 -grace, KILL. Unless it is in a terminal's foreground it has a process group of its
 own: all of the group gets them, and all that it has started is waited for as long,
 a daemon too; but not what has closed the descriptors that it inherited, as what a
-Python or Java program starts has.
-Signals that zkrecipes gets are passed on to the command; before the command runs
-they end the wait, and nothing is left in line. A zkrecipes that is stopped (Ctrl-Z)
-loses the hold at the session timeout. On Linux the command is killed if zkrecipes
-is, but not what it has started. Under systemd set KillMode=mixed, so that the lock
-is held until the command has ended.
+Python, Java or Node program starts has. Signals that zkrecipes gets are passed on
+to the command; before the command runs they end the wait, and nothing is left in
+line. A zkrecipes that is stopped (Ctrl-Z) loses the hold at the session timeout. On
+Linux the command is killed if zkrecipes is, but not what it has started. Under
+systemd set KillMode=mixed, so that the lock is held until the command has ended.
 
 Exit code: that of the command, 128+n if signal n ended it, and otherwise
 
