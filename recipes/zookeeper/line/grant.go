@@ -87,6 +87,10 @@ func (g *Grant) sessionLost() {
 func (g *Grant) end(reason error) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.endLocked(reason)
+}
+
+func (g *Grant) endLocked(reason error) bool {
 	if g.reason != nil {
 		return false
 	}
@@ -131,10 +135,14 @@ func (g *Grant) setYielding(yielding bool) {
 	g.yielding = yielding
 }
 
-func (g *Grant) isYielding() bool {
+// endYielding ends the grant, whose own node is gone, if it is yielding: so when
+// Yield returns with an error, the grant has ended by then or ends as removed.
+func (g *Grant) endYielding() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.yielding
+	if g.yielding {
+		g.endLocked(recipes.ErrReleased) // by the holder's own hand
+	}
 }
 
 // Append names a znode, created with the grant's guard, that is deleted when the

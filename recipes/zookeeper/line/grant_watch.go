@@ -42,9 +42,7 @@ func (g *Grant) watchOwn(ctx context.Context) {
 		}
 		node, watch, err := g.look(ctx)
 		if errors.Is(err, recipes.ErrNoNode) {
-			if g.isYielding() {
-				g.end(recipes.ErrReleased) // by the holder's own hand
-			}
+			g.endYielding()
 			g.Removed()
 			return
 		}
