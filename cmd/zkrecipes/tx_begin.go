@@ -81,7 +81,7 @@ func (v *txBeginVerb) run(ctx context.Context, t *tool, out *output) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.Begin(ctx, payload, v.sites...); err != nil {
+		if err := v.begin(ctx, tx, payload); err != nil {
 			return v.explain(err)
 		}
 		if v.detach {
@@ -96,6 +96,15 @@ func (v *txBeginVerb) run(ctx context.Context, t *tool, out *output) error {
 		}
 		return v.decided(out, d)
 	})
+}
+
+// begin begins the transaction. A signal does not end that at once: whether it has
+// begun would not be known, and if it has, the sites would wait for a decision.
+func (v *txBeginVerb) begin(ctx context.Context, tx recipes.Transaction, payload []byte) error {
+	beginning, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cancel) })()
+	return tx.Begin(beginning, payload, v.sites...)
 }
 
 // coordinate waits for the decision, and makes it if it may not wait any longer:
