@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/relay"
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
@@ -35,17 +36,18 @@ func echo(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func TestRelayForwardsUntilItIsCut(t *testing.T) {
-	r, err := relay.Listen([]string{"127.0.0.1:1", echo(t)}) // nobody listens at the first
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Cut()
+// pingThrough returns a connection through r over which the echo has answered.
+func pingThrough(t *testing.T, r *relay.Relay) net.Conn {
+	t.Helper()
 	conn, err := net.Dial("tcp", r.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { conn.Close() })
+	// A dial that is not answered takes minutes.
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := conn.Write([]byte("ping")); err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +55,21 @@ func TestRelayForwardsUntilItIsCut(t *testing.T) {
 	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "ping" {
 		t.Fatalf("got %q, %v", answer, err)
 	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func TestRelayForwardsUntilItIsCut(t *testing.T) {
+	r, err := relay.Listen([]string{"127.0.0.1:1", echo(t)}) // nobody listens at the first
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Cut()
+	conn := pingThrough(t, r)
 	r.Cut()
-	if _, err := conn.Read(answer); err == nil {
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("something came through a relay that was cut")
 	}
 	if conn, err := net.Dial("tcp", r.Addr()); err == nil {

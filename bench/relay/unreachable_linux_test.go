@@ -2,7 +2,6 @@ package relay_test
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"syscall"
 	"testing"
@@ -48,22 +47,7 @@ func TestServerThatDoesNotAnswerHidesNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Cut()
-	conn, err := net.Dial("tcp", r.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	// By itself a dial that is not answered takes minutes.
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	answer := make([]byte, 4)
-	if _, err := conn.Write([]byte("ping")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "ping" {
-		t.Errorf("got %q, %v", answer, err)
-	}
+	pingThrough(t, r)
 }
 
 func TestCutDoesNotWaitForAServerThatDoesNotAnswer(t *testing.T) {

@@ -86,6 +86,18 @@ func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 	}
 }
 
+// commits has the one site of the transaction vote and be told the decision.
+func commits(t *testing.T, s *scene, joins recipes.Session) {
+	t.Helper()
+	site := must[recipes.Site](t)(must[recipes.Transaction](t)(joins.Transaction(s.path, recipes.TransactionConfig{})).Join(s.ctx, "1"))
+	if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := site.Wait(s.ctx); err != nil || !d.Commit {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 // Who began has no time left before it knows what to count.
 func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
@@ -105,13 +117,7 @@ func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
 		if _, err := tx.Coordinate(ctx); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		site := must[recipes.Site](t)(must[recipes.Transaction](t)(joins.Transaction(s.path, recipes.TransactionConfig{})).Join(s.ctx, "1"))
-		if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil {
-			t.Fatal(err)
-		}
-		if d, err := site.Wait(s.ctx); err != nil || !d.Commit {
-			t.Errorf("%+v, %v", d, err)
-		}
+		commits(t, s, joins)
 	})
 }
 
@@ -134,13 +140,7 @@ func TestACoordinatorWhoDoesNotKnowThatHeBeganIsReplaced(t *testing.T) {
 		if !errors.Is(err, recipes.ErrUnknownOutcome) {
 			t.Fatal(err)
 		}
-		site := must[recipes.Site](t)(must[recipes.Transaction](t)(joins.Transaction(s.path, recipes.TransactionConfig{})).Join(s.ctx, "1"))
-		if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil {
-			t.Fatal(err)
-		}
-		if d, err := site.Wait(s.ctx); err != nil || !d.Commit {
-			t.Errorf("%+v, %v", d, err)
-		}
+		commits(t, s, joins)
 	})
 }
 
