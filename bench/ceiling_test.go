@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
-	"github.com/zkrecipes/zkrecipes/bench/benchtest"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

@@ -13,10 +13,10 @@
 //     below later.
 //
 // What the trials do is in package bench/load; what their figures are called, and
-// the file format, is in package bench/record; bench/probe watches the load
-// generator, bench/relay stands between sessions and servers, to cut them off or to
-// cost what a second process costs, and bench/workers has several processes measure
-// together. From records, bench/compare tells what became better or worse,
-// bench/plan answers questions of capacity and bench/report draws. bench/slo searches
+// the file format, is in package bench/record; internal/zkbench/probe watches the load
+// generator, internal/zkbench/relay stands between sessions and servers, to cut them off or to
+// cost what a second process costs, and internal/zkbench/workers has several processes measure
+// together. From records, internal/zkbench/compare tells what became better or worse,
+// internal/zkbench/plan answers questions of capacity and internal/zkbench/report draws. internal/zkbench/slo searches
 // for the largest load under an objective.
 package bench

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/bench/probe"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/bench"
-	"github.com/zkrecipes/zkrecipes/bench/benchtest"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
 )
 
 // parts are two records of one trial, of machines with so many processors.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
-	"github.com/zkrecipes/zkrecipes/bench/benchtest"
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )

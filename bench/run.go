@@ -6,8 +6,8 @@ import (
 	"runtime"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/bench/probe"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/client"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/telemetry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 )
 
 // DefaultStartTimeout bounds the start of a plugin.
@@ -59,7 +59,7 @@ type Config struct {
 	//
 	// MeterProvider gets the metrics of the calls, and those of what they are
 	// for: zkrecipes.sessions, zkrecipes.holds, zkrecipes.wait.duration and
-	// zkrecipes.losses (see package plugin/rpc/telemetry).
+	// zkrecipes.losses (see package internal/rpc/telemetry).
 	//
 	// Both are OpenTelemetry's API; the application brings the SDK. nil is
 	// none, whatever the global providers are, and costs nothing.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
 )
 
 func inProcess(t testing.TB) *host.Plugin {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
 	"github.com/zkrecipes/zkrecipes/plugin"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

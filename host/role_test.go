@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
 	"github.com/zkrecipes/zkrecipes/plugin"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

@@ -14,9 +14,9 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/plugin"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/plugin"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/fake"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/server"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

@@ -3,7 +3,7 @@ package plugin
 import (
 	"runtime"
 
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 )
 
 // Description is what a plugin executable is.

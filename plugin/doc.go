@@ -6,7 +6,7 @@
 //
 // [ServeWith] takes limits and OpenTelemetry's providers besides.
 //
-// plugin/proto is the interface, plugin/rpc the two halves of it in Go. Hosts
+// plugin/proto is the interface, internal/rpc the two halves of it in Go. Hosts
 // import package host.
 package plugin
 

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/plugin"
-	"github.com/zkrecipes/zkrecipes/plugin/rpc/server"
 )
 
 // TestProtocolPageIsTrue: what the page for writers of hosts says is what the

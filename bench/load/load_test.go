@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/bench/benchtest"
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

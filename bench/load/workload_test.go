@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/bench/benchtest"
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/bench"
-	"github.com/zkrecipes/zkrecipes/bench/benchtest"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

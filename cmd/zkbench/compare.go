@@ -10,7 +10,7 @@ import (
 	"golang.org/x/perf/benchproc"
 	"golang.org/x/perf/benchunit"
 
-	"github.com/zkrecipes/zkrecipes/bench/compare"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/compare"
 )
 
 const compareHelp = `Usage: zkbench compare [flags] OLD NEW

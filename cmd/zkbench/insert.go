@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/zkrecipes/zkrecipes/bench/report"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 )
 
 // The lines of a page between which -insert writes.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
-	"github.com/zkrecipes/zkrecipes/bench/workers"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/workers"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

@@ -12,8 +12,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/bench/plan"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 )
 
 const planHelp = `Usage: zkbench plan [flags] FILE...

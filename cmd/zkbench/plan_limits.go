@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/zkrecipes/zkrecipes/bench/plan"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 )
 
 // limit adds a flag for a limit of the servers.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/bench/plan"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 )
 
 // A fitted model knows what its trials ran on.

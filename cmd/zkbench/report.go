@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/bench/report"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 )
 
 const reportHelp = `Usage: zkbench report [flags] FILE...

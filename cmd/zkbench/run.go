@@ -10,9 +10,9 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/bench/probe"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/bench/workers"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/workers"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

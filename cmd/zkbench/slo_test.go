@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
-	"github.com/zkrecipes/zkrecipes/bench/benchtest"
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/bench/probe"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/bench/slo"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/slo"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

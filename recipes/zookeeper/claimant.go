@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
 // claimant is a contender of a priority lock on its way to being granted.

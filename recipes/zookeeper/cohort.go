@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // cohorts are those of a session that are in use, by path.

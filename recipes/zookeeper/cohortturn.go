@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
 // cohortMark is the data of a path where contenders use cohorts.

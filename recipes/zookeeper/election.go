@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // caughtUp has look read below path, and decide by what it finds. Where it refuses

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
 // lockMarker ends the fixed part of a lock contender's name, in Curator's

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
 // spot is a contender of a priority lock as its znode's name tells it.

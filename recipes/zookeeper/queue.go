@@ -7,7 +7,7 @@ import (
 	gopath "path"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // Names of what a queue keeps below its path beside the elements.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // listing is a queue as one session has last listed it. Its consumers take

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
 // queued is an element as the name of its znode tells it.

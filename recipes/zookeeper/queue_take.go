@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // errNotToBeHad: the element has gone, is claimed, or has become a dead letter.

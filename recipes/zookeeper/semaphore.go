@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
 // leaseMarker ends the fixed part of a semaphore contender's name, as in

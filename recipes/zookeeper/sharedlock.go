@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/line"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // The markers of the text's nodes.

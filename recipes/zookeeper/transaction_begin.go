@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 func (t *twoPhase) Begin(ctx context.Context, payload []byte, sites ...string) error {

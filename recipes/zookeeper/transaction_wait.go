@@ -7,7 +7,7 @@ import (
 	"reflect"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {

@@ -1,0 +1,156 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// verdictTimeout is how long a call that gRPC failed waits for the session's
+// stream, on the same connection, to say what happened.
+const verdictTimeout = time.Second
+
+// retryPause is between attempts of what has to be said in any case.
+const retryPause = 100 * time.Millisecond
+
+// call makes one unary call that ends with ctx and with the session, and says
+// in the contract's errors why it failed.
+func (s *session) call(ctx context.Context, what string, rpc func(context.Context) error) error {
+	err := s.try(ctx, rpc)
+	if err == nil {
+		return nil
+	}
+	return s.explain(ctx, what, err)
+}
+
+// ask is call for a call whose answer is all that it is made for. There is none
+// with an error.
+func ask[T any](ctx context.Context, s *session, what string, rpc func(context.Context) (T, error)) (T, error) {
+	var told T
+	err := s.call(ctx, what, func(ctx context.Context) (err error) {
+		told, err = rpc(ctx)
+		return err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return told, nil
+}
+
+// explain returns the error of a call that gRPC says has failed. What the
+// plugin's recipes said names the operation already; a plugin without that
+// recipe cannot.
+func (s *session) explain(ctx context.Context, what string, err error) error {
+	e, said := wire.Error(err)
+	v := s.verdict(ctx, e, said)
+	switch {
+	case said && v == e && !errors.Is(e, recipes.ErrUnsupported):
+		return e
+	case said:
+		v = keepOutcome(v, e)
+	}
+	return fmt.Errorf("%s: %w", what, v)
+}
+
+// keepOutcome adds to the loss of a session what the plugin has said of the call:
+// that nobody knows whether it was carried out, or that it was not. The loss alone
+// tells neither.
+func keepOutcome(lost, said error) error {
+	for _, outcome := range []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld} {
+		if errors.Is(said, outcome) && !errors.Is(lost, outcome) {
+			lost = fmt.Errorf("%w: %w", outcome, lost)
+		}
+	}
+	return lost
+}
+
+// try makes one unary call and returns gRPC's error.
+func (s *session) try(ctx context.Context, rpc func(context.Context) error) error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.over, cancel)()
+	return rpc(ctx)
+}
+
+// verdict chooses the error of a failed call. The loss of the session explains
+// everything, and the stream knows its reason better than a call does.
+func (s *session) verdict(ctx context.Context, e error, said bool) error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	switch {
+	case said && (errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded)):
+		return s.interrupted(e) // the plugin's timer was a moment faster than ctx's
+	case said && !errors.Is(e, recipes.ErrSessionLost):
+		return e
+	case !said && errors.Is(e, recipes.ErrTooLarge): // refused unread: the stream knows nothing of it
+		return e
+	case !said && ctx.Err() != nil:
+		return s.interrupted(ctx.Err())
+	}
+	wait := time.NewTimer(verdictTimeout)
+	defer wait.Stop()
+	select {
+	case <-s.over.Done():
+		return s.Err()
+	case <-ctx.Done(): // gRPC's own timers, on either side, may be a moment faster
+		if !said {
+			return s.interrupted(ctx.Err())
+		}
+	case <-wait.C:
+	}
+	return e
+}
+
+// linger waits for d, unless the session is lost or ctx ends before.
+func (s *session) linger(ctx context.Context, d time.Duration) {
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	select {
+	case <-s.over.Done():
+	case <-ctx.Done():
+	case <-wait.C:
+	}
+}
+
+// interrupted is the error of a call whose context has ended before an answer:
+// plainly that, or, while no server can be reached, that too.
+func (s *session) interrupted(err error) error {
+	if s.State() == recipes.Suspended && !errors.Is(err, recipes.ErrUnavailable) && !errors.Is(err, recipes.ErrUnknownOutcome) {
+		return fmt.Errorf("%w: %w", recipes.ErrUnavailable, err)
+	}
+	return err
+}
+
+// persist makes a call, which must be one that can be repeated, until it is
+// answered or the session is over. It returns what the plugin said.
+func (s *session) persist(rpc func(context.Context) error) error {
+	for {
+		err := s.try(s.over, rpc)
+		if err == nil {
+			return nil
+		}
+		if e, said := wire.Error(err); said {
+			return e
+		}
+		pause := time.NewTimer(retryPause)
+		select {
+		case <-s.over.Done():
+			pause.Stop()
+			return s.Err()
+		case <-pause.C:
+		}
+	}
+}
+
+func closeRequest(s *session) *pb.CloseRequest       { return &pb.CloseRequest{Session: s.handle} }
+func countersRequest(s *session) *pb.CountersRequest { return &pb.CountersRequest{Session: s.handle} }

@@ -1,0 +1,70 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// change makes a call that is never repeated, because what it does may not be
+// done twice. When gRPC fails it, nobody knows whether it was carried out.
+func (s *session) change(ctx context.Context, what string, rpc func(context.Context) error) error {
+	if err := s.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if err := s.try(ctx, rpc); err != nil {
+		return s.explainChange(ctx, what, err)
+	}
+	return nil
+}
+
+// explainChange is explain for a call that is never repeated.
+func (s *session) explainChange(ctx context.Context, what string, err error) error {
+	e, said := wire.Error(err)
+	switch {
+	case said:
+		return s.explain(ctx, what, err)
+	case status.Code(err) == codes.ResourceExhausted:
+		return fmt.Errorf("%s: %w: %v", what, recipes.ErrTooLarge, e) // refused unread
+	}
+	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, s.verdict(ctx, e, said))
+}
+
+// answerTime is what the answer to an abandoned call may take.
+const answerTime = 250 * time.Millisecond
+
+// changeAbandonably is change for a call that may wait for long before it does
+// anything, and whose request id the plugin knows. When ctx is cancelled the plugin
+// is told so by Abandon, and the call has a moment left in which it answers what
+// has become of it; to cancel the call itself would leave that unknown, as it is
+// with a plugin that does not know the id.
+func (s *session) changeAbandonably(ctx context.Context, what string, rpc func(ctx context.Context, requestID string) error) error {
+	id := uuid.NewString()
+	return s.change(ctx, what, func(wanted context.Context) error {
+		call, cancel := context.WithCancel(context.WithoutCancel(wanted))
+		defer cancel()
+		if end, ends := wanted.Deadline(); ends {
+			call, cancel = context.WithDeadline(call, end)
+			defer cancel()
+		}
+		defer context.AfterFunc(wanted, func() {
+			if errors.Is(ctx.Err(), context.Canceled) {
+				s.abandon(id)
+				s.linger(call, answerTime)
+			}
+			cancel()
+		})()
+		return rpc(call, id)
+	})
+}

@@ -1,0 +1,107 @@
+// Package client is the contract (package recipes) over gRPC: its sessions,
+// locks and elections are stubs whose other half is internal/rpc/server.
+//
+// What the session's stream has already told (the state, the loss of a session
+// or of a grant) is answered without a call. The stubs run the host's own
+// clock: a session whose plugin stands still is lost before ZooKeeper can have
+// given away what it holds (see SessionService.Open in session.proto).
+//
+// Order of use: [New] with a connection, [Client.Open] for every session,
+// [Client.Close] before the connection is closed.
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Client opens sessions over one connection.
+type Client struct {
+	sessions     pb.SessionServiceClient
+	locks        pb.LockServiceClient
+	elections    pb.ElectionServiceClient
+	grants       pb.GrantServiceClient
+	transactions pb.TransactionServiceClient
+	queues       pb.QueueServiceClient
+
+	sharedLocks   pb.SharedLockServiceClient
+	semaphores    pb.SemaphoreServiceClient
+	priorityLocks pb.PriorityLockServiceClient
+
+	conn grpc.ClientConnInterface // of the services of the other recipes
+
+	meters *telemetry.Meters
+
+	ctx    context.Context // its cause is why all sessions are lost
+	cancel context.CancelCauseFunc
+
+	mu           sync.Mutex
+	closed       bool
+	capabilities []string       // of the plugin, once it was asked
+	running      sync.WaitGroup // goroutines of sessions
+}
+
+// New returns a Client over conn. The connection stays the caller's.
+func New(conn grpc.ClientConnInterface) *Client {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &Client{
+		sessions:     pb.NewSessionServiceClient(conn),
+		locks:        pb.NewLockServiceClient(conn),
+		elections:    pb.NewElectionServiceClient(conn),
+		grants:       pb.NewGrantServiceClient(conn),
+		transactions: pb.NewTransactionServiceClient(conn),
+		queues:       pb.NewQueueServiceClient(conn),
+
+		sharedLocks:   pb.NewSharedLockServiceClient(conn),
+		semaphores:    pb.NewSemaphoreServiceClient(conn),
+		priorityLocks: pb.NewPriorityLockServiceClient(conn),
+
+		conn: conn,
+		ctx:  ctx, cancel: cancel,
+	}
+}
+
+// Measure has m count the sessions that are opened from now on, and what they
+// hold. It has to be called before the first Open, if at all.
+func (c *Client) Measure(m *telemetry.Meters) { c.meters = m }
+
+// Fail ends all sessions with reason, which should match
+// recipes.ErrSessionLost, and makes Open fail with it. Only the first reason
+// counts. It does not wait.
+func (c *Client) Fail(reason error) { c.cancel(reason) }
+
+// Close ends all sessions, as Fail does with recipes.ErrClosed, and waits until
+// nothing of them runs any more.
+func (c *Client) Close() {
+	c.Fail(recipes.ErrClosed)
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.running.Wait()
+}
+
+// spawn runs f in a goroutine that Close waits for, or not at all after Close.
+func (c *Client) spawn(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.running.Go(f)
+	return true
+}
+
+// failure is why the client can open no sessions, or nil.
+func (c *Client) failure() error {
+	if c.ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", recipes.ErrUnavailable, context.Cause(c.ctx))
+}

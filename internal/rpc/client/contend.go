@@ -1,0 +1,159 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// answer is what LockService.Acquire and ElectionService.Campaign have in common.
+type answer interface {
+	GetGrant() *pb.Grant
+	GetPlace() *pb.Place
+}
+
+// unplaced is the answer to a call that asks for a grant outside of any line.
+type unplaced struct {
+	response interface{ GetGrant() *pb.Grant }
+}
+
+func (u unplaced) GetGrant() *pb.Grant { return u.response.GetGrant() }
+func (u unplaced) GetPlace() *pb.Place { return nil }
+
+// A contest is a call that asks for a grant.
+type contest func(ctx context.Context, requestID string) (answer, error)
+
+// contend makes a call that asks for a grant of a recipe, by its capability's
+// name. Whatever becomes of it, nothing is left in line, and nothing granted,
+// that the caller does not know of: a call that gRPC failed, or the caller
+// stopped waiting for, is abandoned by its id until the plugin has taken notice.
+func (s *session) contend(ctx context.Context, recipe, what string, joined func(recipes.Place), run contest) (*grant, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	id, asked := uuid.NewString(), time.Now()
+	a, err := s.await(ctx, id, joined, run)
+	if err != nil {
+		if _, said := wire.Error(err); !said {
+			s.abandon(id)
+		}
+		return nil, s.explain(ctx, what, err)
+	}
+	g := newGrant(s, id, recipe, a.GetGrant())
+	s.meters.Granted(ctx, recipe, time.Since(asked))
+	if err := s.remember(g); err != nil { // the session's end releases it
+		g.lose(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+		return nil, fmt.Errorf("%s: granted too late: %w", what, err)
+	}
+	return g, nil
+}
+
+// await makes the call and, while it waits, calls joined, if not nil, as soon
+// as the stream or the call itself tells the place, exactly once. The call is
+// the caller's own: the goroutine is for the one that nobody is waiting for.
+func (s *session) await(ctx context.Context, id string, joined func(recipes.Place), run contest) (a answer, err error) {
+	call := func(ctx context.Context) (err error) {
+		a, err = run(ctx, id)
+		return err
+	}
+	if joined == nil {
+		err = s.try(ctx, call)
+		return a, err
+	}
+
+	told := s.expect(id)
+	defer s.unexpect(id)
+	answered, done := make(chan struct{}), make(chan struct{})
+	called := false
+	go func() { // waited for below
+		defer close(done)
+		select {
+		case p := <-told:
+			called = true
+			joined(p)
+		case <-answered:
+		}
+	}()
+	err = s.try(ctx, call)
+	close(answered)
+	<-done
+	if p, ok := place(told, a, err); ok && !called {
+		joined(p)
+	}
+	return a, err
+}
+
+// place finds out, after the call, where the contender had joined.
+func place(told <-chan recipes.Place, a answer, err error) (recipes.Place, bool) {
+	select {
+	case p := <-told:
+		return p, true
+	default:
+	}
+	if err != nil {
+		return wire.PlaceOf(err)
+	}
+	return wire.Place(a.GetPlace()), a.GetPlace() != nil
+}
+
+func (s *session) expect(id string) <-chan recipes.Place {
+	told := make(chan recipes.Place, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.joins[id] = told
+	return told
+}
+
+func (s *session) unexpect(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.joins, id)
+}
+
+// joined passes a place on to who waits for it, if anybody still does.
+func (s *session) joined(id string, p recipes.Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.joins[id] <- p: // nil if nobody waits
+	default:
+	}
+}
+
+// abandon tells the plugin, in the background, that what a call asked for is
+// not wanted.
+func (s *session) abandon(id string) {
+	s.spawn(func() { // not run at all when the session is over: so is the claim
+		_ = s.persist(func(ctx context.Context) error {
+			_, err := s.Client.grants.Abandon(ctx, &pb.AbandonRequest{Session: s.handle, RequestId: id})
+			return err
+		})
+	})
+}
+
+// remember notes a grant, so that the session's end is its end.
+func (s *session) remember(g *grant) error {
+	s.look()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.grants[g.id] = g
+	return nil
+}
+
+// forget returns the grant if it stood.
+func (s *session) forget(id string) *grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.grants[id]
+	delete(s.grants, id)
+	return g
+}

@@ -1,0 +1,203 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// matches reports an error that does not match all of wants.
+func matches(t *testing.T, err error, wants ...error) {
+	t.Helper()
+	for _, want := range wants {
+		if !errors.Is(err, want) {
+			t.Errorf("%v does not match %q", err, want)
+		}
+	}
+}
+
+func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
+	spy := newSpy()
+	l := newLink(t, spy.option())
+	s := l.open(t, 0)
+	watched, silent := acquire(t, s), otherLock(t, s)
+	lost := watched.Lost()
+	l.world.Remove(silent.Znode())
+	l.world.Remove(watched.Znode())
+	closes(t, "Lost", lost)
+	matches(t, watched.Err(), recipes.ErrNotHeld, recipes.ErrRemoved)
+	if errors.Is(watched.Err(), recipes.ErrSessionLost) || s.Err() != nil {
+		t.Errorf("the session is lost too: %v", s.Err())
+	}
+	// Nobody has asked about the other: nobody knows, until a write finds out.
+	if err := silent.Err(); err != nil || spy.count("Watch") != 1 {
+		t.Errorf("%v after %d watches", err, spy.count("Watch"))
+	}
+	matches(t, silent.Write(ctx(t)), recipes.ErrNotHeld, recipes.ErrRemoved)
+	closes(t, "Lost", silent.Lost())
+	matches(t, silent.Release(ctx(t)), recipes.ErrNotHeld)
+}
+
+func otherLock(t *testing.T, s recipes.Session) recipes.Hold {
+	t.Helper()
+	l, err := s.Lock("/other", recipes.LockConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := l.Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestLossesAreNotDroppedUnderALoad(t *testing.T) {
+	l := newLink(t)
+	s := l.open(t, 0)
+	const n = 200
+	holds := make([]recipes.Hold, n)
+	for i := range holds {
+		lk, err := s.Lock("/many/"+string(rune('a'+i%26))+string(rune('a'+i/26)), recipes.LockConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if holds[i], err = lk.Acquire(ctx(t)); err != nil {
+			t.Fatal(err)
+		}
+		holds[i].Lost()
+	}
+	for _, h := range holds {
+		l.world.Remove(h.Znode())
+	}
+	for _, h := range holds {
+		closes(t, "Lost", h.Lost())
+		matches(t, h.Err(), recipes.ErrRemoved)
+	}
+}
+
+func TestReleaseClosesLostFirstAndCanBeRepeated(t *testing.T) {
+	spy := newSpy()
+	l := newLink(t, spy.option())
+	h := acquire(t, l.open(t, 0))
+	lostFirst := false
+	spy.loseAnswer("Release", func() { // and the call is repeated
+		select {
+		case <-h.Lost():
+			lostFirst = true
+		default:
+		}
+	})
+	for range 3 {
+		if err := h.Release(ctx(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	matches(t, h.Err(), recipes.ErrReleased, recipes.ErrNotHeld)
+	if !lostFirst || spy.count("Release") != 2 {
+		t.Errorf("lost first: %v, %d calls", lostFirst, spy.count("Release"))
+	}
+	matches(t, h.Write(ctx(t)), recipes.ErrReleased)
+}
+
+func TestReleaseGoesOnWhenItsContextEnds(t *testing.T) {
+	l := newLink(t)
+	s := l.open(t, 0)
+	h := acquire(t, s)
+	ended, cancel := context.WithCancel(ctx(t))
+	cancel()
+	l.wire.freeze()
+	matches(t, h.Release(ended), context.Canceled)
+	l.wire.thaw()
+	l.inLine(t, 0)
+	if err := h.Release(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGuardedWriteSaysWhichOperationFailed(t *testing.T) {
+	l := newLink(t)
+	h := acquire(t, l.open(t, 0))
+	if err := h.Write(ctx(t), recipes.Create("/d", []byte("1"))); err != nil {
+		t.Fatal(err)
+	}
+	ops := []recipes.Op{recipes.Set("/d", []byte("2"), recipes.AnyVersion), recipes.Create("/d", []byte("3"))}
+	err := h.Write(ctx(t), ops...)
+	var we *recipes.WriteError
+	if !errors.As(err, &we) || we.Index != 1 || we.Op.Path != "/d" || we.Op.Kind != recipes.OpCreate {
+		t.Fatalf("%#v", err)
+	}
+	matches(t, err, recipes.ErrNodeExists)
+	if h.Err() != nil {
+		t.Error("the grant stands, but: ", h.Err())
+	}
+}
+
+// TestWriteWhoseAnswerIsLostHasNoKnownOutcome, and is not sent again.
+func TestWriteWhoseAnswerIsLostHasNoKnownOutcome(t *testing.T) {
+	spy := newSpy()
+	l := newLink(t, spy.option())
+	h := acquire(t, l.open(t, 0))
+	c, cancel := context.WithCancel(ctx(t))
+	spy.loseAnswer("Write", cancel)
+	err := h.Write(c, recipes.Create("/d", nil))
+	matches(t, err, recipes.ErrUnknownOutcome, context.Canceled)
+	if errors.Is(err, recipes.ErrNotHeld) || spy.count("Write") != 1 {
+		t.Errorf("%v after %d writes", err, spy.count("Write"))
+	}
+}
+
+func TestWriteOverABrokenConnectionHasNoKnownOutcome(t *testing.T) {
+	spy := newSpy()
+	l := newLink(t, spy.option())
+	s := l.open(t, 0)
+	h := acquire(t, s)
+	spy.loseAnswer("Write", func() { _ = l.wire.Close(); <-s.Lost() })
+	err := h.Write(ctx(t), recipes.Create("/d", nil))
+	matches(t, err, recipes.ErrUnknownOutcome, recipes.ErrPluginLost)
+	if errors.Is(err, recipes.ErrNotHeld) {
+		t.Errorf("%v claims that nothing was written", err)
+	}
+}
+
+// TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession: the stream tells the loss
+// before the answer to the call, and tells nothing of the call.
+func TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession(t *testing.T) {
+	outcomes := []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld}
+	for i, outcome := range outcomes {
+		spy := newSpy()
+		l := newLink(t, spy.option())
+		s := l.open(t, 0)
+		h := acquire(t, s)
+		spy.answer("Write", func() error {
+			l.world.Session(0).Lose(recipes.ErrExpired)
+			<-s.Lost()
+			return rpcwire.ToStatus(fmt.Errorf("write: %w: %w", outcome, recipes.ErrExpired), nil)
+		})
+		err := h.Write(ctx(t))
+		matches(t, err, outcome, recipes.ErrExpired)
+		if other := outcomes[1-i]; errors.Is(err, other) {
+			t.Errorf("%v matches %q", err, other)
+		}
+	}
+}
+
+// TestWhatTheStreamToldCostsNoCall asks everything that can be answered here.
+func TestWhatTheStreamToldCostsNoCall(t *testing.T) {
+	spy := newSpy()
+	l := newLink(t, spy.option())
+	s := l.open(t, 0)
+	h := acquire(t, s)
+	before := spy.total()
+	for range 100 {
+		_, _, _, _ = s.ID(), s.Timeout(), s.State(), s.Err()
+		_, _, _ = h.Token(), h.Znode(), h.Err()
+		_ = s.Lost()
+	}
+	if n := spy.total() - before; n != 0 {
+		t.Errorf("%d calls", n)
+	}
+}

@@ -1,0 +1,205 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// patience bounds every wait of a test; nothing waits for it if all is well.
+const patience = 20 * time.Second
+
+// link is a client and a server with a wire between them that can be stalled
+// and cut.
+type link struct {
+	world  *fake.World
+	client *client.Client
+	server *server.Server
+	conn   *grpc.ClientConn
+	wire   *wire
+	calls  chan struct{} // one for each unary call that has reached its handler
+}
+
+func newLink(t *testing.T, opts ...grpc.DialOption) *link {
+	t.Helper()
+	return newLinkTo(t, fake.New(), opts...)
+}
+
+func newLinkTo(t *testing.T, world *fake.World, opts ...grpc.DialOption) *link {
+	t.Helper()
+	l := &link{world: world, wire: &wire{}, calls: make(chan struct{}, 1)}
+	l.server = server.New(server.Config{Open: world.Open, Version: "test"})
+	listener := bufconn.Listen(1 << 16)
+	g := grpc.NewServer(append(l.server.Options(), grpc.WaitForHandlers(true), grpc.ChainUnaryInterceptor(
+		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			select {
+			case l.calls <- struct{}{}:
+			default: // nobody counts
+			}
+			return handle(ctx, req)
+		}))...)
+	l.server.Register(g)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = g.Serve(listener) })
+	conn, err := grpc.NewClient("passthrough:///test", append([]grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			c, err := listener.DialContext(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return l.wire.attach(c)
+		}),
+	}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.conn, l.client = conn, client.New(conn)
+	t.Cleanup(func() {
+		l.wire.thaw()
+		l.client.Close()
+		_ = conn.Close()
+		g.Stop()
+		_ = l.server.Close(context.Background())
+		serving.Wait()
+		_ = listener.Close()
+	})
+	return l
+}
+
+// wire is the client's end of a connection. Frozen, it moves nothing, in either
+// direction, and reports no error: as a stopped process does.
+type wire struct {
+	net.Conn
+	mu     sync.Mutex
+	frozen chan struct{} // closed by thaw; nil when moving
+}
+
+// attach takes the first connection; there is no second, as there is none to a
+// plugin that has died.
+func (w *wire) attach(c net.Conn) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Conn != nil {
+		return nil, errors.Join(errors.New("no second connection"), c.Close())
+	}
+	w.Conn = c
+	return w, nil
+}
+
+func (w *wire) freeze() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.frozen == nil {
+		w.frozen = make(chan struct{})
+	}
+}
+
+func (w *wire) thaw() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.frozen != nil {
+		close(w.frozen)
+		w.frozen = nil
+	}
+}
+
+func (w *wire) wait() {
+	w.mu.Lock()
+	frozen := w.frozen
+	w.mu.Unlock()
+	if frozen != nil {
+		<-frozen
+	}
+}
+
+func (w *wire) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	w.wait()
+	return n, err
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	w.wait()
+	return w.Conn.Write(p)
+}
+
+func ctx(t *testing.T) context.Context {
+	t.Helper()
+	c, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return c
+}
+
+// open opens a session with that timeout; 0 is one that no test outlasts.
+func (l *link) open(t *testing.T, timeout time.Duration) recipes.Session {
+	t.Helper()
+	if timeout == 0 {
+		timeout = time.Minute
+	}
+	s, err := l.client.Open(ctx(t), recipes.Config{Servers: []string{"fake"}, SessionTimeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func lock(t *testing.T, s recipes.Session, cfg recipes.LockConfig) recipes.Lock {
+	t.Helper()
+	l, err := s.Lock("/l", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func acquire(t *testing.T, s recipes.Session) recipes.Hold {
+	t.Helper()
+	h, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func election(t *testing.T, s recipes.Session) recipes.Election {
+	t.Helper()
+	e, err := s.Election("/e", recipes.ElectionConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// eventually waits until cond holds in the world.
+func (l *link) eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	if err := l.world.Wait(ctx(t), cond); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// closes waits for a channel to be closed.
+func closes(t *testing.T, what string, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-ctx(t).Done():
+		t.Fatalf("%s did not close", what)
+	}
+}

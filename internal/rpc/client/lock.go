@@ -1,0 +1,76 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type lock struct {
+	s    *session
+	path string
+	cfg  recipes.LockConfig
+}
+
+type hold struct{ *grant }
+
+func (h hold) Release(ctx context.Context) error { return h.release(ctx) }
+
+func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	strategy, err := check(path, cfg.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	cfg.Strategy = strategy
+	return &lock{s: s, path: path, cfg: cfg}, nil
+}
+
+// check validates what can be validated without the plugin.
+func check(path string, s recipes.Strategy) (recipes.Strategy, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return "", err
+	}
+	return recipes.ParseStrategy(string(s))
+}
+
+func (l *lock) Path() string { return l.path }
+
+func (l *lock) Acquire(ctx context.Context) (recipes.Hold, error) {
+	return l.acquire(ctx, false)
+}
+
+func (l *lock) TryAcquire(ctx context.Context) (recipes.Hold, error) {
+	return l.acquire(ctx, true)
+}
+
+func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
+	if l.cfg.Cohort > 0 {
+		if err := l.s.capable(ctx, "lock "+l.path, "lock-cohort"); err != nil {
+			return nil, err
+		}
+	}
+	g, err := l.s.contend(ctx, "lock", "lock "+l.path, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
+			Session: l.s.handle, RequestId: id,
+			Path: l.path, Strategy: string(l.cfg.Strategy), Data: l.cfg.Data,
+			Try: try, Announce: l.cfg.Joined != nil, Cohort: int32(l.cfg.Cohort),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return hold{g}, nil
+}
+
+func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	return ask(ctx, l.s, "lock "+l.path, func(ctx context.Context) ([]recipes.Contender, error) {
+		r, err := l.s.locks.Contenders(ctx, &pb.ContendersRequest{Session: l.s.handle, Path: l.path})
+		return wire.Contenders(r.GetContenders()), err
+	})
+}

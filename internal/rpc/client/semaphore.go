@@ -1,0 +1,59 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type semaphore struct {
+	s    *session
+	path string
+	cfg  recipes.SemaphoreConfig
+}
+
+func (s *session) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
+	strategy, err := check(path, cfg.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("semaphore %s: %w", path, err)
+	}
+	cfg.Strategy = strategy
+	return &semaphore{s: s, path: path, cfg: cfg}, nil
+}
+
+func (m *semaphore) Path() string { return m.path }
+
+func (m *semaphore) Acquire(ctx context.Context) (recipes.Hold, error) {
+	return m.acquire(ctx, false)
+}
+
+func (m *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
+	return m.acquire(ctx, true)
+}
+
+func (m *semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
+	g, err := m.s.contend(ctx, "semaphore", "semaphore "+m.path, m.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+		return m.s.semaphores.AcquirePermit(ctx, &pb.AcquirePermitRequest{
+			Session: m.s.handle, RequestId: id,
+			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
+			Try: try, Announce: m.cfg.Joined != nil, Permits: int32(m.cfg.Permits),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return hold{g}, nil
+}
+
+func (m *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	return ask(ctx, m.s, "semaphore "+m.path, func(ctx context.Context) ([]recipes.Contender, error) {
+		r, err := m.s.semaphores.PermitContenders(ctx, &pb.PermitContendersRequest{Session: m.s.handle, Path: m.path})
+		return wire.Contenders(r.GetContenders()), err
+	})
+}

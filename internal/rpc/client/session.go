@@ -1,0 +1,232 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/internal/feed"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type stream = grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
+
+// session is the host's half of a session.
+type session struct {
+	*Client
+	handle  string
+	id      int64
+	timeout time.Duration
+
+	stream stream
+	hangUp context.CancelFunc // ends the stream
+	clock  *clock
+	events *feed.Feed[recipes.Event]
+
+	over context.Context // ends when the session is lost
+	end  context.CancelFunc
+
+	mu     sync.Mutex
+	err    error
+	closed bool                          // Close waits, or has waited
+	grants map[string]*grant             // that stand, by request id
+	joins  map[string]chan recipes.Place // of those who wait for their place
+	tasks  sync.WaitGroup
+
+	closing  sync.Once
+	closeErr error
+}
+
+func newSession(c *Client, st stream, hangUp context.CancelFunc, o *pb.Opened) *session {
+	s := &session{
+		Client: c,
+		handle: o.GetSession(), id: o.GetSessionId(), timeout: o.GetTimeout().AsDuration(),
+		stream: st, hangUp: hangUp,
+		events: feed.New(recipes.Event{State: wire.State(o.GetState())}),
+		grants: make(map[string]*grant),
+		joins:  make(map[string]chan recipes.Place),
+	}
+	s.over, s.end = context.WithCancel(context.Background())
+	s.clock = newClock(s.timeout)
+	s.meters.SessionOpened()
+	return s
+}
+
+// run starts the session's goroutines and waits for the first echo, without
+// which nobody knows how old the session is.
+func (s *session) run(ctx context.Context) error {
+	if !s.spawn(s.listen) || !s.spawn(s.watchClock) {
+		s.lose(recipes.ErrClosed)
+		return s.failure()
+	}
+	select {
+	case <-s.clock.started:
+		return nil
+	case <-s.over.Done():
+		return fmt.Errorf("%w: %w", recipes.ErrUnavailable, s.Err())
+	case <-ctx.Done():
+		s.lose(recipes.ErrClosed)
+		return fmt.Errorf("%w: the plugin did not echo: %w", recipes.ErrUnavailable, ctx.Err())
+	}
+}
+
+// spawn runs f in a goroutine that Close waits for, or not at all when the
+// session was closed.
+func (s *session) spawn(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.tasks.Add(1)
+	if s.Client.spawn(func() { defer s.tasks.Done(); f() }) {
+		return true
+	}
+	s.tasks.Done()
+	return false
+}
+
+// listen takes what the plugin tells until the stream ends. The stream is the
+// lease: its end is the session's.
+func (s *session) listen() {
+	for {
+		m, err := s.stream.Recv()
+		if err != nil {
+			s.lose(s.streamEnd(err))
+			return
+		}
+		s.take(m)
+	}
+}
+
+func (s *session) streamEnd(err error) error {
+	if cause := context.Cause(s.ctx); cause != nil {
+		return cause
+	}
+	e, _ := wire.Error(err)
+	return fmt.Errorf("%w: the session's stream ended: %v", recipes.ErrPluginLost, e)
+}
+
+func (s *session) take(m *pb.OpenResponse) {
+	switch m := m.GetMessage().(type) {
+	case *pb.OpenResponse_StateChanged:
+		if m.StateChanged.GetState() == pb.State_STATE_LOST {
+			s.lose(wire.Failure(m.StateChanged.GetReason(), recipes.ErrSessionLost))
+			return
+		}
+		s.events.Set(recipes.Event{State: wire.State(m.StateChanged.GetState())})
+	case *pb.OpenResponse_GrantLost:
+		if g := s.forget(m.GrantLost.GetRequestId()); g != nil {
+			g.lose(wire.Failure(m.GrantLost.GetReason(), recipes.ErrNotHeld))
+		}
+	case *pb.OpenResponse_Joined:
+		s.joined(m.Joined.GetRequestId(), wire.Place(m.Joined.GetPlace()))
+	case *pb.OpenResponse_BeatEcho:
+		s.clock.echo(m.BeatEcho.GetNumber(), m.BeatEcho.GetContactAge().AsDuration())
+	}
+}
+
+// lose ends the session and hangs up, so that a plugin that still holds it
+// closes it.
+func (s *session) lose(reason error) {
+	s.finish(reason)
+	s.hangUp()
+}
+
+// finish ends the session for this process. Only the first reason counts.
+// Everything that the session held has ended when Lost closes.
+func (s *session) finish(reason error) {
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.err = reason
+	s.meters.SessionEnded(reason)
+	grants := s.grants
+	s.grants = nil
+	s.mu.Unlock()
+
+	for _, g := range grants {
+		g.lose(fmt.Errorf("%w: %w", recipes.ErrNotHeld, reason))
+	}
+	s.events.Close(recipes.Event{State: recipes.Lost, Reason: reason})
+	s.end()
+}
+
+func (s *session) ID() int64              { return s.id }
+func (s *session) Timeout() time.Duration { return s.timeout }
+func (s *session) Lost() <-chan struct{}  { s.look(); return s.over.Done() }
+
+func (s *session) State() recipes.State {
+	s.look()
+	e, _, _ := s.events.Get()
+	return e.State
+}
+
+func (s *session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
+
+func (s *session) Err() error {
+	s.look()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *session) Counters(ctx context.Context) (recipes.Counters, error) {
+	return ask(ctx, s, "counters", func(ctx context.Context) (recipes.Counters, error) {
+		r, err := s.sessions.Counters(ctx, countersRequest(s))
+		return wire.Counters(r), err
+	})
+}
+
+func (s *session) Close(ctx context.Context) error {
+	s.closing.Do(func() { s.closeErr = s.close(ctx) })
+	return s.closeErr
+}
+
+func (s *session) close(ctx context.Context) error {
+	s.finish(recipes.ErrClosed) // the stream still holds the session for the call
+	err := s.closeRemote(ctx)
+	s.hangUp()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.tasks.Wait()
+	return err
+}
+
+// closeRemote has ZooKeeper end the session, and says whether it has. It waits
+// no longer than the session timeout, after which there is nothing left to end.
+func (s *session) closeRemote(ctx context.Context) error {
+	unknown := func(cause error) error {
+		return fmt.Errorf("close session: %w: %w", recipes.ErrUnknownOutcome, cause)
+	}
+	if reason := s.Err(); errors.Is(reason, recipes.ErrExpired) {
+		return nil
+	} else if !errors.Is(reason, recipes.ErrClosed) {
+		return unknown(reason)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.sessions.Close(ctx, closeRequest(s))
+	if err == nil {
+		return nil
+	}
+	e, said := wire.Error(err)
+	switch {
+	case said && errors.Is(e, recipes.ErrExpired):
+		return nil
+	case said && errors.Is(e, recipes.ErrUnknownOutcome):
+		return e
+	case !said && ctx.Err() != nil:
+		return unknown(ctx.Err())
+	}
+	return unknown(e)
+}

@@ -1,0 +1,238 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func TestSessionsLossIsItsHoldsLossForTheSameReason(t *testing.T) {
+	for _, reason := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrAuthFailed} {
+		t.Run(reason.Error(), func(t *testing.T) {
+			l := newLink(t)
+			s := l.open(t, 0)
+			h := acquire(t, s)
+			waiting := make(chan error, 1)
+			joined := make(chan struct{})
+			w := lock(t, s, recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
+			go func() { _, err := w.Acquire(ctx(t)); waiting <- err }()
+			closes(t, "joined", joined)
+			l.world.Session(0).Lose(fmt.Errorf("%w: by the test", reason))
+			closes(t, "hold", h.Lost())
+			closes(t, "session", s.Lost())
+			matches(t, s.Err(), reason, recipes.ErrSessionLost)
+			matches(t, h.Err(), reason, recipes.ErrSessionLost, recipes.ErrNotHeld)
+			matches(t, <-waiting, reason, recipes.ErrSessionLost)
+			matches(t, h.Write(ctx(t)), reason, recipes.ErrNotHeld)
+			matches(t, h.Release(ctx(t)), reason, recipes.ErrNotHeld)
+			_, err := w.Acquire(ctx(t))
+			matches(t, err, reason)
+			if s.State() != recipes.Lost {
+				t.Error(s.State())
+			}
+		})
+	}
+}
+
+func TestEventsTellEveryStateAndTheLossLast(t *testing.T) {
+	l := newLink(t)
+	s := l.open(t, 0)
+	events := s.Events(ctx(t))
+	expect := func(want recipes.State) recipes.Event {
+		t.Helper()
+		e := <-events
+		if e.State != want {
+			t.Fatalf("%v; want %v", e.State, want)
+		}
+		return e
+	}
+	expect(recipes.Connected)
+	l.world.Session(0).Suspend()
+	expect(recipes.Suspended)
+	if s.State() != recipes.Suspended {
+		t.Error(s.State())
+	}
+	l.world.Session(0).Resume()
+	expect(recipes.Connected)
+	l.world.Session(0).Lose(recipes.ErrExpired)
+	matches(t, expect(recipes.Lost).Reason, recipes.ErrExpired)
+	if e, ok := <-events; ok {
+		t.Errorf("after the loss: %v", e)
+	}
+}
+
+func TestCloseIsConfirmedAndEndsTheHolds(t *testing.T) {
+	l := newLink(t)
+	s := l.open(t, 0)
+	h := acquire(t, s)
+	for range 2 {
+		if err := s.Close(ctx(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.inLine(t, 0)
+	matches(t, h.Err(), recipes.ErrClosed, recipes.ErrNotHeld)
+	matches(t, s.Err(), recipes.ErrClosed)
+	matches(t, l.world.Session(0).Err(), recipes.ErrClosed)
+	_, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
+	matches(t, err, recipes.ErrClosed)
+}
+
+func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {
+	l := newLink(t)
+	s := l.open(t, 0)
+	l.wire.freeze()
+	c, cancel := context.WithTimeout(ctx(t), 20*time.Millisecond)
+	defer cancel()
+	matches(t, s.Close(c), recipes.ErrUnknownOutcome, context.DeadlineExceeded)
+	matches(t, s.Err(), recipes.ErrClosed)
+	l.wire.thaw()
+	// Once it runs again it sees that the host has hung up.
+	closes(t, "the plugin's session", l.world.Session(0).Lost())
+}
+
+// TestDeadPluginEndsTheSessionAtOnce cuts the connection.
+func TestDeadPluginEndsTheSessionAtOnce(t *testing.T) {
+	l := newLink(t)
+	s := l.open(t, 0)
+	h := acquire(t, s)
+	_ = l.wire.Close()
+	closes(t, "hold", h.Lost())
+	matches(t, h.Err(), recipes.ErrPluginLost, recipes.ErrNotHeld)
+	closes(t, "session", s.Lost())
+	matches(t, s.Err(), recipes.ErrPluginLost)
+	matches(t, s.Close(ctx(t)), recipes.ErrUnknownOutcome)
+}
+
+// TestDeadHostHoldsNothing cuts the connection and looks at the other side.
+func TestDeadHostHoldsNothing(t *testing.T) {
+	l := newLink(t)
+	acquire(t, l.open(t, 0))
+	_ = l.wire.Close()
+	closes(t, "the plugin's session", l.world.Session(0).Lost())
+	l.inLine(t, 0)
+}
+
+// TestFrozenPluginLosesTheSessionInTime stops all that moves between host and
+// plugin, as SIGSTOP does to one of them. The host must give the session up
+// before the plugin, or ZooKeeper, can give its locks away.
+func TestFrozenPluginLosesTheSessionInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 500 * time.Millisecond
+		l := newLink(t)
+		s := l.open(t, timeout)
+		h := acquire(t, s)
+		l.wire.freeze()
+		frozen := time.Now()
+		closes(t, "hold", h.Lost())
+		matches(t, h.Err(), recipes.ErrDeadline, recipes.ErrNotHeld)
+		if d := time.Since(frozen); d > timeout {
+			t.Errorf("lost %v after the freeze; the session timeout is %v", d, timeout)
+		}
+		// The wire is frozen for the plugin too, which then takes its host for
+		// frozen and closes the session.
+		closes(t, "the plugin's session", l.world.Session(0).Lost())
+		matches(t, l.world.Session(0).Err(), recipes.ErrClosed)
+	})
+}
+
+// TestLiveSessionOutlivesItsTimeout: beats keep it.
+func TestLiveSessionOutlivesItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		s := l.open(t, 300*time.Millisecond)
+		select {
+		case <-s.Lost():
+			t.Errorf("lost: %v", s.Err())
+		case <-time.After(time.Minute): // virtual
+		}
+	})
+}
+
+// TestHostCountsFromTheLastContactWithZooKeeper: the plugin answers, but has
+// not heard from ZooKeeper; its word that it lives is not ZooKeeper's.
+func TestHostCountsFromTheLastContactWithZooKeeper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 500 * time.Millisecond
+		l := newLink(t)
+		s := l.open(t, timeout)
+		suspended := time.Now()
+		l.world.Session(0).Suspend()
+		closes(t, "session", s.Lost())
+		if d := time.Since(suspended); d > timeout {
+			t.Errorf("lost after %v", d)
+		}
+		matches(t, s.Err(), recipes.ErrDeadline)
+	})
+}
+
+// TestShutdownTellsTheHostBeforeItLetsGo: what the host holds must be lost for
+// it before somebody else can be granted.
+func TestShutdownTellsTheHostBeforeItLetsGo(t *testing.T) {
+	world := fake.New()
+	release := make(chan struct{})
+	world.OnClose = func(*fake.Session) { <-release }
+	l := newLinkTo(t, world)
+	h := acquire(t, l.open(t, 0))
+	ended := make(chan error, 1)
+	go func() { ended <- l.server.Close(ctx(t)) }()
+	closes(t, "hold", h.Lost())
+	if len(world.Line("/l")) != 1 {
+		t.Error("the lock was free before its holder knew")
+	}
+	close(release)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	matches(t, h.Err(), recipes.ErrPluginLost)
+	_, err := l.client.Open(ctx(t), recipes.Config{Servers: []string{"fake"}})
+	matches(t, err, recipes.ErrUnavailable)
+}
+
+func TestCountersCross(t *testing.T) {
+	l := newLink(t)
+	s := l.open(t, 0)
+	c, err := s.Counters(ctx(t))
+	if err != nil || c.Reads != 1 || c.Writes != 2 || c.ByKind["create"] != 2 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestFailEndsEverySession(t *testing.T) {
+	l := newLink(t)
+	a, b := l.open(t, 0), l.open(t, 0)
+	l.client.Fail(fmt.Errorf("%w: killed", recipes.ErrPluginLost))
+	for _, s := range []recipes.Session{a, b} {
+		closes(t, "session", s.Lost())
+		matches(t, s.Err(), recipes.ErrPluginLost)
+	}
+	_, err := l.client.Open(ctx(t), recipes.Config{Servers: []string{"fake"}})
+	matches(t, err, recipes.ErrPluginLost, recipes.ErrUnavailable)
+	if errors.Is(err, recipes.ErrExpired) {
+		t.Error(err)
+	}
+}
+
+// TestInterruptedCallSaysThatNoServerWasReached, as it does in process.
+func TestInterruptedCallSaysThatNoServerWasReached(t *testing.T) {
+	l := newLink(t)
+	s := l.open(t, 0)
+	acquire(t, s)
+	suspended := s.Events(ctx(t))
+	l.world.Session(0).Suspend()
+	for e := range suspended {
+		if e.State == recipes.Suspended {
+			break
+		}
+	}
+	c, cancel := context.WithTimeout(ctx(t), 20*time.Millisecond)
+	defer cancel()
+	_, err := lock(t, s, recipes.LockConfig{}).Acquire(c)
+	matches(t, err, recipes.ErrUnavailable, context.DeadlineExceeded)
+}

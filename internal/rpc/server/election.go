@@ -1,0 +1,97 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type electionService struct {
+	pb.UnimplementedElectionServiceServer
+	*Server
+}
+
+func (s electionService) Campaign(ctx context.Context, r *pb.CampaignRequest) (*pb.CampaignResponse, error) {
+	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+		election, err := ss.Election(r.GetPath(), recipes.ElectionConfig{
+			Strategy: recipes.Strategy(r.GetStrategy()), Joined: joined,
+		})
+		if err != nil {
+			return nil, err
+		}
+		leadership, err := election.Campaign(ctx, r.GetProposal())
+		if err != nil {
+			return nil, err
+		}
+		return &held{Grant: leadership, giveBack: leadership.Resign}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &pb.CampaignResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
+}
+
+func (s electionService) Acknowledge(ctx context.Context, r *pb.AcknowledgeRequest) (*pb.AcknowledgeResponse, error) {
+	ss, c, err := s.granted(r)
+	if err != nil {
+		return nil, err
+	}
+	leadership, err := as[recipes.Leadership](c, "no leadership")
+	if err != nil {
+		return nil, err
+	}
+	err = leadership.Acknowledge(ctx, r.GetData())
+	ss.claims.judge(c, err)
+	return &pb.AcknowledgeResponse{}, err
+}
+
+// election finds an election; how it waits does not matter to those who look.
+func (s *Server) election(handle, path string) (recipes.Election, error) {
+	ss, err := s.session(handle)
+	if err != nil {
+		return nil, err
+	}
+	return ss.Election(path, recipes.ElectionConfig{})
+}
+
+func (s electionService) Leader(ctx context.Context, r *pb.LeaderRequest) (*pb.LeaderResponse, error) {
+	e, err := s.election(r.GetSession(), r.GetPath())
+	if err != nil {
+		return nil, err
+	}
+	l, err := e.Leader(ctx)
+	return &pb.LeaderResponse{Leader: wire.ToLeader(l)}, err
+}
+
+func (s electionService) Acknowledged(ctx context.Context, r *pb.AcknowledgedRequest) (*pb.AcknowledgedResponse, error) {
+	e, err := s.election(r.GetSession(), r.GetPath())
+	if err != nil {
+		return nil, err
+	}
+	l, err := e.Acknowledged(ctx)
+	return &pb.AcknowledgedResponse{Leader: wire.ToLeader(l)}, err
+}
+
+func (s electionService) Observe(r *pb.ObserveRequest, st grpc.ServerStreamingServer[pb.ObserveResponse]) error {
+	e, err := s.election(r.GetSession(), r.GetPath())
+	if err != nil {
+		return err
+	}
+	leaders, err := e.Observe(st.Context())
+	return forward(st, leaders, err, func(l recipes.Leader) *pb.ObserveResponse {
+		return &pb.ObserveResponse{Leader: wire.ToLeader(l)}
+	})
+}
+
+func (s electionService) Candidates(ctx context.Context, r *pb.CandidatesRequest) (*pb.CandidatesResponse, error) {
+	e, err := s.election(r.GetSession(), r.GetPath())
+	if err != nil {
+		return nil, err
+	}
+	line, err := e.Candidates(ctx)
+	return &pb.CandidatesResponse{Candidates: wire.ToContenders(line)}, err
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type groupService struct {
+	pb.UnimplementedGroupServiceServer
+	*Server
+}
+
+func (s groupService) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, error) {
+	c, err := s.contend(ctx, r, false, func(ctx context.Context, ss *session, _ func(recipes.Place)) (*held, error) {
+		g, err := ss.Group(r.GetPath(), recipes.GroupConfig{Name: r.GetName()})
+		if err != nil {
+			return nil, err
+		}
+		m, err := g.Join(ctx, r.GetData())
+		if err != nil {
+			return nil, err
+		}
+		return &held{Grant: m, giveBack: m.Leave}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &pb.JoinResponse{Grant: toGrant(c)}, nil
+}
+
+func (s groupService) Update(ctx context.Context, r *pb.UpdateRequest) (*pb.UpdateResponse, error) {
+	return &pb.UpdateResponse{}, s.update(ctx, r, r.GetData())
+}
+
+// update replaces the data of a grant's znode, where the recipe has such a thing.
+func (s *Server) update(ctx context.Context, r request, data []byte) error {
+	ss, c, err := s.granted(r)
+	if err != nil {
+		return err
+	}
+	u, err := as[interface {
+		Update(context.Context, []byte) error
+	}](c, "nothing that can be updated")
+	if err != nil {
+		return err
+	}
+	err = u.Update(ctx, data)
+	ss.claims.judge(c, err)
+	return err
+}
+
+// group finds a group; the own member's name does not matter to those who look.
+func (s groupService) group(handle, path string) (recipes.Group, error) {
+	ss, err := s.session(handle)
+	if err != nil {
+		return nil, err
+	}
+	return ss.Group(path, recipes.GroupConfig{})
+}
+
+func (s groupService) Members(ctx context.Context, r *pb.MembersRequest) (*pb.MembersResponse, error) {
+	g, err := s.group(r.GetSession(), r.GetPath())
+	if err != nil {
+		return nil, err
+	}
+	members, err := g.Members(ctx)
+	return &pb.MembersResponse{Members: wire.ToMembers(members)}, err
+}
+
+func (s groupService) WatchMembers(r *pb.WatchMembersRequest, st grpc.ServerStreamingServer[pb.WatchMembersResponse]) error {
+	g, err := s.group(r.GetSession(), r.GetPath())
+	if err != nil {
+		return err
+	}
+	snapshots, err := g.Watch(st.Context())
+	return forward(st, snapshots, err, func(ms []recipes.Member) *pb.WatchMembersResponse {
+		return &pb.WatchMembersResponse{Members: wire.ToMembers(ms)}
+	})
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Options are what a gRPC server needs that serves s: the limits, telemetry if
+// it is wanted, that errors reach the host as what they are in the contract, and
+// that a panic in a handler becomes an error of that call (recipes.ErrInternal)
+// and is logged with its stack, while the plugin, which other sessions depend
+// on, lives.
+func (s *Server) Options() []grpc.ServerOption {
+	logger := s.cfg.Logger.Named("rpc")
+	l := newLimiter(s.cfg.Limits)
+	return append(telemetry.Server(s.cfg.TracerProvider, s.cfg.MeterProvider),
+		grpc.MaxRecvMsgSize(s.cfg.Limits.Message),
+		grpc.StaticStreamWindowSize(wire.StreamWindow),
+		grpc.StaticConnWindowSize(wire.ConnectionWindow),
+		grpc.ChainUnaryInterceptor(guardUnary(logger)),
+		grpc.ChainStreamInterceptor(guardStream(logger), l.stream),
+	)
+}
+
+// loggerKey is where the calls of a guarded server find its logger.
+type loggerKey struct{}
+
+func guardUnary(logger hclog.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
+		defer func() { contain(recover(), logger, info.FullMethod, &err) }()
+		answer, err = handle(context.WithValue(ctx, loggerKey{}, logger), r)
+		return answer, toStatus(err)
+	}
+}
+
+func guardStream(logger hclog.Logger) grpc.StreamServerInterceptor {
+	return func(srv any, st grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+		defer func() { contain(recover(), logger, info.FullMethod, &err) }()
+		return toStatus(handle(srv, st))
+	}
+}
+
+// toStatus is what the host is told of a handler's error, in the contract's
+// terms. What gRPC says itself, and what has a place in line with it, is a
+// status already.
+func toStatus(err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return wire.ToStatus(err, nil)
+}
+
+// contain makes an error of a panic, for the host.
+func contain(panicked any, logger hclog.Logger, where string, err *error) {
+	if panicked != nil {
+		*err = toStatus(noted(panicked, logger, where))
+	}
+}
+
+// noted logs a panic. The host is not told its value: it may hold what the
+// application stores, of which errors say nothing.
+func noted(panicked any, logger hclog.Logger, where string) error {
+	logger.Error("panic; please report it", "in", where, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
+	return fmt.Errorf("%w: %s panicked; the plugin's log has more", recipes.ErrInternal, where)
+}
+
+// contained is a contest whose panic is an error: it runs in a goroutine of its
+// own, where no interceptor is. ctx is that of the call.
+func contained(ctx context.Context, run contest) contest {
+	logger, ok := ctx.Value(loggerKey{}).(hclog.Logger)
+	if !ok {
+		logger = hclog.NewNullLogger()
+	}
+	return func(ctx context.Context, ss *session, joined func(recipes.Place)) (h *held, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				h, err = nil, noted(p, logger, "a contest")
+			}
+		}()
+		return run(ctx, ss, joined)
+	}
+}

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func logTo(b *strings.Builder) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Output: b, Level: hclog.Error})
+}
+
+// TestPanicInAHandlerIsAnErrorOfItsCall: and does not reach the others.
+func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
+	var log strings.Builder
+	_, err := guardUnary(logTo(&log))(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x/Unary"}, func(context.Context, any) (any, error) {
+		panic("s3cret")
+	})
+	check := func(err error, where string) {
+		t.Helper()
+		if err, _ = wire.Error(err); !errors.Is(err, recipes.ErrInternal) || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), where) {
+			t.Errorf("the host is told %v", err)
+		}
+		if !strings.Contains(log.String(), "s3cret") || !strings.Contains(log.String(), "guard_test.go") {
+			t.Errorf("the log lacks the panic or its stack: %s", log.String())
+		}
+		log.Reset()
+	}
+	check(err, "/x/Unary")
+	err = guardStream(logTo(&log))(nil, nil, &grpc.StreamServerInfo{FullMethod: "/x/Stream"}, func(any, grpc.ServerStream) error {
+		panic("s3cret")
+	})
+	check(err, "/x/Stream")
+
+	ctx := context.WithValue(t.Context(), loggerKey{}, logTo(&log))
+	h, err := contained(ctx, func(context.Context, *session, func(recipes.Place)) (*held, error) { panic("s3cret") })(t.Context(), nil, nil)
+	if h != nil {
+		t.Error("a contest that panicked holds something")
+	}
+	check(toStatus(err), "contest")
+}
+
+func TestErrorOfAHandlerIsTheContracts(t *testing.T) {
+	answer, err := guardUnary(hclog.NewNullLogger())(t.Context(), nil, &grpc.UnaryServerInfo{}, func(context.Context, any) (any, error) {
+		return 5, recipes.ErrContended
+	})
+	e, said := wire.Error(err)
+	if answer != 5 || !said || !errors.Is(e, recipes.ErrContended) {
+		t.Error(answer, err)
+	}
+	status := wire.ToStatus(recipes.ErrContended, &recipes.Place{})
+	for _, err := range []error{nil, status} {
+		if got := toStatus(err); got != err {
+			t.Errorf("%v has become %v", err, got)
+		}
+	}
+}
+
+// asking is a stream on which one request comes.
+type asking struct {
+	grpc.ServerStream
+	session string
+}
+
+func (a asking) RecvMsg(m any) error {
+	m.(*pb.ObserveRequest).Session = a.session
+	return nil
+}
+
+func TestSessionsAreLimited(t *testing.T) {
+	l := newLimiter(Limits{Sessions: 2})
+	open := func(then func()) error {
+		return l.stream(nil, nil, &grpc.StreamServerInfo{FullMethod: pb.SessionService_Open_FullMethodName}, func(any, grpc.ServerStream) error {
+			then()
+			return nil
+		})
+	}
+	for range 2 { // again, when they have ended
+		_ = open(func() {
+			_ = open(func() {
+				if err, _ := wire.Error(open(func() { t.Error("a third was opened") })); !errors.Is(err, recipes.ErrLimit) {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestWatchesAreLimitedForEachSession(t *testing.T) {
+	l := newLimiter(Limits{Watches: 1})
+	watch := func(session string, then func()) error {
+		return l.stream(nil, asking{session: session}, &grpc.StreamServerInfo{FullMethod: pb.ElectionService_Observe_FullMethodName}, func(_ any, st grpc.ServerStream) error {
+			if err := st.RecvMsg(&pb.ObserveRequest{}); err != nil {
+				return err
+			}
+			then()
+			return nil
+		})
+	}
+	for range 2 {
+		if err := watch("a", func() {
+			if err, _ := wire.Error(watch("a", func() { t.Error("a second watch") })); !errors.Is(err, recipes.ErrLimit) {
+				t.Error(err)
+			}
+			if err := watch("b", func() {}); err != nil {
+				t.Errorf("another session: %v", err)
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(l.watching) > 0 {
+		t.Errorf("%v is still counted", l.watching)
+	}
+}

@@ -1,0 +1,146 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// deafTo loses the answers to a method.
+func deafTo(method string) grpc.DialOption {
+	return grpc.WithUnaryInterceptor(func(ctx context.Context, full string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, full, req, reply, cc, opts...)
+		if strings.HasSuffix(full, "/"+method) {
+			return status.Error(codes.Canceled, "the answer was lost")
+		}
+		return err
+	})
+}
+
+// handOff has a holder who listens, and an heir who waits, in sessions that open
+// opens for a host.
+func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...grpc.DialOption) (holder recipes.PriorityHold, heir string, granted <-chan error) {
+	t.Helper()
+	srv, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Close() }) // after the sessions
+	conn, _ := serveWith(t, open(srv), opts...)
+	host := client.New(conn)
+	t.Cleanup(func() { host.Close() })
+	ctx := bounded(t)
+	lock := func(cfg recipes.PriorityLockConfig) recipes.PriorityLock {
+		s, err := host.Open(ctx, recipes.Config{Servers: []string{srv.Addr()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.PriorityLock("/l", cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	holder, err = lock(recipes.PriorityLockConfig{}).AcquireWrite(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined, done := make(chan recipes.Place, 1), make(chan error, 1)
+	next := lock(recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }})
+	go func() { _, err := next.AcquireWrite(ctx); done <- err }()
+	return holder, (<-joined).Znode, done
+}
+
+// TestHandOffWhoseAnswerIsLostClosesLost: the heir holds by then, and two would
+// take themselves for the holder.
+func TestHandOffWhoseAnswerIsLostClosesLost(t *testing.T) {
+	holder, heir, granted := handOff(t, func(*zkserver.Server) recipes.Opener { return zookeeper.Open }, deafTo("HandOff"))
+	handsOff(bounded(t), t, holder, heir, granted)
+}
+
+// TestHandOffThatIsGivenUpClosesLost: the reply was lost, and the plugin learns that
+// it has happened before its answer, which is that nobody knows.
+func TestHandOffThatIsGivenUpClosesLost(t *testing.T) {
+	learnt := make(chan recipes.PriorityHold, 2)
+	holder, heir, granted := handOff(t, func(srv *zkserver.Server) recipes.Opener {
+		return func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+			s, err := zookeeper.Open(ctx, cfg)
+			return known{s, learnt, srv}, err
+		}
+	})
+	inPlugin := <-learnt
+	holder.Lost() // has the plugin watch
+	ctx, cancel := context.WithCancel(bounded(t))
+	go func() { <-inPlugin.Lost(); cancel() }()
+	handsOff(ctx, t, holder, heir, granted)
+}
+
+// handsOff hands off, with an answer that tells nothing.
+func handsOff(ctx context.Context, t *testing.T, holder recipes.PriorityHold, heir string, granted <-chan error) {
+	t.Helper()
+	lost := holder.Lost()
+	if err := holder.HandOff(ctx, heir); !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Fatal(err)
+	}
+	if err := <-granted; err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lost:
+	case <-bounded(t).Done():
+		t.Fatal("the former holder does not hear that it holds no more")
+	}
+	if err := holder.Err(); !errors.Is(err, recipes.ErrReleased) {
+		t.Error(err)
+	}
+}
+
+// known is a session that tells of its priority holds, and cannot find out what
+// became of a transaction whose reply was lost.
+type known struct {
+	recipes.Session
+	holds  chan<- recipes.PriorityHold
+	server *zkserver.Server
+}
+
+func (k known) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
+	l, err := k.Session.PriorityLock(path, cfg)
+	return knownLock{l, k}, err
+}
+
+type knownLock struct {
+	recipes.PriorityLock
+	session known
+}
+
+func (l knownLock) AcquireWrite(ctx context.Context) (recipes.PriorityHold, error) {
+	h, err := l.PriorityLock.AcquireWrite(ctx)
+	if err == nil {
+		l.session.holds <- h
+		h = knownHold{h, l.session}
+	}
+	return h, err
+}
+
+type knownHold struct {
+	recipes.PriorityHold
+	session known
+}
+
+func (h knownHold) HandOff(ctx context.Context, heir string) error {
+	h.session.server.SetFault(func(r zkserver.Request) zkserver.Fault {
+		mine := r.SessionID == h.session.ID()
+		return zkserver.Fault{DropReply: mine && r.Op == zkserver.OpMulti, CloseBefore: mine && r.Op == zkserver.OpSync}
+	})
+	return h.PriorityHold.HandOff(ctx, heir)
+}

@@ -1,0 +1,89 @@
+package server_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// TestHostsOfOtherTimes: an older host leaves out everything that was added
+// after the first version, and a newer one sends fields that this plugin does
+// not know. Both get their lock.
+func TestHostsOfOtherTimes(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		more func(proto.Message)
+	}{
+		{"older", func(proto.Message) {}},
+		{"newer", func(m proto.Message) {
+			field := protowire.AppendTag(nil, 1000, protowire.VarintType)
+			m.ProtoReflect().SetUnknown(protowire.AppendVarint(field, 7))
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			conn := serve(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			st, err := pb.NewSessionServiceClient(conn).Open(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := &pb.Start{Config: &pb.Config{Servers: []string{"fake"}, SessionTimeout: durationpb.New(time.Minute)}}
+			test.more(start)
+			if err := st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}}); err != nil {
+				t.Fatal(err)
+			}
+			m, err := st.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			session := m.GetOpened().GetSession()
+			ask := &pb.AcquireRequest{Session: session, RequestId: "1", Path: "/l"}
+			test.more(ask)
+			a, err := pb.NewLockServiceClient(conn).Acquire(ctx, ask)
+			if err != nil || a.GetGrant().GetToken() == 0 {
+				t.Fatal(a, err)
+			}
+			if _, err := pb.NewGrantServiceClient(conn).Release(ctx, &pb.ReleaseRequest{Session: session, RequestId: "1"}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// serve serves a fake world in memory.
+func serve(t *testing.T) *grpc.ClientConn {
+	t.Helper()
+	conn, _ := serveWith(t, fake.New().Open)
+	return conn
+}
+
+func serveWith(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {
+	t.Helper()
+	l := bufconn.Listen(64 << 10)
+	s := server.New(server.Config{Open: open})
+	g := grpc.NewServer(append(s.Options(), grpc.WaitForHandlers(true))...)
+	s.Register(g)
+	served := make(chan struct{})
+	go func() { defer close(served); _ = g.Serve(l) }()
+	conn, err := grpc.NewClient("passthrough:///memory", append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(); g.Stop(); <-served; _ = s.Close(context.Background()) })
+	return conn, s
+}

@@ -1,0 +1,47 @@
+package server
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type semaphoreService struct {
+	pb.UnimplementedSemaphoreServiceServer
+	*Server
+}
+
+func (s semaphoreService) AcquirePermit(ctx context.Context, r *pb.AcquirePermitRequest) (*pb.AcquirePermitResponse, error) {
+	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+		semaphore, err := ss.Semaphore(r.GetPath(), recipes.SemaphoreConfig{
+			Permits: int(r.GetPermits()), Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if r.GetTry() {
+			return holding(semaphore.TryAcquire(ctx))
+		}
+		return holding(semaphore.Acquire(ctx))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &pb.AcquirePermitResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
+}
+
+func (s semaphoreService) PermitContenders(ctx context.Context, r *pb.PermitContendersRequest) (*pb.PermitContendersResponse, error) {
+	ss, err := s.session(r.GetSession())
+	if err != nil {
+		return nil, err
+	}
+	// How many permits there are does not matter to those who look.
+	semaphore, err := ss.Semaphore(r.GetPath(), recipes.SemaphoreConfig{Permits: 1})
+	if err != nil {
+		return nil, err
+	}
+	line, err := semaphore.Contenders(ctx)
+	return &pb.PermitContendersResponse{Contenders: wire.ToContenders(line)}, err
+}

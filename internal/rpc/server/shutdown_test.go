@@ -1,0 +1,97 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestOpenThatTheEndOfThePluginInterrupts: nobody has cancelled anything, and
+// who keeps a plugin running has to know that the next one can be asked.
+func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
+	opening := make(chan struct{})
+	conn, s := serveWith(t, func(ctx context.Context, _ recipes.Config) (recipes.Session, error) {
+		close(opening)
+		<-ctx.Done()
+		return nil, fmt.Errorf("open session: %w", ctx.Err())
+	})
+	host := client.New(conn)
+	defer host.Close()
+	closed := make(chan error, 1)
+	go func() {
+		<-opening
+		closed <- s.Close(bounded(t))
+	}()
+	for _, when := range []string{"while it opens", "afterwards"} {
+		_, err := host.Open(bounded(t), recipes.Config{Servers: []string{"fake"}})
+		if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, recipes.ErrPluginLost) || errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// unconfirmed is a session whose end ZooKeeper does not confirm, however long one
+// waits.
+type unconfirmed struct{ recipes.Session }
+
+func (u unconfirmed) Close(ctx context.Context) error {
+	<-ctx.Done()
+	_ = u.Session.Close(ctx)
+	return fmt.Errorf("close session: %w", recipes.ErrUnknownOutcome)
+}
+
+// TestEndThatZooKeeperDoesNotConfirmIsTold: to who closes the plugin, also where
+// the host of the session has just hung up. What became of one before is no news.
+func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		hungUp, ended bool
+	}{
+		{name: "of one that is open"},
+		{name: "of one that was hung up", hungUp: true},
+		{name: "of one that has ended", hungUp: true, ended: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // on virtual time
+				world := fake.New()
+				conn, s := serveWith(t, func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+					session, err := world.Open(ctx, cfg)
+					return unconfirmed{session}, err
+				})
+				host := client.New(conn)
+				defer host.Close()
+				if _, err := host.Open(bounded(t), recipes.Config{Servers: []string{"fake"}, SessionTimeout: time.Minute}); err != nil {
+					t.Fatal(err)
+				}
+				if test.hungUp {
+					host.Close()
+				}
+				if test.ended {
+					time.Sleep(time.Minute)
+				}
+				for range 2 {
+					if err := s.Close(bounded(t)); errors.Is(err, recipes.ErrUnknownOutcome) == test.ended || test.ended && err != nil {
+						t.Errorf("the plugin says %v", err)
+					}
+				}
+			})
+		})
+	}
+}

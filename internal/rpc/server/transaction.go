@@ -1,0 +1,157 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type transactionService struct {
+	pb.UnimplementedTransactionServiceServer
+	*Server
+}
+
+// memberships are the sites that a session has joined and not finished.
+type memberships struct {
+	mu  sync.Mutex
+	all map[string]recipes.Site
+}
+
+func (ms *memberships) add(site recipes.Site) (id string) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.all == nil {
+		ms.all = make(map[string]recipes.Site)
+	}
+	id = uuid.NewString()
+	ms.all[id] = site
+	return id
+}
+
+func (ms *memberships) get(id string) (recipes.Site, bool) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	site, ok := ms.all[id]
+	return site, ok
+}
+
+func (ms *memberships) remove(id string) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	delete(ms.all, id)
+}
+
+func (s transactionService) transaction(handle, path, variant string) (*session, recipes.Transaction, error) {
+	ss, err := s.session(handle)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := ss.Transaction(path, recipes.TransactionConfig{Variant: recipes.Variant(variant)})
+	return ss, t, err
+}
+
+// site finds a site by its membership.
+func (s transactionService) site(handle, membership string) (recipes.Site, error) {
+	ss, err := s.session(handle)
+	if err != nil {
+		return nil, err
+	}
+	if site, ok := ss.memberships.get(membership); ok {
+		return site, nil
+	}
+	return nil, fmt.Errorf("%w: membership %q has finished, or never was", recipes.ErrNoTransaction, membership)
+}
+
+func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
+	_, t, err := s.transaction(r.GetSession(), r.GetPath(), r.GetVariant())
+	if err == nil {
+		err = t.Begin(ctx, r.GetPayload(), r.GetSites()...)
+	}
+	return &pb.BeginTransactionResponse{}, err
+}
+
+func (s transactionService) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
+	_, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
+	if err != nil {
+		return nil, err
+	}
+	d, err := t.Coordinate(ctx)
+	return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
+}
+
+func (s transactionService) AbortTransaction(ctx context.Context, r *pb.AbortTransactionRequest) (*pb.AbortTransactionResponse, error) {
+	_, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
+	if err != nil {
+		return nil, err
+	}
+	d, err := t.Abort(ctx, r.GetReason())
+	return &pb.AbortTransactionResponse{Decision: wire.ToDecision(&d)}, err
+}
+
+func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTransactionRequest) (*pb.JoinTransactionResponse, error) {
+	ss, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
+	if err != nil {
+		return nil, err
+	}
+	site, err := t.Join(ctx, r.GetSite())
+	if err != nil {
+		return nil, err
+	}
+	return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: ss.memberships.add(site)}, nil
+}
+
+func (s transactionService) VoteTransaction(ctx context.Context, r *pb.VoteTransactionRequest) (*pb.VoteTransactionResponse, error) {
+	site, err := s.site(r.GetSession(), r.GetMembership())
+	if err == nil {
+		err = site.Vote(ctx, recipes.Vote(r.GetVote()))
+	}
+	return &pb.VoteTransactionResponse{}, err
+}
+
+func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisionRequest) (*pb.AwaitDecisionResponse, error) {
+	site, err := s.site(r.GetSession(), r.GetMembership())
+	if err != nil {
+		return nil, err
+	}
+	d, err := site.Wait(ctx)
+	return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
+}
+
+// FinishSite takes a membership that is not there for one that has finished, so
+// that it may be repeated.
+func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequest) (*pb.FinishSiteResponse, error) {
+	ss, err := s.session(r.GetSession())
+	if err != nil {
+		return nil, err
+	}
+	if site, ok := ss.memberships.get(r.GetMembership()); ok {
+		if err := site.Done(ctx); err != nil {
+			return nil, err
+		}
+		ss.memberships.remove(r.GetMembership())
+	}
+	return &pb.FinishSiteResponse{}, nil
+}
+
+func (s transactionService) ForgetTransaction(ctx context.Context, r *pb.ForgetTransactionRequest) (*pb.ForgetTransactionResponse, error) {
+	_, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
+	if err == nil {
+		err = t.Forget(ctx)
+	}
+	return &pb.ForgetTransactionResponse{}, err
+}
+
+func (s transactionService) GetTransaction(ctx context.Context, r *pb.GetTransactionRequest) (*pb.GetTransactionResponse, error) {
+	_, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
+	if err != nil {
+		return nil, err
+	}
+	status, err := t.Status(ctx)
+	return wire.ToTransactionStatus(status), err
+}

@@ -1,0 +1,101 @@
+package wire_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var contender = recipes.Contender{
+	Znode: "/l/_c_x-lock-0000000001", Sequence: -7, Token: 1 << 40, SessionID: -3,
+	Since: time.Unix(1700000000, 5).In(time.Local), Data: []byte("who"),
+}
+
+// TestNothingIsLostOnTheWire fills every field, so that a new one that is not
+// carried over fails here.
+func TestNothingIsLostOnTheWire(t *testing.T) {
+	config := recipes.Config{
+		Servers: []string{"a:1", "b:2"}, Chroot: "/c", SessionTimeout: time.Second, ConnectTimeout: 2 * time.Second,
+		Digest: &recipes.Digest{User: "u", Password: "p"}, ACL: []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "world", ID: "anyone"}},
+		TLS:       &recipes.TLS{CA: []byte("ca"), Certificate: []byte("crt"), Key: []byte("key"), ServerName: "n"},
+		MaxPacket: 12345,
+	}
+	leader := recipes.Leader{Contender: contender, Acknowledged: true, Acknowledgement: []byte("done")}
+	counters := recipes.Counters{
+		Reads: 1, Writes: 2, Pings: 3, WatchEvents: 4, RequestBytes: 5, ResponseBytes: 6, Reconnects: 7,
+		Handoffs: 9, Fallbacks: 10, ByKind: map[string]int64{"create": 8},
+	}
+	ops := []recipes.Op{recipes.Create("/a", []byte("x")), recipes.Set("/b", nil, 3), recipes.Delete("/c", recipes.AnyVersion)}
+	place := recipes.Place{Znode: "/l/x", Position: 4}
+	for _, c := range []struct {
+		name      string
+		got, want any
+		skip      string // field that does not travel
+	}{
+		{"config", wire.Config(wire.ToConfig(config)), config, "Logger"},
+		{"contenders", wire.Contenders(wire.ToContenders([]recipes.Contender{contender}))[0], contender, ""},
+		{"leader", wire.Leader(wire.ToLeader(leader)), leader, ""},
+		{"place", wire.Place(wire.ToPlace(place)), place, ""},
+		{"counters", wire.Counters(wire.ToCounters(counters)), counters, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := reflect.ValueOf(c.want)
+			for i := range v.NumField() {
+				if v.Field(i).IsZero() && v.Type().Field(i).Name != c.skip {
+					t.Errorf("the test leaves %s out", v.Type().Field(i).Name)
+				}
+			}
+			if !reflect.DeepEqual(c.got, c.want) {
+				t.Errorf("got  %+v\nwant %+v", c.got, c.want)
+			}
+		})
+	}
+	if got := wire.Ops(wire.ToOps(ops)); fmt.Sprint(got) != fmt.Sprint(ops) {
+		t.Errorf("ops %v; want %v", got, ops)
+	}
+}
+
+func TestNobodyLeads(t *testing.T) {
+	if l := wire.Leader(wire.ToLeader(recipes.Leader{})); !l.None() {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestUnknownOperationIsRefused(t *testing.T) {
+	if wire.Ops(wire.ToOps([]recipes.Op{{Kind: 99, Path: "/a"}}))[0].Validate() == nil {
+		t.Error("an unknown kind became a known one")
+	}
+}
+
+func TestStates(t *testing.T) {
+	for _, s := range []recipes.State{recipes.Connected, recipes.Suspended, recipes.Lost} {
+		if got := wire.State(wire.ToState(s)); got != s {
+			t.Errorf("%v became %v", s, got)
+		}
+	}
+	if got := wire.State(99); got != recipes.Suspended {
+		t.Errorf("a state that is not known is %v", got)
+	}
+}
+
+// TestWhatIsNoTextCanBeSent: others may have written it, in another language or
+// by hand, and a message that cannot be sent tells nothing of the rest of it.
+func TestWhatIsNoTextCanBeSent(t *testing.T) {
+	const bytes, text = "a\xff", "a\uFFFD"
+	m := wire.ToTransactionStatus(recipes.TransactionStatus{
+		Sites: []recipes.SiteStatus{{Vote: bytes}}, Decision: &recipes.Decision{Reason: bytes},
+	})
+	if _, err := proto.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	got := wire.TransactionStatus(m)
+	if got.Sites[0].Vote != text || got.Decision.Reason != text {
+		t.Errorf("%+v, decision %+v", got, got.Decision)
+	}
+}

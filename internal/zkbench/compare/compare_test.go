@@ -1,0 +1,258 @@
+package compare_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/compare"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// trials writes two sides of interleaved trials of several benchmarks whose times
+// vary by some per cent and drift together, as on a machine with neighbours. The
+// first benchmark of the second side is slower by that factor.
+func trials(seed uint64, count int, slower float64) (a, b string) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	var texts [2]strings.Builder
+	for i := range count {
+		drift := 1 + 0.02*math.Sin(float64(i)/3)
+		for side := range texts {
+			for n := range 5 {
+				ns := 1e6 * float64(n+1) * drift * math.Exp(0.03*random.NormFloat64())
+				if side == 1 && n == 0 {
+					ns *= slower
+				}
+				fmt.Fprintf(&texts[side], "BenchmarkLine/contenders=%d-2 100 %.0f ns/op %.1f handoffs/s\n", n+1, ns, 1e9/ns)
+			}
+		}
+	}
+	const units = "Unit handoffs/s better=higher\n"
+	return units + texts[0].String(), units + texts[1].String()
+}
+
+func side(t *testing.T, name, text string) *compare.Side {
+	t.Helper()
+	s, err := compare.Read(strings.NewReader(text), name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestPlantedRegressionIsFound(t *testing.T) {
+	for seed := range uint64(8) {
+		a, b := trials(seed, 20, 1.10)
+		r, err := compare.Compare(side(t, "A", a), side(t, "B", b), compare.DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The same trials are slower in ns and fewer in handoffs/s.
+		if r.Worse() != 2 || r.Better() != 0 {
+			t.Errorf("seed %d: %d worse, %d better; want 2 and 0", seed, r.Worse(), r.Better())
+		}
+		for _, row := range r.Rows {
+			if (row.Verdict == compare.Worse) != (row.Benchmark == "Line/contenders=1-2") {
+				t.Errorf("seed %d: %s is %s", seed, row.Benchmark, row.Verdict)
+			}
+		}
+		// The other way round it is an improvement.
+		if r, _ := compare.Compare(side(t, "B", b), side(t, "A", a), compare.DefaultOptions()); r.Worse() != 0 || r.Better() != 2 {
+			t.Errorf("seed %d, turned round: %d worse, %d better; want 0 and 2", seed, r.Worse(), r.Better())
+		}
+	}
+}
+
+func TestEqualSidesAreQuiet(t *testing.T) {
+	for seed := range uint64(15) {
+		a, b := trials(seed, 20, 1)
+		for _, other := range []string{a, b} {
+			r, err := compare.Compare(side(t, "A", a), side(t, "A again", other), compare.DefaultOptions())
+			if err != nil || r.Worse()+r.Better() != 0 {
+				t.Errorf("seed %d: %d worse, %d better, %v; want quiet", seed, r.Worse(), r.Better(), err)
+			}
+		}
+	}
+}
+
+func TestSmallChangeDoesNotCount(t *testing.T) {
+	a, b := trials(1, 40, 1.10)
+	options := compare.DefaultOptions()
+	options.Effect = 0.2
+	r, err := compare.Compare(side(t, "A", a), side(t, "B", b), options)
+	if err != nil || r.Worse() != 0 {
+		t.Errorf("%d worse, %v; want none of at least 20 %%", r.Worse(), err)
+	}
+	slight := 0
+	for _, row := range r.Rows {
+		if row.Verdict == compare.Slight {
+			slight++
+		}
+	}
+	if slight != 2 {
+		t.Errorf("%d slight changes; want 2", slight)
+	}
+}
+
+func TestCorrectionIsHolms(t *testing.T) {
+	// Two comparisons, each of which would be significant alone at 5 % and is
+	// not among ten.
+	a, b := "Unit x better=lower\n", "Unit x better=lower\n"
+	for n := range 10 {
+		for i := range 4 {
+			shift := 0
+			if n == 0 {
+				shift = 100
+			}
+			a += fmt.Sprintf("BenchmarkB%d 1 %d x\n", n, 100+i)
+			b += fmt.Sprintf("BenchmarkB%d 1 %d x\n", n, 100+i+shift)
+		}
+	}
+	r, err := compare.Compare(side(t, "A", a), side(t, "B", b), compare.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := r.Rows[0]; row.P >= 0.05 || math.Abs(row.Adjusted-10*row.P) > 1e-9 || row.Verdict != compare.Same {
+		t.Errorf("p %v, corrected %v, verdict %s; want ten times p and no verdict", row.P, row.Adjusted, row.Verdict)
+	}
+	if !strings.Contains(strings.Join(r.Warnings, "\n"), "too few trials") {
+		t.Errorf("warnings %q do not say that the trials are too few", r.Warnings)
+	}
+}
+
+func TestUnitWithoutDirectionIsNotJudged(t *testing.T) {
+	var a, b string
+	for i := range 20 {
+		a += fmt.Sprintf("BenchmarkX 1 %d furlongs\n", 100+i%3)
+		b += fmt.Sprintf("BenchmarkX 1 %d furlongs\n", 200+i%3)
+	}
+	r, err := compare.Compare(side(t, "A", a), side(t, "B", b), compare.DefaultOptions())
+	if err != nil || r.Worse() != 0 || r.Rows[0].Verdict != compare.Changed {
+		t.Errorf("%+v, %v; want changed", r.Rows, err)
+	}
+}
+
+// In as much time a lock that is faster has more turns.
+func TestFasterLockIsNotWorse(t *testing.T) {
+	side := func(name string, ms int) *compare.Side {
+		var text bytes.Buffer
+		w := record.NewWriter(&text, record.Environment{})
+		for trial := range 20 {
+			n := int64(1000/ms + trial%3)
+			r := record.Record{Recipe: load.Lock, Workload: load.Cycle, Strategy: recipes.Predecessor, Contenders: 2, Transport: "direct", Procs: 2}
+			r.Operations, r.Elapsed, r.Turns = 2*n, time.Second, []int64{n, n + 1}
+			if err := w.Write(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := compare.Read(&text, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	r, err := compare.Compare(side("slow", 10), side("fast", 5), compare.DefaultOptions())
+	if err != nil || r.Better() == 0 || r.Worse() != 0 {
+		for _, row := range r.Rows {
+			t.Errorf("%s: %s", row.Unit, row.Verdict)
+		}
+		t.Fatalf("%d better, %d worse, %v; want none worse", r.Better(), r.Worse(), err)
+	}
+}
+
+func TestInvalidResultsAreLeftOut(t *testing.T) {
+	const text = "BenchmarkX 1 5 ns/op\ninvalid: zkbench was the limit\nBenchmarkX 1 500 ns/op\n"
+	a := side(t, "A", text)
+	r, err := compare.Compare(a, a, compare.DefaultOptions())
+	if err != nil || r.Rows[0].N != 1 || a.Invalid != 1 {
+		t.Errorf("%d results, %d invalid, %v; want 1 of each", r.Rows[0].N, a.Invalid, err)
+	}
+}
+
+// Files may be appended to each other, and a sweep that is resumed appends to its own.
+func TestInvalidResultsAtTheEndSpoilNoneThatFollow(t *testing.T) {
+	valid := record.Record{Recipe: load.Lock, Workload: load.Drain, Contenders: 2, Transport: "direct"}
+	valid.Operations, valid.Elapsed = 1, time.Second
+	invalid := valid
+	invalid.Invalid = []string{"zkbench was the limit"}
+	var text, lines bytes.Buffer
+	for range 2 {
+		w, l := record.NewWriter(&text, record.Environment{}), record.NewJSONWriter(&lines, record.Environment{})
+		for _, r := range []record.Record{valid, invalid} {
+			if err := errors.Join(w.Write(r), l.Write(r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, file := range map[string]*bytes.Buffer{"text": &text, "records": &lines} {
+		a := side(t, "A", file.String())
+		r, err := compare.Compare(a, a, compare.DefaultOptions())
+		if err != nil || r.Rows[0].N != 2 || a.Invalid != 2 {
+			t.Errorf("%s: %d results, %d invalid, %v; want 2 of each:\n%s", name, r.Rows[0].N, a.Invalid, err, text.String())
+		}
+	}
+}
+
+// What two servers gave must not pass for trials of one.
+func TestSideOfTwoEnvironmentsIsWarnedOf(t *testing.T) {
+	const one, two = "zk-mode: embedded\nBenchmarkX 1 5 ns/op\n", "zk-mode: standalone\nBenchmarkX 1 500 ns/op\n"
+	for text, want := range map[string]int{one + one: 0, one + two: 1} {
+		r, err := compare.Compare(side(t, "old", text), side(t, "new", two), compare.DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(strings.Join(r.Warnings, "\n"), "old: its results differ in zk-mode"); got != want {
+			t.Errorf("%d warnings; want %d: %q", got, want, r.Warnings)
+		}
+	}
+}
+
+func TestFileWithoutResultsIsAnError(t *testing.T) {
+	for _, text := range []string{"", "PASS\n", "{\"zkbench\":1}\n", "{]\n", "{\"zkbench\":99}\n"} {
+		if s, err := compare.Read(strings.NewReader(text), "file", nil); err == nil || !strings.Contains(err.Error(), "file") {
+			t.Errorf("%q gave %+v, %v", text, s, err)
+		}
+	}
+	if _, err := compare.Read(strings.NewReader("PASS\n"), "file", nil); !errors.Is(err, compare.ErrNoResults) {
+		t.Error(err)
+	}
+	a, b := side(t, "A", "BenchmarkX 1 5 ns/op\n"), side(t, "B", "BenchmarkY 1 5 ns/op\n")
+	if _, err := compare.Compare(a, b, compare.DefaultOptions()); err == nil {
+		t.Error("sides with nothing in common were compared")
+	}
+}
+
+func TestOutput(t *testing.T) {
+	a, b := trials(1, 20, 1.10)
+	a += "BenchmarkGone 1 5 ns/op\n"
+	r, err := compare.Compare(side(t, "old", a), side(t, "new", b), compare.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := r.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "compare.txt")
+	if *update {
+		if err := errors.Join(os.MkdirAll("testdata", 0o777), os.WriteFile(file, out.Bytes(), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || !bytes.Equal(out.Bytes(), want) {
+		t.Errorf("%v; %s differs (rewrite with -update):\n%s", err, file, out.String())
+	}
+}

@@ -1,0 +1,94 @@
+package relay_test
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/relay"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// echo returns the address of a server that sends back what it gets.
+func echo(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn)
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// pingThrough returns a connection through r over which the echo has answered.
+func pingThrough(t *testing.T, r *relay.Relay) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	// A dial that is not answered takes minutes.
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("ping")); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 4)
+	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "ping" {
+		t.Fatalf("got %q, %v", answer, err)
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func TestRelayForwardsUntilItIsCut(t *testing.T) {
+	r, err := relay.Listen([]string{"127.0.0.1:1", echo(t)}) // nobody listens at the first
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Cut()
+	conn := pingThrough(t, r)
+	r.Cut()
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("something came through a relay that was cut")
+	}
+	if conn, err := net.Dial("tcp", r.Addr()); err == nil {
+		conn.Close()
+		t.Error("a relay that was cut accepts connections")
+	}
+}
+
+func TestThroughKeepsTheNameInTheServersCertificate(t *testing.T) {
+	cfg := recipes.Config{Servers: []string{"zk1.example:2281", "zk2.example:2281"}, TLS: &recipes.TLS{}}
+	through := relay.Through(cfg, "127.0.0.1:5")
+	if got := through.TLS.ServerName; got != "zk1.example" || len(through.Servers) != 1 || through.Servers[0] != "127.0.0.1:5" {
+		t.Errorf("servers %q under the name %q", through.Servers, got)
+	}
+	if cfg.TLS.ServerName != "" {
+		t.Error("the caller's configuration was changed")
+	}
+	cfg.TLS.ServerName = "zk.example"
+	if got := relay.Through(cfg, "127.0.0.1:5").TLS.ServerName; got != "zk.example" {
+		t.Errorf("the name that was given became %q", got)
+	}
+}

@@ -1,0 +1,173 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// recorded returns the small sweep that is kept for tests.
+func recorded(t *testing.T) []record.Run {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "..", "..", "testdata", "results", "small.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	runs, err := record.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+// render calls a renderer and returns what it wrote.
+func render(t *testing.T, write func(io.Writer) error) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := errors.Join(os.MkdirAll("testdata", 0o777), os.WriteFile(file, got, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v; %s differs (rewrite with -update)", err, file)
+	}
+}
+
+func page(t *testing.T) []byte {
+	return render(t, func(w io.Writer) error {
+		return report.HTML(w, report.Group(recorded(t)), "the plan goes here & is text\n")
+	})
+}
+
+func TestRenderingsAreAsTheyWere(t *testing.T) {
+	sets := report.Group(recorded(t))
+	if len(sets) != 1 {
+		t.Fatalf("%d sets; want 1", len(sets))
+	}
+	golden(t, "page.html", page(t))
+	golden(t, "table.md", render(t, func(w io.Writer) error { return report.Markdown(w, sets) }))
+	level := sets[0].Series[1].Levels[3]
+	golden(t, "percentiles.hgrm", render(t, func(w io.Writer) error { return report.Percentiles(w, level) }))
+	for _, f := range report.Figures(sets[0]) {
+		if f.Name == "throughput" || f.Name == "distribution" {
+			golden(t, f.Name+".svg", render(t, func(w io.Writer) error { return report.SVG(w, f) }))
+		}
+	}
+}
+
+func TestFiguresAreWellFormedAndHaveAlternatives(t *testing.T) {
+	for _, f := range report.Figures(report.Group(recorded(t))[0]) {
+		svg := render(t, func(w io.Writer) error { return report.SVG(w, f) })
+		d := xml.NewDecoder(bytes.NewReader(svg))
+		for {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", f.Name, err)
+			}
+		}
+		for _, want := range []string{`role="img"`, "<title", "<desc", "herd: from", "predecessor: from"} {
+			if f.Name != "distribution" && !bytes.Contains(svg, []byte(want)) {
+				t.Errorf("%s has no %s", f.Name, want)
+			}
+		}
+		for _, bad := range []string{"NaN", "Inf", "href"} {
+			if bytes.Contains(svg, []byte(bad)) {
+				t.Errorf("%s contains %s", f.Name, bad)
+			}
+		}
+	}
+}
+
+func TestPicturesHaveTheirSize(t *testing.T) {
+	f := report.Figures(report.Group(recorded(t))[0])[0]
+	picture, err := png.Decode(bytes.NewReader(render(t, func(w io.Writer) error { return report.PNG(w, f) })))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := picture.Bounds().Size(); size.X != 1440 || size.Y != 840 {
+		t.Errorf("size %v; want 1440 by 840", size)
+	}
+}
+
+func TestPageNeedsNothingElse(t *testing.T) {
+	text := string(page(t))
+	for _, bad := range []string{"<script", "http://", "https://", "@import", "url("} {
+		if strings.Contains(strings.ReplaceAll(text, "http://www.w3.org/2000/svg", ""), bad) {
+			t.Errorf("the page contains %s", bad)
+		}
+	}
+	for _, want := range []string{"prefers-color-scheme:dark", `name="viewport"`, `lang="en"`, "the plan goes here &amp; is text"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not contain %s", want)
+		}
+	}
+}
+
+// Medians over the trials of two machines would be of neither.
+func TestMachinesAreReportedApart(t *testing.T) {
+	for what, change := range map[string]func(*record.Run){
+		"another processor": func(r *record.Run) { r.Environment.CPU = "Other" },
+		"more processors": func(r *record.Run) {
+			for i := range r.Records {
+				r.Records[i].Procs = 64
+			}
+		},
+	} {
+		runs := append(recorded(t), recorded(t)...)
+		if sets := report.Group(runs); len(sets) != 1 {
+			t.Fatalf("%d sets of one machine; want 1", len(sets))
+		}
+		change(&runs[1])
+		sets := report.Group(runs)
+		if len(sets) != 2 || sets[0].Title == sets[1].Title || len(sets[0].Series[0].Levels[0].Trials) != len(sets[1].Series[0].Levels[0].Trials) {
+			t.Errorf("%s: %d sets; want one of each machine", what, len(sets))
+		}
+	}
+}
+
+func TestInvalidTrialsAreLeftOutAndListed(t *testing.T) {
+	runs := recorded(t)
+	before := len(report.Group(runs)[0].Series[0].Levels[0].Trials)
+	for i, r := range runs[0].Records {
+		if string(r.Strategy) == "herd" && r.Contenders == 1 {
+			runs[0].Records[i].Invalid = []string{"the load generator was <busy>"}
+			break
+		}
+	}
+	sets := report.Group(runs)
+	if after := len(sets[0].Series[0].Levels[0].Trials); after != before-1 || len(sets[0].Invalid) != 1 {
+		t.Errorf("%d of %d trials, %d invalid; want one less, and that one", after, before, len(sets[0].Invalid))
+	}
+	text := string(render(t, func(w io.Writer) error { return report.HTML(w, sets, "") }))
+	if !strings.Contains(text, "the load generator was &lt;busy&gt;") {
+		t.Error("the page does not say why a trial is left out")
+	}
+}

@@ -1,0 +1,275 @@
+package workers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/workers"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// place is a server, and where the workers of a test meet on it.
+type place struct {
+	*testing.T
+	server *zkserver.Server
+}
+
+func newPlace(t *testing.T) place {
+	t.Helper()
+	server, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return place{t, server}
+}
+
+// session opens a session that ends with the test.
+func (p place) session() recipes.Session {
+	p.Helper()
+	s, err := zookeeper.Open(p.Context(), recipes.Config{Servers: []string{p.server.Addr()}})
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { s.Close(context.Background()) })
+	return s
+}
+
+// config is that of the i-th process of n.
+func config(i, n int) workers.Config {
+	return workers.Config{
+		Path: "/bench/meet", Size: n, About: fmt.Sprintf("process %d", i), Experiment: "-contenders 2",
+		Root: fmt.Sprintf("/bench/root-%d", i), Patience: time.Minute,
+	}
+}
+
+// meet has n processes join, with the sessions that they meet with.
+func (p place) meet(n int) ([]*workers.Crew, []recipes.Session) {
+	p.Helper()
+	crews, sessions := make([]*workers.Crew, n), make([]recipes.Session, n)
+	var joining sync.WaitGroup
+	for i := range crews {
+		sessions[i] = p.session()
+		joining.Go(func() {
+			var err error
+			if crews[i], err = workers.Join(p.Context(), sessions[i], config(i, n)); err != nil {
+				p.Error(err)
+			}
+		})
+	}
+	joining.Wait()
+	if p.Failed() {
+		p.FailNow()
+	}
+	for _, c := range crews {
+		p.Cleanup(c.Close)
+	}
+	return crews, sessions
+}
+
+// run has a worker run all trials, and returns what the first of them gets.
+func run(crew *workers.Crew, n int, e bench.Experiment) (whole []record.Record, err error) {
+	defer crew.Close()
+	e.Root = crew.Root()
+	e.Part = &bench.Part{Number: crew.Number(), Of: n, Begin: crew.Begin, End: crew.End}
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	for _, trial := range e.Trials() {
+		r, err := e.Run(crew.Context(), trial)
+		if err != nil {
+			return nil, err
+		}
+		all, err := crew.Give(crew.Context(), r)
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			continue
+		}
+		if r, err = bench.Merge(all); err != nil {
+			return nil, err
+		}
+		whole = append(whole, r)
+	}
+	crew.Finish(crew.Context())
+	return whole, nil
+}
+
+func TestWorkersMeasureOneLineTogether(t *testing.T) {
+	const n, each = 3, 4
+	p := newPlace(t)
+	e := bench.Experiment{
+		Recipes: []load.Recipe{load.Lock}, Strategies: []recipes.Strategy{recipes.Predecessor}, Contenders: []int{each},
+		Workloads:  []load.Workload{load.Drain, load.Cycle, load.Open, load.Many},
+		Transports: []bench.Transport{{Name: "direct", Open: zookeeper.Open}},
+		Count:      1, Duration: 500 * time.Millisecond, Warmup: 10 * time.Millisecond, Rate: 50, Lines: 2,
+		Session: recipes.Config{Servers: []string{p.server.Addr()}},
+	}
+	crews, _ := p.meet(n)
+	var whole []record.Record
+	var running sync.WaitGroup
+	for _, crew := range crews {
+		running.Go(func() {
+			records, err := run(crew, n, e)
+			if err != nil {
+				t.Error(err)
+			}
+			if crew.Number() == 1 {
+				whole = records
+			} else if len(records) > 0 {
+				t.Errorf("worker %d got records", crew.Number())
+			}
+		})
+	}
+	running.Wait()
+	if len(whole) != len(e.Workloads) {
+		t.Fatalf("%d records; want one for each workload", len(whole))
+	}
+	for _, r := range whole {
+		if r.Workers != n || !strings.Contains(r.Name(), "/workers=3") {
+			t.Errorf("%s does not say that there were three workers", r.Name())
+		}
+		contenders, lines, rate := n*each, 0, 0.0
+		switch r.Workload {
+		case load.Drain:
+			if r.Operations != n*each-1 || r.Counters.WatchEvents != n*each-1 || r.Counters.Writes != n*each {
+				t.Errorf("drain: %d handoffs, %d watch events, %d writes; want %d, as many, and one release more", r.Operations, r.Counters.WatchEvents, r.Counters.Writes, n*each-1)
+			}
+		case load.Cycle:
+			var turns int64
+			for _, n := range r.Turns {
+				turns += n
+			}
+			if len(r.Turns) != n*each || turns != r.Operations+1 || r.Wait.TotalCount() == 0 {
+				t.Errorf("cycle: turns %v, %d handoffs", r.Turns, r.Operations)
+			}
+		case load.Open:
+			rate = 3 * 50
+		case load.Many:
+			contenders, lines = each, 2*n
+		}
+		if r.Contenders != contenders || r.Lines != lines || r.Rate != rate || r.Grants != nil {
+			t.Errorf("%s: %d contenders, %d lines, rate %v", r.Name(), r.Contenders, r.Lines, r.Rate)
+		}
+	}
+}
+
+// Whoever is missing is named, be it that nobody knows more than its number.
+func TestWorkerThatNeverComesIsNamed(t *testing.T) {
+	p := newPlace(t)
+	cfg := config(1, 3)
+	cfg.Patience = 50 * time.Millisecond
+	_, err := workers.Join(t.Context(), p.session(), cfg)
+	var absent *workers.AbsentError
+	if !errors.As(err, &absent) || fmt.Sprint(absent.Missing) != "[worker 2 worker 3]" || fmt.Sprint(absent.Present) != "[worker 1 (process 1)]" {
+		t.Errorf("%v; want that workers 2 and 3 are missing", err)
+	}
+	// It has left its place to others.
+	p.meet(3)
+}
+
+func TestWorkerThatDiesIsNamedByTheOthers(t *testing.T) {
+	p := newPlace(t)
+	crews, sessions := p.meet(3)
+	var dead *workers.Crew
+	var victim recipes.Session
+	for i, c := range crews {
+		if c.Number() == 2 {
+			dead, victim = c, sessions[i]
+		}
+	}
+	var waiting sync.WaitGroup
+	for _, c := range crews {
+		if c == dead {
+			continue
+		}
+		waiting.Go(func() {
+			err := c.Begin(c.Context())
+			var absent *workers.AbsentError
+			if !errors.As(err, &absent) || len(absent.Missing) != 1 || !strings.HasPrefix(absent.Missing[0], "worker 2 (process ") {
+				t.Errorf("worker %d: %v; want that worker 2 is missing, and who that was", c.Number(), err)
+			}
+		})
+	}
+	if !p.server.ExpireSession(victim.ID()) {
+		t.Fatal("its session was not there")
+	}
+	waiting.Wait()
+}
+
+func TestWorkerThatLivesAndDoesNotComeIsNotWaitedForForEver(t *testing.T) {
+	p := newPlace(t)
+	var joining sync.WaitGroup
+	for i := range 2 {
+		s := p.session()
+		joining.Go(func() {
+			cfg := config(i, 2)
+			cfg.Patience = 100 * time.Millisecond
+			c, err := workers.Join(t.Context(), s, cfg)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(c.Close)
+			if c.Number() == 2 {
+				return // it idles
+			}
+			if err := c.Begin(c.Context()); err == nil || !strings.Contains(err.Error(), "not all of them came") {
+				t.Errorf("%v; want that not all came", err)
+			}
+		})
+	}
+	joining.Wait()
+}
+
+func TestWorkersWithDifferentFlagsDoNotRun(t *testing.T) {
+	p := newPlace(t)
+	var joining sync.WaitGroup
+	for i := range 2 {
+		s := p.session()
+		joining.Go(func() {
+			cfg := config(i, 2)
+			cfg.Experiment = fmt.Sprintf("-contenders %d", 5+i)
+			_, err := workers.Join(t.Context(), s, cfg)
+			if err == nil || !strings.Contains(err.Error(), "-contenders 5") || !strings.Contains(err.Error(), "-contenders 6") {
+				t.Errorf("%v; want both experiments", err)
+			}
+		})
+	}
+	joining.Wait()
+}
+
+func TestOneRunAtATimeMeetsAtAPath(t *testing.T) {
+	p := newPlace(t)
+	p.meet(2)
+	if _, err := workers.Join(t.Context(), p.session(), config(3, 2)); err == nil || !strings.Contains(err.Error(), "all 2 places for workers at /bench/meet are taken") {
+		t.Errorf("%v; want that all places are taken", err)
+	}
+}
+
+func TestRecordThatDoesNotFitIsRefused(t *testing.T) {
+	p := newPlace(t)
+	crews, _ := p.meet(2)
+	r := record.Record{Recipe: load.Lock, Workload: load.Cycle, Contenders: 2, Trial: 7, Measurement: load.Measurement{Operations: 1}}
+	for i := range 1 << 17 {
+		at := time.Duration(uint64(i)*0x9e3779b97f4a7c15>>8) % time.Hour // not compressible
+		r.Grants = append(r.Grants, load.Grant{Token: recipes.Token(i + 1), Granted: at, Left: at})
+	}
+	if _, err := crews[0].Give(crews[0].Context(), r); !errors.Is(err, recipes.ErrTooLarge) || !strings.Contains(err.Error(), "trial 7 (131072 grants") {
+		t.Errorf("%v; want that it is too large", err)
+	}
+}

@@ -1,0 +1,98 @@
+package line_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"pgregory.net/rapid"
+)
+
+func names(entries []line.Entry) []string {
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name)
+	}
+	return out
+}
+
+func TestParseIgnoresWhatIsNotAContender(t *testing.T) {
+	foreign := []string{
+		"", "lock-", "lock", "config", "lock-1", "lock-00000000012", "lock-+000000001", "lock-00000000x1",
+		"_c_", "_c_short", "block-0000000001", "_c_guid-block-0000000001", "read-0000000001", "lock-0000000001-x",
+		"lock--00000001",
+	}
+	if got := line.Parse(foreign, "lock-"); len(got) > 0 && got[0].Name != "lock-00000000012" {
+		t.Fatalf("took %q for contenders", names(got))
+	}
+}
+
+func TestParseReadsTheNamesOfOtherLibraries(t *testing.T) {
+	for name, want := range map[string]int32{
+		"_c_2aabdd6e-6c54-4cec-b7b8-d68ea9113eaa-lock-0000000075": 75, // ours, Curator
+		"_c_2aabdd6e6c540cec7b8d68ea9113eaa3-lock-0000000075":     75, // go-zookeeper
+		"lock-0000000000":                       0,
+		"_c_guid-lock-2147483647":               math.MaxInt32,
+		"_c_guid-lock--2147483648":              math.MinInt32,
+		"_c_guid-lock--000000001":               -1,
+		"_c_lock-lock-lock-lock-0000000003":     3,
+		"_c_11-lock-0000000009-lock-0000000004": 4,
+	} {
+		got := line.Parse([]string{name}, "lock-")
+		if len(got) != 1 || got[0].Sequence != want {
+			t.Errorf("%s: %v, want %d", name, got, want)
+		}
+	}
+	if got := line.Parse([]string{"_c_guid-n_0000000007", "_c_guid-ack_0000000007", "n_0000000008"}, "n_"); len(got) != 2 {
+		t.Errorf("candidates: %v", got)
+	}
+}
+
+// ZOOKEEPER-2931, 3162: the GUID or session id in front decided.
+func TestOrderIsBySequenceAndNotByName(t *testing.T) {
+	entries := line.Parse([]string{"_c_a-lock-0000000012", "_c_z-lock-0000000009", "lock-0000000011", "_c_m-lock-0000000010"}, "lock-")
+	line.Sort(entries)
+	want := []string{"_c_z-lock-0000000009", "_c_m-lock-0000000010", "lock-0000000011", "_c_a-lock-0000000012"}
+	if !slices.Equal(names(entries), want) {
+		t.Fatalf("order %q", names(entries))
+	}
+}
+
+// ZOOKEEPER-4372, kazoo#730: numbers wrap, and string comparison crowned
+// newcomers.
+func TestOrderSurvivesTheWrap(t *testing.T) {
+	entries := line.Parse([]string{"lock--2147483647", "lock-2147483647", "lock--2147483648", "lock-2147483646"}, "lock-")
+	line.Sort(entries)
+	want := []string{"lock-2147483646", "lock-2147483647", "lock--2147483648", "lock--2147483647"}
+	if !slices.Equal(names(entries), want) {
+		t.Fatalf("order %q", names(entries))
+	}
+}
+
+func TestBeforeIsTheOrderOfNumberingFromAnywhere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		start := rapid.Int32().Draw(t, "start")
+		step := rapid.Int32Range(1, math.MaxInt32).Draw(t, "step")
+		later := start + step // wraps
+		if !line.Before(start, later) || line.Before(later, start) {
+			t.Fatalf("%d is not before %d", start, later)
+		}
+		if line.Before(start, start) {
+			t.Fatal("before itself")
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{"lock-0000000001", "_c_guid-lock--2147483648", "lock-", "-lock-99999999999", ""} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		for _, e := range line.Parse([]string{name}, "lock-") {
+			if e.Name != name {
+				t.Fatalf("%q became %q", name, e.Name)
+			}
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package line
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// Grant is a contender's turn: it implements recipes.Grant, and Release.
+type Grant struct {
+	session *session.Session
+	path    string
+	token   recipes.Token
+	asked   func(data []byte) bool // nil if it cannot be asked to give way
+	place   *placeGuard            // nil if the name is used once
+
+	lost     chan struct{}
+	unlisten func() bool // stops listening for the session's loss
+	guard    sync.Once   // starts the watch on the own node
+	release  sync.Once
+	released chan struct{} // closed when result is set
+	revoked  chan struct{}
+	result   error
+
+	mu        sync.Mutex
+	reason    error    // why it stands no longer
+	yielding  bool     // a transaction of one's own may be deleting the own node
+	appendage []string // znodes that go with the own one
+}
+
+func newGrant(s *session.Session, path string, token recipes.Token) *Grant {
+	g := &Grant{
+		session:  s,
+		path:     path,
+		token:    token,
+		revoked:  make(chan struct{}),
+		lost:     make(chan struct{}),
+		released: make(chan struct{}),
+	}
+	g.mu.Lock()
+	g.unlisten = s.OnLost(func() { g.sessionLost() })
+	g.mu.Unlock()
+	return g
+}
+
+// Token implements recipes.Grant.
+func (g *Grant) Token() recipes.Token { return g.token }
+
+// Znode implements recipes.Grant.
+func (g *Grant) Znode() string { return g.path }
+
+// Lost implements recipes.Grant.
+func (g *Grant) Lost() <-chan struct{} {
+	g.guard.Do(func() { g.session.Background(g.watchOwn) })
+	return g.lost
+}
+
+// NewRevocable returns the turn of a contender whose own znode is at path. asked
+// reports whether that znode's data asks it to give way; nil if it cannot be.
+func NewRevocable(s *session.Session, path string, token recipes.Token, asked func(data []byte) bool) *Grant {
+	g := newGrant(s, path, token)
+	g.asked = asked
+	return g
+}
+
+// Err implements recipes.Grant.
+func (g *Grant) Err() error {
+	// The session's loss reaches the grant in a goroutine; whoever asks does
+	// not have to wait for it.
+	g.sessionLost()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.reason
+}
+
+func (g *Grant) sessionLost() {
+	if err := g.session.Err(); err != nil {
+		g.end(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+	}
+}
+
+// end makes the grant stand no longer, once, and reports whether it was this
+// call that did.
+func (g *Grant) end(reason error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.endLocked(reason)
+}
+
+func (g *Grant) endLocked(reason error) bool {
+	if g.reason != nil {
+		return false
+	}
+	g.reason = reason
+	close(g.lost)
+	g.unlisten()
+	return true
+}
+
+// Removed notes that somebody else has deleted the own node.
+func (g *Grant) Removed() error {
+	reason := recipes.ErrRemoved
+	if g.wasAsked() {
+		reason = recipes.ErrRevoked
+	}
+	err := fmt.Errorf("%w: %s", reason, g.path)
+	if g.end(err) {
+		if g.place != nil {
+			g.session.ForgetPlace(g.place.Place)
+		}
+		g.deleteAppendage()
+	}
+	return err
+}
+
+// Yield runs f, which gives the turn to somebody by deleting the own node, and
+// ends the grant if it succeeds.
+func (g *Grant) Yield(f func() error) error {
+	g.setYielding(true)
+	err := f()
+	if err == nil {
+		g.end(recipes.ErrReleased)
+		return nil
+	}
+	g.setYielding(false)
+	return err
+}
+
+func (g *Grant) setYielding(yielding bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.yielding = yielding
+}
+
+// endYielding ends the grant, whose own node is gone, if it is yielding: so when
+// Yield returns with an error, the grant has ended by then or ends as removed.
+func (g *Grant) endYielding() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.yielding {
+		g.endLocked(recipes.ErrReleased) // by the holder's own hand
+	}
+}
+
+// Append names a znode, created with the grant's guard, that is deleted when the
+// grant ends while the session goes on.
+func (g *Grant) Append(path string) {
+	g.mu.Lock()
+	if !slices.Contains(g.appendage, path) {
+		g.appendage = append(g.appendage, path)
+	}
+	ended := g.reason != nil
+	g.mu.Unlock()
+	if ended {
+		g.deleteAppendage()
+	}
+}
+
+// deleteAppendage starts the deletion of what goes with the own node.
+func (g *Grant) deleteAppendage() []<-chan error {
+	g.mu.Lock()
+	paths := g.appendage
+	g.appendage = nil
+	g.mu.Unlock()
+	var deletions []<-chan error
+	for _, path := range paths {
+		deletions = append(deletions, g.session.Delete(path))
+	}
+	return deletions
+}

@@ -1,0 +1,75 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// Revoked is closed when the contender was asked to give way. Like Lost it
+// watches only from the first call on.
+func (g *Grant) Revoked() <-chan struct{} {
+	g.Lost()
+	return g.revoked
+}
+
+// heed notes what the own node's data says. It is called by one goroutine.
+func (g *Grant) heed(data []byte) {
+	if g.asked != nil && !g.wasAsked() && g.asked(data) {
+		close(g.revoked)
+	}
+}
+
+func (g *Grant) wasAsked() bool {
+	select {
+	case <-g.revoked:
+		return true
+	default:
+		return false
+	}
+}
+
+// watchOwn waits for the deletion of the own node by somebody else. Like every
+// wait it looks again whenever the connection was lost.
+func (g *Grant) watchOwn(ctx context.Context) {
+	for {
+		disconnected, err := g.session.Connected(ctx)
+		if err != nil {
+			return
+		}
+		node, watch, err := g.look(ctx)
+		if errors.Is(err, recipes.ErrNoNode) {
+			g.endYielding()
+			g.Removed()
+			return
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				// Its removal would not be noticed, so it cannot be relied on.
+				g.end(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, errUnwatched, g.path, err))
+			}
+			return
+		}
+		g.heed(node.Data)
+		select {
+		case <-watch.Fired():
+		case <-disconnected:
+		case <-g.lost:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look reads the own node, if there is something to read, and watches it.
+func (g *Grant) look(ctx context.Context) (session.Node, *session.Watch, error) {
+	if g.place == nil {
+		return g.session.GetW(ctx, g.path)
+	}
+	watch, err := g.place.watch(ctx)
+	return session.Node{}, watch, err
+}

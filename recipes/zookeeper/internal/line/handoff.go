@@ -1,0 +1,242 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// hands reports whether the line can be handed on: whether a release of the
+// nearest blocker, and nothing but that, means that it is the next one's turn.
+func (l *Line) hands() bool {
+	return l.Strategy == recipes.Handoff && len(l.Markers) == 1 && l.Permits <= 1 &&
+		l.Passes == nil && l.Asked == nil && l.Session.Identified()
+}
+
+// enterByPlace is Enter with the strategy handoff.
+func (l *Line) enterByPlace(ctx context.Context, r Request) (*Grant, error) {
+	marker := l.Markers[0]
+	crowded := l.Crowds.at(l.Path)
+	place, siblings, err := l.Session.CreatePlace(ctx, l.Path, marker, r.Data, !crowded || r.Try)
+	if err != nil {
+		return nil, err
+	}
+	w := &waiter{line: l, place: place}
+	w.me, err = w.entry()
+	if err == nil && w.me.Exhausted() {
+		return nil, l.noPlace(ctx, place)
+	}
+	if err == nil && r.Admit != nil {
+		err = r.Admit(ctx)
+	}
+	var grant *Grant
+	if err == nil {
+		grant, err = w.wait(ctx, r, siblings)
+	}
+	if err == nil {
+		return grant, nil
+	}
+	if errors.Is(err, recipes.ErrRemoved) {
+		l.Session.ForgetPlace(place) // there is nothing to leave, and another may have the name
+		return nil, err
+	}
+	return nil, l.left(ctx, l.Session.DeletePlace(place), err)
+}
+
+// noPlace gives up a place that is none: its name may be another's before the
+// parent is removed, and who stands ahead cannot be told from it. It is waited
+// for, so that the contender does not meet itself.
+func (l *Line) noPlace(ctx context.Context, place session.Place) error {
+	select {
+	case <-l.Session.DeletePlace(place):
+		return session.ErrNoPlace
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// waiter is a contender that waits by handoff.
+type waiter struct {
+	line  *Line
+	place session.Place
+	me    Entry
+}
+
+func (w *waiter) entry() (Entry, error) {
+	name := gopath.Base(w.place.Path)
+	entries := Parse([]string{name}, w.line.Markers...)
+	if len(entries) == 0 {
+		return Entry{}, fmt.Errorf("%w: the server named a contender %q", recipes.ErrInternal, name)
+	}
+	return entries[0], nil
+}
+
+// few is a number of znodes that are listed as soon as asked for one by one.
+const few = 8
+
+// wait waits until the contender is granted. Its predecessor is first looked for
+// where its number says, unless the line is known to be short; that failing, in
+// the listing. siblings is the number of other children of the line's path, or
+// negative.
+func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, error) {
+	l := w.line
+	joined := func(position int) {
+		if r.Joined != nil {
+			r.Joined(recipes.Place{Znode: w.place.Path, Position: position})
+			r.Joined = nil
+		}
+	}
+	if siblings == 0 {
+		l.Crowds.note(l.Path, false)
+		joined(0)
+		return w.granted()
+	}
+	waited := false
+	target, position := w.before(), recipes.UnknownPosition
+	if r.Try || 0 < siblings && siblings <= few {
+		target = ""
+	}
+	for {
+		disconnected, err := l.Session.Connected(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if target == "" {
+			ahead, err := w.look(ctx)
+			if err != nil {
+				return nil, err
+			}
+			position = len(ahead)
+			if position == 0 {
+				l.Crowds.note(l.Path, waited)
+				joined(0)
+				return w.granted()
+			}
+			target = ahead[position-1].Name
+			if r.Try {
+				joined(position)
+				return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, ahead[0].Name))
+			}
+		}
+		next, err := w.await(ctx, target, disconnected, func() { joined(position) })
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("waiting for %s: %w", l.Path, err)
+		case next == handed:
+			l.Session.CountHandoff()
+			l.Crowds.note(l.Path, true)
+			return w.granted()
+		case next == reconnected:
+			// Who stood ahead may well stand there still.
+			waited = true
+		default:
+			l.Session.CountFallback()
+			waited = waited || next == changed
+			target = ""
+		}
+	}
+}
+
+// outcome is what came of waiting for a predecessor.
+type outcome int
+
+const (
+	handed      outcome = iota // it held, and has released
+	changed                    // it is gone, or something else happened
+	missing                    // it was not there to wait for
+	reconnected                // nothing is known
+)
+
+// await watches the contender called target and waits for what becomes of it.
+func (w *waiter) await(ctx context.Context, target string, disconnected <-chan struct{}, watching func()) (outcome, error) {
+	s := w.line.Session
+	node, ahead, own, err := s.Neighbour(ctx, w.place, gopath.Join(w.line.Path, target))
+	if errors.Is(err, recipes.ErrNoNode) {
+		return missing, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	watching()
+	select {
+	case <-ahead.Fired():
+	case <-own.Fired():
+		return changed, nil
+	case <-disconnected:
+		return reconnected, nil
+	case <-s.Lost():
+		return 0, s.Err()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	if !w.trusts(target, node) || !ahead.Changed() {
+		return changed, nil
+	}
+	select {
+	case <-own.Fired():
+		return changed, nil // and before: somebody else is next
+	default:
+	}
+	return handed, s.Err()
+}
+
+// trusts reports whether only a release by its holder can have changed that
+// contender's data: its name and its data say that it is a place, and it was not
+// written when the watch was set, so what the watch reports is the first change.
+func (w *waiter) trusts(target string, node session.Node) bool {
+	_, place := session.PlaceData(node.Data)
+	return place && w.bare(target) && node.Stat.Version == 0 && node.Stat.Czxid < w.place.Stat.Czxid
+}
+
+// bare reports whether a contender's name is marker and number only.
+func (w *waiter) bare(name string) bool {
+	entries := Parse([]string{name}, w.line.Markers...)
+	return len(entries) == 1 && entries[0].Bare()
+}
+
+// before is the name of the place with the number before one's own.
+func (w *waiter) before() string {
+	return Entry{Sequence: w.me.Sequence - 1, Kind: w.me.Kind}.bareName()
+}
+
+// look lists the line and returns who is ahead. The parent's record, which is
+// part of the listing, must be older than the place: if the parent was made
+// again, the place is gone, whoever may have its name.
+func (w *waiter) look(ctx context.Context) (ahead []Entry, err error) {
+	l := w.line
+	names, parent, err := l.Session.List(ctx, l.Path)
+	if errors.Is(err, recipes.ErrNoNode) || err == nil && parent.Czxid > w.place.Stat.Czxid {
+		return nil, w.removed()
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries := Parse(names, l.Markers...)
+	Sort(entries)
+	if err := l.breakTies(ctx, entries); err != nil {
+		return nil, err
+	}
+	position := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == w.me.Name })
+	if position < 0 {
+		return nil, w.removed()
+	}
+	return entries[:position], nil
+}
+
+func (w *waiter) removed() error {
+	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.place.Path)
+}
+
+// granted is the contender's turn. Nothing is read: that the place was made, by
+// this session, and is there, is known from what led here.
+func (w *waiter) granted() (*Grant, error) {
+	if err := w.line.Session.Err(); err != nil {
+		return nil, err
+	}
+	return newPlaceGrant(w.line.Session, w.place, w.me.Kind), nil
+}

@@ -1,0 +1,220 @@
+package line
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// Line is the line at a path. Its methods may be called from several goroutines.
+type Line struct {
+	Session  *session.Session
+	Path     string
+	Markers  []string // what comes before the sequence number: "lock-", "n_"; one for each kind of contender
+	Strategy recipes.Strategy
+	Rule     Rule
+	Permits  int     // a contender is granted when fewer of its blockers stand; 0 is 1
+	Crowds   *Crowds // of the session
+
+	// Passes, if not nil, returns what reports that the nearest blocker, whose
+	// znode has that data, lets me go first after all, and that nobody ahead of
+	// it can block me either; nil if that one never does. It makes a try cost one
+	// read more.
+	Passes func(me, nearest Entry) func(data []byte) bool
+	// Asked, if not nil, reports whether the data of a granted contender's
+	// znode asks it to give way: Grant.Revoked.
+	Asked func(data []byte) bool
+}
+
+// Request is what a contender wants of the line.
+type Request struct {
+	Kind   string // one of Line.Markers; "" is the first
+	Data   []byte
+	Try    bool                // give up, with ErrContended, instead of waiting
+	Joined func(recipes.Place) // called once when the place is known; may be nil
+
+	// Admit, if not nil, is called when the contender stands in line, before it
+	// may be granted. If it fails, the contender leaves.
+	Admit func(context.Context) error
+}
+
+// Enter joins the line and waits until it is granted. On an error the contender
+// has left the line, or leaves it in the background where that has to wait for
+// the connection or would delay a cancellation.
+func (l *Line) Enter(ctx context.Context, r Request) (*Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if l.hands() {
+		grant, err := l.enterByPlace(ctx, r)
+		if !errors.Is(err, session.ErrNoPlace) {
+			return grant, err
+		}
+		l.Session.CountFallback()
+	}
+	path, err := l.Session.CreateProtected(ctx, l.Path, cmp.Or(r.Kind, l.Markers[0]), r.Data)
+	if err != nil {
+		return nil, err
+	}
+	grant, err := l.admitted(ctx, gopath.Base(path), r)
+	if err == nil {
+		return grant, nil
+	}
+	return nil, l.left(ctx, l.Session.Delete(path), err)
+}
+
+// left is err, after which the contender leaves. Somebody who tried in vain has
+// left the line when he is told so.
+func (l *Line) left(ctx context.Context, deletion <-chan error, err error) error {
+	if !errors.Is(err, recipes.ErrContended) {
+		return err
+	}
+	select {
+	case <-deletion:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w; leaving the line: %w", err, ctx.Err())
+	}
+}
+
+func (l *Line) admitted(ctx context.Context, name string, r Request) (*Grant, error) {
+	if r.Admit != nil {
+		if err := r.Admit(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l.wait(ctx, name, r)
+}
+
+// wait waits until the contender of that name is granted.
+func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error) {
+	permits := max(l.Permits, 1)
+	var armed Watches
+	for {
+		disconnected, err := l.Session.Connected(ctx)
+		if err != nil {
+			return nil, err
+		}
+		me, blockers, position, err := l.look(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		joined := func() {
+			if r.Joined != nil {
+				r.Joined(recipes.Place{Znode: gopath.Join(l.Path, name), Position: position})
+				r.Joined = nil
+			}
+		}
+		if len(blockers) < permits {
+			joined()
+			return l.grant(ctx, me)
+		}
+		nearest := blockers[len(blockers)-1]
+		var lets func(data []byte) bool
+		if l.Passes != nil {
+			lets = l.Passes(me, nearest)
+		}
+		if r.Try {
+			passes, err := l.tryPass(ctx, nearest, lets)
+			if errors.Is(err, recipes.ErrNoNode) {
+				continue // it left between the listing and the look
+			}
+			if err != nil {
+				return nil, err
+			}
+			joined()
+			if passes {
+				return l.grant(ctx, me)
+			}
+			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, blockers[0].Name))
+		}
+		targets := watched(l.Strategy, blockers, permits)
+		if lets != nil && !slices.Contains(targets, nearest) {
+			targets = append(slices.Clone(targets), nearest) // its leaving is enough, if the next one passes
+		}
+		passes, err := l.arm(ctx, &armed, nearest, lets, targets, disconnected)
+		if errors.Is(err, recipes.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		joined()
+		if passes {
+			return l.grant(ctx, me)
+		}
+		if err := armed.Wait(ctx, l.Session, disconnected); err != nil {
+			return nil, fmt.Errorf("waiting for %s: %w", l.Path, err)
+		}
+	}
+}
+
+// tryPass reports whether the nearest blocker lets me go first, without a watch.
+func (l *Line) tryPass(ctx context.Context, nearest Entry, lets func([]byte) bool) (bool, error) {
+	if lets == nil {
+		return false, nil
+	}
+	node, err := l.Session.Get(ctx, gopath.Join(l.Path, nearest.Name))
+	return err == nil && lets(node.Data), err
+}
+
+// arm watches the targets, and reports whether the nearest blocker, if it is
+// among them, lets me go first.
+func (l *Line) arm(ctx context.Context, armed *Watches, nearest Entry, lets func([]byte) bool, targets []Entry, connection <-chan struct{}) (passes bool, err error) {
+	armed.Keep(targets, connection)
+	if lets != nil && l.Strategy == recipes.Herd {
+		armed.Drop(nearest.Name) // it may have been watched when it was not the nearest
+	}
+	for _, target := range targets {
+		node, fresh, err := armed.Arm(ctx, l.Session, l.Path, target.Name)
+		if err != nil {
+			return false, err
+		}
+		if fresh && lets != nil && target == nearest && lets(node.Data) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// look lists the line and finds the contender's place in it.
+func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entry, position int, err error) {
+	entries, err := l.Entries(ctx)
+	if err != nil {
+		return Entry{}, nil, 0, err
+	}
+	position = slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
+	if position < 0 {
+		return Entry{}, nil, 0, fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, gopath.Join(l.Path, name))
+	}
+	me = entries[position]
+	return me, l.Rule(entries[:position], me), position, nil
+}
+
+// grant reads the own node, after the listing that showed nobody ahead: it may
+// have been deleted, or belong to a session that the server is about to remove.
+// It is getData, not exists, because a contender that may not read its own node
+// could neither watch nor guard it; so it is refused here.
+func (l *Line) grant(ctx context.Context, me Entry) (*Grant, error) {
+	path := gopath.Join(l.Path, me.Name)
+	node, err := l.Session.Get(ctx, path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return nil, fmt.Errorf("first in line: %w: %s", recipes.ErrRemoved, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if node.Stat.EphemeralOwner != l.Session.ID() {
+		return nil, fmt.Errorf("first in line: %w: %s belongs to session %#x", recipes.ErrRemoved, path, node.Stat.EphemeralOwner)
+	}
+	if err := l.Session.Err(); err != nil {
+		return nil, err
+	}
+	return NewRevocable(l.Session, path, recipes.Token(node.Stat.Czxid), l.Asked), nil
+}

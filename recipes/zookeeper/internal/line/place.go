@@ -1,0 +1,92 @@
+package line
+
+import (
+	"context"
+	"fmt"
+	gopath "path"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// placeGuard is what a grant has to know of its znode where the name alone does
+// not say that it is the contender's: it comes back if the line's path is removed
+// and made again.
+type placeGuard struct {
+	session.Place
+	session *session.Session
+	marker  string
+
+	writing chan struct{} // holds one element while the guard is being made
+	guard   string        // see check; "" if there is none
+}
+
+func newPlaceGrant(s *session.Session, place session.Place, marker string) *Grant {
+	g := newGrant(s, place.Path, recipes.Token(place.Stat.Czxid))
+	g.place = &placeGuard{Place: place, session: s, marker: marker, writing: make(chan struct{}, 1)}
+	return g
+}
+
+// watch watches for the place's deletion, which it reports as ErrNoNode where it
+// has happened.
+func (p *placeGuard) watch(ctx context.Context) (*session.Watch, error) {
+	watch, err := p.session.PlaceW(ctx, p.Place)
+	if err != nil || !fired(watch) {
+		return watch, err
+	}
+	stat, err := p.session.Stat(ctx, p.Path)
+	if err == nil && stat.Czxid != p.Stat.Czxid {
+		err = fmt.Errorf("%w: %s", recipes.ErrNoNode, p.Path)
+	}
+	return watch, err
+}
+
+// guardsDir is where the guards of a line stand: below its path, but not in it,
+// where they would take numbers. Its own name ends with a number larger than any:
+// libraries that take every child of a lock for a contender, and fail on one
+// without a number, find it behind all of them.
+func (p *placeGuard) guardsDir() string {
+	return gopath.Join(gopath.Dir(p.Path), "guards-"+p.marker+"9999999999")
+}
+
+// check adds what makes a check of the place's name one of the place: a check of
+// an ephemeral znode below the line's path, the guard. As long as the guard is
+// there, the line's path is the same, in which a name is used once; and the place
+// was seen there when the guard was. The first check of a grant makes the guard,
+// which costs one write and one read.
+func (p *placeGuard) check(ctx context.Context, t *session.Txn, made func(path string)) error {
+	select {
+	case p.writing <- struct{}{}:
+		defer func() { <-p.writing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if p.guard == "" {
+		guard, err := p.session.CreateProtected(ctx, p.guardsDir(), "guard-", nil)
+		if err != nil {
+			return err
+		}
+		made(guard)
+		stat, err := p.session.Stat(ctx, p.Path)
+		if err == nil && stat.Czxid != p.Stat.Czxid {
+			err = fmt.Errorf("%w: %s", recipes.ErrNoNode, p.Path)
+		}
+		if err != nil {
+			return err
+		}
+		p.guard = guard
+	}
+	t.Check(p.guard, recipes.AnyVersion)
+	return nil
+}
+
+// drop forgets the guard, which was found to be gone; if ctx ends first, the next
+// write will find that again.
+func (p *placeGuard) drop(ctx context.Context) {
+	select {
+	case p.writing <- struct{}{}:
+		p.guard = ""
+		<-p.writing
+	case <-ctx.Done():
+	}
+}

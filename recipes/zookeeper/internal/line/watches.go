@@ -1,0 +1,74 @@
+package line
+
+import (
+	"context"
+	gopath "path"
+	"reflect"
+
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// Watches are the watches that one waiter waits for. Those that have not fired
+// when it looks again are kept, so that a waiter that watches several znodes
+// does not read all of them each time. Its zero value is empty.
+type Watches struct {
+	connection <-chan struct{} // on which they were armed
+	byName     map[string]*session.Watch
+}
+
+// Keep drops the watches of all but the targets, those that have fired, and all
+// if the connection is another one: what happened in between, only a look tells.
+func (w *Watches) Keep(targets []Entry, connection <-chan struct{}) {
+	kept := make(map[string]*session.Watch, len(targets))
+	for _, t := range targets {
+		if watch := w.byName[t.Name]; watch != nil && w.connection == connection && !fired(watch) {
+			kept[t.Name] = watch
+		}
+	}
+	w.connection, w.byName = connection, kept
+}
+
+// Drop has a child read again when it is next armed.
+func (w *Watches) Drop(name string) { delete(w.byName, name) }
+
+func fired(w *session.Watch) bool {
+	select {
+	case <-w.Fired():
+		return true
+	default:
+		return false
+	}
+}
+
+// Arm watches a child of dir, and reads it if it was not watched already.
+func (w *Watches) Arm(ctx context.Context, s *session.Session, dir, name string) (node session.Node, fresh bool, err error) {
+	if w.byName[name] != nil {
+		return session.Node{}, false, nil
+	}
+	node, watch, err := s.GetW(ctx, gopath.Join(dir, name))
+	if err != nil {
+		return session.Node{}, false, err
+	}
+	w.byName[name] = watch
+	return node, true, nil
+}
+
+// Wait returns nil when it is time to look again: one of the watches has fired,
+// or the connection was lost.
+func (w *Watches) Wait(ctx context.Context, s *session.Session, disconnected <-chan struct{}) error {
+	events := []<-chan struct{}{s.Lost(), ctx.Done(), disconnected}
+	for _, watch := range w.byName {
+		events = append(events, watch.Fired())
+	}
+	cases := make([]reflect.SelectCase, len(events))
+	for i, event := range events {
+		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(event)}
+	}
+	switch chosen, _, _ := reflect.Select(cases); chosen {
+	case 0:
+		return s.Err()
+	case 1:
+		return ctx.Err()
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package session_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+func TestCredentialsAreGivenAgainAfterAReconnect(t *testing.T) {
+	check := func(t *testing.T, cfg recipes.Config, cut func(s *session.Session)) {
+		cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
+		cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
+		s, ctx := open(t, cfg), bounded(t)
+		path, err := s.CreateProtected(ctx, "/private", "lock-", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Digest, cfg.ACL = nil, nil
+		if _, err := open(t, cfg).Get(ctx, path); !errors.Is(err, recipes.ErrAccessDenied) {
+			t.Fatalf("a stranger reads: %v", err)
+		}
+		cut(s)
+		if _, err := s.Get(ctx, path); err != nil {
+			t.Fatalf("after the reconnect: %v", err)
+		}
+	}
+	t.Run("embedded", func(t *testing.T) {
+		srv := embedded(t)
+		check(t, to(srv), func(s *session.Session) { cutAndWait(t, srv, s) })
+	})
+	t.Run("real", func(t *testing.T) {
+		check(t, recipes.Config{Servers: ensembletest.Shared(t).Addrs()}, func(*session.Session) {})
+	})
+}
+
+// A server that refuses the credentials answers, and keeps the session alive by
+// each handshake; the session must end all the same.
+func TestRefusedCredentialsEndTheSession(t *testing.T) {
+	srv := embedded(t)
+	cfg := to(srv)
+	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
+	refusing := newRefuser(t, srv.Addr(), opAuth, errAuthFailed)
+	cfg.Servers = []string{refusing.addr}
+	s := open(t, cfg)
+	refusing.refuse.Store(true)
+	srv.CloseConnection(s.ID())
+	if err := awaitLost(t, s); !errors.Is(err, recipes.ErrAuthFailed) {
+		t.Fatalf("lost with %v", err)
+	}
+}
+
+// go-zookeeper/zk#163: a failed re-authentication can wedge the connection.
+func TestAFailedReauthenticationIsTriedAgainOrEndsTheSession(t *testing.T) {
+	for _, times := range []int{1, 3, -1} {
+		srv := embedded(t)
+		cfg := to(srv)
+		cfg.SessionTimeout = 500 * time.Millisecond
+		cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
+		s := open(t, cfg)
+		left := times
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op != zkserver.OpAuth || left == 0 {
+				return zkserver.Fault{}
+			}
+			left--
+			return zkserver.Fault{CloseBefore: true}
+		})
+		srv.CloseConnection(s.ID())
+		if times < 0 {
+			if err := awaitLost(t, s); !errors.Is(err, recipes.ErrSessionLost) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if _, err := s.Children(bounded(t), "/"); err != nil {
+			t.Fatalf("after %d failures: %v", times, err)
+		}
+	}
+}

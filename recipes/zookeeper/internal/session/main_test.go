@@ -1,0 +1,111 @@
+package session_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func embedded(t *testing.T) *zkserver.Server {
+	t.Helper()
+	srv, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: 100 * time.Millisecond, MaxSessionTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	return srv
+}
+
+func open(t *testing.T, cfg recipes.Config) *session.Session {
+	t.Helper()
+	s, err := session.Open(bounded(t), cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(s) })
+	return s
+}
+
+// onVirtualTime runs test in a bubble, with a session over a pipe to a server.
+func onVirtualTime(t *testing.T, test func(t *testing.T, srv *zkserver.Server, s *session.Session)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go srv.ServeConn(server)
+			return client, nil
+		}
+		s, err := session.Open(t.Context(), recipes.Config{Servers: []string{"server"}, MaxPacket: 64 << 10}, dial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeNow(s)
+		test(t, srv, s)
+	})
+}
+
+// closeNow closes a session without insisting on the server's answer.
+func closeNow(s *session.Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s.Close(ctx)
+}
+
+func to(srv *zkserver.Server) recipes.Config {
+	return recipes.Config{Servers: []string{srv.Addr()}}
+}
+
+func next(t *testing.T, events <-chan recipes.Event) recipes.Event {
+	t.Helper()
+	select {
+	case e := <-events:
+		return e
+	case <-time.After(20 * time.Second):
+		t.Fatal("no event")
+		panic("unreachable")
+	}
+}
+
+func awaitLost(t *testing.T, s *session.Session) error {
+	t.Helper()
+	select {
+	case <-s.Lost():
+		return s.Err()
+	case <-time.After(20 * time.Second):
+		t.Fatal("the session is not lost")
+		return nil
+	}
+}
+
+// cutAndWait drops the session's connection and waits until it is back.
+func cutAndWait(t *testing.T, srv *zkserver.Server, s *session.Session) {
+	t.Helper()
+	ctx := bounded(t)
+	gone, err := s.Connected(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.CloseConnection(s.ID())
+	<-gone
+	if _, err := s.Connected(ctx); err != nil {
+		t.Fatal(err)
+	}
+}

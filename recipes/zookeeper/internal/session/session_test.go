@@ -1,0 +1,161 @@
+package session_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+func TestALostConnectionSuspendsTheSessionWhichGoesOn(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	events := s.Events(t.Context())
+	if e := next(t, events); e.State != recipes.Connected {
+		t.Fatalf("first event %v", e)
+	}
+	id := s.ID()
+	srv.RefuseConnections(true)
+	srv.CloseConnection(id)
+	if e := next(t, events); e.State != recipes.Suspended {
+		t.Fatalf("then %v", e)
+	}
+	srv.RefuseConnections(false)
+	if e := next(t, events); e.State != recipes.Connected {
+		t.Fatalf("then %v", e)
+	}
+	if s.ID() != id || s.Err() != nil {
+		t.Fatalf("session %#x, %v; was %#x", s.ID(), s.Err(), id)
+	}
+	if n := s.Counters().Reconnects; n != 1 {
+		t.Errorf("%d reconnects", n)
+	}
+}
+
+// The client library would open another session by itself (ClickHouse#116690),
+// and run in it what was queued for the first (Helix#642).
+func TestAnExpiredSessionIsNotReplaced(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	events := s.Events(t.Context())
+	next(t, events)
+	opened := srv.Counters().Requests
+	srv.ExpireSession(s.ID())
+	if err := awaitLost(t, s); !errors.Is(err, recipes.ErrExpired) || !errors.Is(err, recipes.ErrSessionLost) {
+		t.Fatalf("lost with %v", err)
+	}
+	for e := range events {
+		if e.State == recipes.Lost && !errors.Is(e.Reason, recipes.ErrExpired) {
+			t.Errorf("event %v", e)
+		}
+	}
+	if _, err := s.CreateProtected(bounded(t), "/late", "lock-", nil); !errors.Is(err, recipes.ErrSessionLost) {
+		t.Errorf("create after the loss: %v", err)
+	}
+	if err := s.Close(bounded(t)); err != nil {
+		t.Errorf("close of an expired session: %v", err)
+	}
+	if ids := srv.Sessions(); len(ids) != 0 {
+		t.Errorf("sessions at the server: %#x", ids)
+	}
+	if made := srv.Counters().Requests; made[zkserver.OpCreate] != opened[zkserver.OpCreate] {
+		t.Error("a create reached the server after the loss")
+	}
+}
+
+// ZOOKEEPER-4508: no expiry event while all servers are down.
+func TestTheSessionIsLostThoughNoServerSaysSo(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		began := time.Now()
+		srv.Close()
+		if err := awaitLost(t, s); !errors.Is(err, recipes.ErrDeadline) {
+			t.Fatalf("lost with %v", err)
+		}
+		if took := time.Since(began); took > s.Timeout() {
+			t.Errorf("lost after %v; the timeout is %v", took, s.Timeout())
+		}
+	})
+}
+
+func TestAListingTooLargeForOnePacketIsAnErrorAndNotALoop(t *testing.T) {
+	srv := embedded(t)
+	cfg := to(srv)
+	cfg.MaxPacket = 4 << 10
+	s, ctx := open(t, cfg), bounded(t)
+	for range 100 {
+		if _, err := s.CreateProtected(ctx, "/many", "lock-", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Children(ctx, "/many"); !errors.Is(err, recipes.ErrTooLarge) {
+		t.Fatalf("got %v", err)
+	}
+	if n := s.Counters().Reconnects; n != 0 {
+		t.Errorf("%d reconnects", n)
+	}
+	if _, err := s.CreateProtected(ctx, "/few", "lock-", make([]byte, 4<<10)); !errors.Is(err, recipes.ErrTooLarge) {
+		t.Fatalf("got %v", err)
+	}
+	if names, err := s.Children(ctx, "/"); err != nil || slices.Contains(names, "few") {
+		t.Fatalf("children of / are %q, %v", names, err)
+	}
+}
+
+// Helix#642: go-zookeeper keeps up to 16 requests that it could not send, also
+// across an expiry.
+func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	ctx := bounded(t)
+	gone, err := s.Connected(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The create reaches the server's door and is not let in, so that it is
+	// sent again, or kept, while the session expires.
+	held := make(chan struct{})
+	arrived := make(chan struct{})
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op != zkserver.OpCreate {
+			return zkserver.Fault{}
+		}
+		select {
+		case <-arrived:
+		default:
+			close(arrived)
+		}
+		return zkserver.Fault{Hold: held}
+	})
+	const n = 20
+	failed := make(chan error, n)
+	for range n {
+		go func() {
+			_, err := s.CreateProtected(ctx, "/", "lock-", nil)
+			failed <- err
+		}()
+	}
+	<-arrived
+	srv.ExpireSession(s.ID())
+	close(held)
+	<-gone
+	for range n {
+		if err := <-failed; !errors.Is(err, recipes.ErrSessionLost) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range srv.Tree() {
+		if node.Stat.EphemeralOwner != 0 {
+			t.Errorf("%s of session %#x", node.Path, node.Stat.EphemeralOwner)
+		}
+	}
+	if ids := srv.Sessions(); len(ids) != 0 {
+		t.Errorf("sessions at the server: %#x", ids)
+	}
+}

@@ -1,0 +1,235 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+func fired(t *testing.T, w *session.Watch) {
+	t.Helper()
+	select {
+	case <-w.Fired():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the watch does not fire")
+	}
+}
+
+func notFired(t *testing.T, w *session.Watch) {
+	t.Helper()
+	select {
+	case <-w.Fired():
+		t.Fatal("the watch has fired")
+	default:
+	}
+}
+
+// CURATOR-14, 332, kazoo#175: watches that nobody waits for piled up.
+func TestAbandonedWaitsShareOneWatch(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, to(srv)), bounded(t)
+	path, err := s.CreateProtected(ctx, "/w", "lock-", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last *session.Watch
+	for range 50 {
+		if _, last, err = s.GetW(ctx, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := srv.Watches(); n != 1 {
+		t.Errorf("%d watches at the server", n)
+	}
+	if err := <-s.Delete(path); err != nil {
+		t.Fatal(err)
+	}
+	fired(t, last)
+	if n := s.Counters().WatchEvents; n != 1 {
+		t.Errorf("%d watch events", n)
+	}
+}
+
+// kazoo 9b0a793: a look at what has gone left a watch for a creation.
+func TestALookAtAVanishedNodeLeavesNoWatch(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	if _, _, err := s.GetW(bounded(t), "/gone"); !errors.Is(err, recipes.ErrNoNode) {
+		t.Fatalf("got %v", err)
+	}
+	if n := srv.Watches(); n != 0 {
+		t.Errorf("%d watches at the server", n)
+	}
+}
+
+// kazoo#170, CURATOR-623 and others: after a suspension the watch was gone. Who
+// looks again after a reconnect has a watch that fires, however many there are:
+// go-zookeeper re-arms them in packets that may not fit its buffer, and then
+// tells nobody that it has not.
+func TestWhoLooksAgainAfterAReconnectIsWoken(t *testing.T) {
+	srv := embedded(t)
+	cfg := to(srv)
+	cfg.MaxPacket = 4 << 10 // room for some 80 watches
+	s, other, ctx := open(t, cfg), open(t, to(srv)), bounded(t)
+	const n = 200
+	var paths []string
+	look := func() (watches []*session.Watch) {
+		for _, path := range paths {
+			_, w, err := s.GetW(ctx, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			watches = append(watches, w)
+		}
+		return watches
+	}
+	for i := range n {
+		path, err := other.CreateProtected(ctx, fmt.Sprintf("/r%d", i), "lock-", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	look()
+	cutAndWait(t, srv, s)
+	watches := look()
+	for _, w := range watches {
+		notFired(t, w)
+	}
+	for _, path := range paths {
+		other.Delete(path)
+	}
+	for _, w := range watches {
+		fired(t, w)
+	}
+}
+
+// What changes while the session is away is seen by the look after the
+// reconnect (ZOOKEEPER-4655: re-arming alone skipped it).
+func TestAChangeDuringASuspensionIsSeen(t *testing.T) {
+	srv := embedded(t)
+	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
+	path, err := other.CreateProtected(ctx, "/s", "lock-", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.GetW(ctx, path); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := s.Connected(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.RefuseConnections(true)
+	srv.CloseConnection(s.ID())
+	<-gone
+	if err := <-other.Delete(path); err != nil {
+		t.Fatal(err)
+	}
+	srv.RefuseConnections(false)
+	if _, _, err := s.GetW(ctx, path); !errors.Is(err, recipes.ErrNoNode) {
+		t.Fatalf("after the reconnect: %v", err)
+	}
+}
+
+// go-zookeeper's event channel holds six and drops silently.
+func TestAFloodOfEventsLosesNone(t *testing.T) {
+	srv := embedded(t)
+	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
+	const n = 200
+	var paths []string
+	var watches []*session.Watch
+	for range n {
+		path, err := other.CreateProtected(ctx, "/flood", "lock-", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, w, err := s.GetW(ctx, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths, watches = append(paths, path), append(watches, w)
+	}
+	for _, path := range paths {
+		other.Delete(path)
+	}
+	for _, w := range watches {
+		fired(t, w)
+	}
+}
+
+func TestOneWatchServesEveryKindOfLook(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, to(srv)), bounded(t)
+	exists, created, err := s.ExistsW(ctx, "/k")
+	if err != nil || exists {
+		t.Fatal(exists, err)
+	}
+	path, err := s.CreateProtected(ctx, "/k", "lock-", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fired(t, created)
+	if exists, _, err = s.ExistsW(ctx, path); err != nil || !exists {
+		t.Fatal(exists, err)
+	}
+	_, w, err := s.GetW(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-s.Delete(path); err != nil {
+		t.Fatal(err)
+	}
+	fired(t, w)
+}
+
+func TestCancelledLookReturnsAtOnce(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	srv.Freeze(true)
+	defer srv.Freeze(false)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	for i := range 30 { // more than go-zookeeper queues
+		if _, _, err := s.GetW(ctx, fmt.Sprintf("/n%d", i)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v", err)
+		}
+	}
+}
+
+// Who stands in line relies on being told of the deletion of its own znode before
+// it is told of the neighbour's: where that cannot be watched it must not wait.
+func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	refusing := newRefuser(t, srv.Addr(), opSetWatches, errThrottledOp)
+	s := open(t, recipes.Config{Servers: []string{refusing.addr}})
+	var places [2]session.Place
+	for i := range places {
+		var err error
+		if places[i], _, err = s.CreatePlace(ctx, "/line", "lock-", nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refusing.refuse.Store(true)
+	if _, _, _, err := s.Neighbour(ctx, places[1], places[0].Path); !errors.Is(err, recipes.ErrInternal) {
+		t.Errorf("got %v", err)
+	}
+	refusing.refuse.Store(false)
+	_, ahead, own, err := s.Neighbour(ctx, places[1], places[0].Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, watch := range []*session.Watch{ahead, own} {
+		<-s.HandOver(ctx, places[i])
+		select {
+		case <-watch.Fired():
+		case <-ctx.Done():
+			t.Fatal("not told")
+		}
+	}
+}
