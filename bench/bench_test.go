@@ -132,7 +132,7 @@ func TestFailureToOpenClosesWhatWasOpened(t *testing.T) {
 	trial := e.Trials()[0]
 	trial.Contenders = 3
 	gate := make(chan struct{}, 1)
-	trial.Transport.Open = func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		gate <- struct{}{}
 		defer func() { <-gate }()
 		if len(opened) == 2 {
@@ -158,7 +158,7 @@ func TestSessionsAreOpenedWithABufferThatTheLineFitsIn(t *testing.T) {
 	trial := e.Trials()[0]
 	trial.Contenders = 20
 	var got int
-	trial.Transport.Open = func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		if cfg.MaxPacket != bench.MaxPacket(20) {
 			got = cfg.MaxPacket
 		}

@@ -33,7 +33,7 @@ func drained(t *testing.T, server *zkserver.Server, open recipes.Opener, recipe 
 		Strategies: []recipes.Strategy{strategy}, Contenders: []int{n},
 		Transports: []bench.Transport{{Name: "direct", Open: open}},
 		Count:      1, Root: "/zkbench/test",
-		Session: recipes.Config{Servers: []string{server.Addr()}},
+		Session: recipes.SessionConfig{Servers: []string{server.Addr()}},
 	}
 	r, err := e.Run(t.Context(), e.Trials()[0])
 	if err != nil {
@@ -104,7 +104,7 @@ func TestHerdDrainWakesEverybodyAtEveryStep(t *testing.T) {
 	server := embedded(t)
 	var left atomic.Int64
 	left.Store(n)
-	open := func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+	open := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		s, err := zookeeper.Open(ctx, cfg)
 		return considerate{s, server, &left}, err
 	}

@@ -51,7 +51,7 @@ type Experiment struct {
 
 	// Session is how sessions are opened. If its MaxPacket is 0 it is chosen by
 	// the number of contenders; see MaxPacket.
-	Session recipes.Config
+	Session recipes.SessionConfig
 
 	// Root is the path below which each trial has one of its own. It should be
 	// fresh. What is left there are parents of lines, which servers that have

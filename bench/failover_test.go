@@ -30,7 +30,7 @@ func failovers(t *testing.T, open recipes.Opener) (bench.Experiment, *zkserver.S
 	return bench.Experiment{
 		Recipes: load.Recipes(), Workloads: []load.Workload{load.Failover}, Strategies: recipes.Strategies(),
 		Contenders: []int{3}, Transports: []bench.Transport{{Name: "direct", Open: open}}, Count: 1, Root: "/zkbench/failover",
-		Session: recipes.Config{Servers: []string{server.Addr()}, SessionTimeout: 500 * time.Millisecond},
+		Session: recipes.SessionConfig{Servers: []string{server.Addr()}, SessionTimeout: 500 * time.Millisecond},
 	}, server
 }
 
@@ -102,7 +102,7 @@ func TestRelaysOfAFailoverExpectTheCertificatesOfTheirServers(t *testing.T) {
 	names := make(chan string, n)
 	var all sync.WaitGroup
 	all.Add(n)
-	e, _ := failovers(t, func(_ context.Context, cfg recipes.Config) (recipes.Session, error) {
+	e, _ := failovers(t, func(_ context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		names <- cfg.TLS.ServerName
 		all.Done()
 		all.Wait() // the first to fail would keep the others from being opened
@@ -124,7 +124,7 @@ func TestRelaysOfAFailoverExpectTheCertificatesOfTheirServers(t *testing.T) {
 
 // A session that does not notice that it is lost must not be measured.
 func TestHolderThatDoesNotKnowIsAViolation(t *testing.T) {
-	e, _ := failovers(t, func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+	e, _ := failovers(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		s, err := zookeeper.Open(ctx, cfg)
 		return unaware{s}, err
 	})
@@ -137,4 +137,4 @@ func TestHolderThatDoesNotKnowIsAViolation(t *testing.T) {
 // unaware is a session that is never lost to itself.
 type unaware struct{ recipes.Session }
 
-func (unaware) Lost() <-chan struct{} { return nil }
+func (unaware) Done() <-chan struct{} { return nil }

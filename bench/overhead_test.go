@@ -21,7 +21,7 @@ func TestHarnessCostsLittle(t *testing.T) {
 		e := experiment(new(benchtest.Server))
 		e.Recipes, e.Workloads, e.Strategies = []load.Recipe{load.Lock}, []load.Workload{load.Drain}, []recipes.Strategy{recipes.Predecessor}
 		e.Contenders, e.Transports, e.Count = []int{1}, []bench.Transport{{Name: "direct", Open: open}}, 9
-		e.Session = recipes.Config{Servers: []string{server.Addr()}}
+		e.Session = recipes.SessionConfig{Servers: []string{server.Addr()}}
 		var turns []time.Duration
 		for _, trial := range e.Trials() {
 			r, err := e.Run(t.Context(), trial)

@@ -9,7 +9,7 @@ import (
 )
 
 // repeating opens sessions whose queues give every element twice.
-func repeating(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+func repeating(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	s, err := zookeeper.Open(ctx, cfg)
 	return repeatingSession{s}, err
 }

@@ -18,7 +18,7 @@ func TestRoundsOfOtherRecipes(t *testing.T) {
 		Workloads:  []load.Workload{load.Queue, load.Barrier, load.DoubleBarrier, load.Commit},
 		Transports: []bench.Transport{{Name: "direct", Open: zookeeper.Open}},
 		Count:      1, Rounds: rounds, Root: "/zkbench/rounds",
-		Session: recipes.Config{Servers: []string{embedded(t).Addr()}},
+		Session: recipes.SessionConfig{Servers: []string{embedded(t).Addr()}},
 	}
 	if err := e.Validate(); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestBrokenQueueIsNotMeasured(t *testing.T) {
 		Recipes: load.Recipes(), Strategies: recipes.Strategies(), Contenders: []int{2},
 		Workloads: []load.Workload{load.Queue}, Count: 1, Root: "/zkbench/rounds",
 		Transports: []bench.Transport{{Name: "direct", Open: repeating}},
-		Session:    recipes.Config{Servers: []string{embedded(t).Addr()}},
+		Session:    recipes.SessionConfig{Servers: []string{embedded(t).Addr()}},
 	}
 	if _, err := e.Run(t.Context(), e.Trials()[0]); !errors.Is(err, load.ErrBroken) || !strings.Contains(err.Error(), "taken twice") {
 		t.Errorf("%v; want that an element was taken twice", err)

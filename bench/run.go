@@ -131,7 +131,7 @@ func (e Experiment) arrivals() load.Arrivals {
 }
 
 // config returns the configuration of a trial's sessions.
-func (e Experiment) config(t Trial) recipes.Config {
+func (e Experiment) config(t Trial) recipes.SessionConfig {
 	cfg := e.Session
 	if cfg.MaxPacket == 0 {
 		n := t.Contenders
@@ -143,7 +143,7 @@ func (e Experiment) config(t Trial) recipes.Config {
 	return cfg
 }
 
-// MaxPacket returns a recipes.Config.MaxPacket, in bytes, for a line of that
+// MaxPacket returns a recipes.SessionConfig.MaxPacket, in bytes, for a line of that
 // many contenders. A session sets a buffer of that size aside, so a thousand of
 // them in one process cannot all have the default of a megabyte; and it must
 // hold a listing of the line, at some 60 bytes a contender.

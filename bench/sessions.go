@@ -19,7 +19,7 @@ const (
 )
 
 // open opens n sessions, each with a configuration of its own, or none.
-func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes.Config, n int) ([]recipes.Session, error) {
+func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes.SessionConfig, n int) ([]recipes.Session, error) {
 	sessions := make([]recipes.Session, n)
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelism)

@@ -61,7 +61,7 @@ func TestPluginThatIsBeingDebuggedDies(t *testing.T) {
 	p := launch(t, host.Config{})
 	h := acquire(t, open(t, p, time.Minute))
 	signal(t, cmd.Process.Pid, syscall.SIGKILL)
-	closes(t, "Lost", h.Lost())
+	closes(t, "Done", h.Done())
 	if !errors.Is(h.Err(), recipes.ErrPluginLost) {
 		t.Error(h.Err())
 	}

@@ -35,7 +35,7 @@
 //
 // # Logs and telemetry
 //
-// What the plugin logs comes out of Config.Logger, at its level, with the
+// What the plugin logs comes out of SessionConfig.Logger, at its level, with the
 // plugin's subsystem as the field @module (zkrecipes-plugin.session, .rpc,
 // .zookeeper). Passwords and keys are never logged.
 //

@@ -17,7 +17,7 @@ func BenchmarkCall(b *testing.B) {
 		var l latencies
 		for b.Loop() {
 			start := time.Now()
-			if _, err := s.Counters(b.Context()); err != nil {
+			if _, err := s.Stats(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 			l.add(start)

@@ -38,7 +38,7 @@ func TestPluginIsLaunchedUsedAndClosed(t *testing.T) {
 		}
 	}
 	closes(t, "Exited", p.Exited())
-	_, err := p.Open(ctx(t), recipes.Config{Servers: []string{"fake"}})
+	_, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	if !errors.Is(err, recipes.ErrUnavailable) {
 		t.Error(err)
 	}

@@ -30,7 +30,7 @@ var doings = map[string]func(context.Context, recipes.Session, func(string)) err
 	"lock": func(ctx context.Context, s recipes.Session, say func(string)) error {
 		h, err := lockOf(ctx, s)
 		if err == nil {
-			h.Lost()
+			h.Done()
 			say("there")
 		}
 		return err
@@ -52,7 +52,7 @@ var doings = map[string]func(context.Context, recipes.Session, func(string)) err
 	"lead": func(ctx context.Context, s recipes.Session, say func(string)) error {
 		l, err := leadershipOf(ctx, s)
 		if err == nil {
-			l.Lost()
+			l.Done()
 			say("there")
 		}
 		return err
@@ -113,14 +113,14 @@ func runRealHost() {
 	ctx := context.Background()
 	p, err := host.Launch(ctx, host.Config{Path: self, Env: []string{roleEnv + "=real plugin", reportEnv}})
 	must(err)
-	s, err := p.Open(ctx, recipes.Config{Servers: []string{os.Getenv(serverEnv)}, SessionTimeout: timeout})
+	s, err := p.Open(ctx, recipes.SessionConfig{Servers: []string{os.Getenv(serverEnv)}, SessionTimeout: timeout})
 	must(err)
 	conn := report("host")
 	say := func(what string) { _, _ = conn.Write([]byte(what + "\n")) }
 	go func() { // to the process's end
 		_ = doings[os.Getenv(pointEnv)](ctx, s, say) // fails when somebody dies
 	}()
-	<-s.Lost()
+	<-s.Done()
 	say(fmt.Sprintf("lost %d", time.Now().UnixNano()))
 	select {}
 }

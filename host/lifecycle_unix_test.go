@@ -180,7 +180,7 @@ func (l *lifecycle) knows(struck, freed time.Time) {
 
 // first is somebody else, in this process, who stands in the same line.
 func (l *lifecycle) first() contender {
-	s, err := zookeeper.Open(ctx(l), recipes.Config{Servers: []string{l.server.Addr()}, SessionTimeout: time.Hour})
+	s, err := zookeeper.Open(ctx(l), recipes.SessionConfig{Servers: []string{l.server.Addr()}, SessionTimeout: time.Hour})
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -20,12 +20,12 @@ func serveLimited() {
 // is given back can be had again.
 func TestLimits(t *testing.T) {
 	p := launch(t, config(t, "limited plugin"))
-	large := recipes.Config{Servers: []string{"fake"}, ACL: []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "x", ID: strings.Repeat("x", 8<<10)}}}
+	large := recipes.SessionConfig{Servers: []string{"fake"}, ACL: []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "x", ID: strings.Repeat("x", 8<<10)}}}
 	if _, err := p.Open(ctx(t), large); !errors.Is(err, recipes.ErrTooLarge) || errors.Is(err, recipes.ErrPluginLost) {
 		t.Errorf("a configuration that is too large: %v", err)
 	}
 	s := open(t, p, time.Minute)
-	if _, err := p.Open(ctx(t), recipes.Config{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrLimit) {
+	if _, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrLimit) {
 		t.Errorf("a second session: %v", err)
 	}
 	h := acquire(t, s)

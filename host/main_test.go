@@ -78,7 +78,7 @@ func launch(t testing.TB, cfg host.Config) *host.Plugin {
 
 func open(t testing.TB, p *host.Plugin, timeout time.Duration) recipes.Session {
 	t.Helper()
-	s, err := p.Open(ctx(t), recipes.Config{Servers: []string{"fake"}, SessionTimeout: timeout})
+	s, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (p *Plugin) watch() {
 // Open opens a session through the plugin. It is a recipes.Opener. After the
 // plugin has exited its error matches recipes.ErrPluginLost as well as
 // recipes.ErrUnavailable: launch another.
-func (p *Plugin) Open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	return p.client.Open(ctx, cfg)
 }
 

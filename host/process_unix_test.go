@@ -90,9 +90,9 @@ func TestKilledPluginEndsItsHoldsAtOnce(t *testing.T) {
 	p := launch(t, config(t, "plugin"))
 	s := open(t, p, time.Hour)
 	h := acquire(t, s)
-	lost := h.Lost()
+	lost := h.Done()
 	signal(t, p.PID(), syscall.SIGKILL)
-	if d := closes(t, "Lost", lost); d > time.Second {
+	if d := closes(t, "Done", lost); d > time.Second {
 		t.Errorf("it took %v", d)
 	}
 	for _, want := range []error{recipes.ErrPluginLost, recipes.ErrNotHeld, recipes.ErrSessionLost} {
@@ -103,7 +103,7 @@ func TestKilledPluginEndsItsHoldsAtOnce(t *testing.T) {
 	pid := p.PID()
 	closes(t, "Exited", p.Exited())
 	reaped(t, pid)
-	if _, err := p.Open(ctx(t), recipes.Config{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrPluginLost) {
+	if _, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrPluginLost) {
 		t.Error(err)
 	}
 	if err := s.Close(ctx(t)); !errors.Is(err, recipes.ErrUnknownOutcome) {
@@ -120,7 +120,7 @@ func TestKillDoesNotHangOnAFrozenPlugin(t *testing.T) {
 	p := launch(t, config(t, "plugin"))
 	h := acquire(t, open(t, p, timeout))
 	signal(t, p.PID(), syscall.SIGSTOP)
-	if d := closes(t, "Lost", h.Lost()); d > timeout+time.Second {
+	if d := closes(t, "Done", h.Done()); d > timeout+time.Second {
 		t.Errorf("it took %v; the session timeout is %v", d, timeout)
 	}
 	if !errors.Is(h.Err(), recipes.ErrDeadline) {
@@ -190,7 +190,7 @@ func TestTerminatedPluginClosesItsSessions(t *testing.T) {
 	process := r.accept(t, "plugin")
 	h := acquire(t, open(t, p, time.Minute))
 	signal(t, p.PID(), syscall.SIGTERM)
-	closes(t, "Lost", h.Lost())
+	closes(t, "Done", h.Done())
 	if !errors.Is(h.Err(), recipes.ErrPluginLost) {
 		t.Error(h.Err())
 	}

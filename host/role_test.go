@@ -103,7 +103,7 @@ func runHost() {
 	if err != nil {
 		panic(err)
 	}
-	s, err := p.Open(context.Background(), recipes.Config{Servers: []string{"fake"}, SessionTimeout: timeout})
+	s, err := p.Open(context.Background(), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout})
 	if err != nil {
 		panic(err)
 	}
@@ -115,7 +115,7 @@ func runHost() {
 		panic(err)
 	}
 	report("host", "holds")
-	<-s.Lost()
+	<-s.Done()
 }
 
 // hostile writes what has made hosts panic, hang or lose their place.

@@ -99,7 +99,7 @@ func (s *Supervisor) Plugin() *Plugin {
 // restarted, through the next one. It is a recipes.Opener; if no plugin could
 // be started before ctx ended, its error matches recipes.ErrUnavailable and says
 // why.
-func (s *Supervisor) Open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, recipes.DefaultOpenTimeout)

@@ -55,7 +55,7 @@ func crash(t *testing.T, pid int) {
 
 func supervised(t *testing.T, s *host.Supervisor) recipes.Session {
 	t.Helper()
-	session, err := s.Open(ctx(t), recipes.Config{Servers: []string{"fake"}})
+	session, err := s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestCrashedPluginIsStartedAgainAndItsSessionsAreNot(t *testing.T) {
 		h := acquire(t, session)
 		pid := s.Plugin().PID()
 		crash(t, pid)
-		closes(t, "Lost", h.Lost())
+		closes(t, "Done", h.Done())
 		if c := next(t, changes); !errors.Is(c.Err, recipes.ErrPluginLost) || c.Next <= 0 || c.Plugin != nil {
 			t.Errorf("%+v", c)
 		}
@@ -105,8 +105,8 @@ func TestSupervisorCloses(t *testing.T) {
 		}
 	}
 	closes(t, "Exited", p.Exited())
-	closes(t, "Lost", session.Lost())
-	if _, err := s.Open(ctx(t), recipes.Config{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrUnavailable) {
+	closes(t, "Done", session.Done())
+	if _, err := s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrUnavailable) {
 		t.Error(err)
 	}
 	if len(changes) > 0 {
@@ -136,7 +136,7 @@ func TestPluginThatCannotBeStartedAgain(t *testing.T) {
 	}
 	c, cancel := context.WithTimeout(ctx(t), 50*time.Millisecond)
 	defer cancel()
-	_, err := s.Open(c, recipes.Config{Servers: []string{"fake"}})
+	_, err := s.Open(c, recipes.SessionConfig{Servers: []string{"fake"}})
 	if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), cfg.Path) {
 		t.Error(err)
 	}

@@ -26,7 +26,7 @@ func TestProtocolPageIsTrue(t *testing.T) {
 		}
 		return string(b)
 	}
-	page, table := read("proto/PROTOCOL.md"), read("rpc/wire/reason.go")
+	page, table := read("proto/PROTOCOL.md"), read("../internal/rpc/wire/reason.go")
 
 	rows := regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\| ([A-Z_]+) \\|").FindAllStringSubmatch(page, -1)
 	if len(rows) < 10 {

@@ -157,7 +157,7 @@ func About(name string) string {
 recipes over gRPC. It does nothing by itself; a host launches it:
 
     p, err := host.Launch(ctx, host.Config{Path: %q})
-    session, err := p.Open(ctx, recipes.Config{Servers: []string{"127.0.0.1:2181"}})
+    session, err := p.Open(ctx, recipes.SessionConfig{Servers: []string{"127.0.0.1:2181"}})
 
 See https://pkg.go.dev/github.com/zkrecipes/zkrecipes/host
 `, name, "/path/to/"+name)

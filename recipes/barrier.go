@@ -14,7 +14,7 @@ type Barrier interface {
 	// Path is the path of the barrier node.
 	Path() string
 
-	// Place puts the barrier in place, with data for people who look at the
+	// Set puts the barrier in place, with data for people who look at the
 	// znode (why do we wait?), and what is missing above it. If it is in place
 	// already that is no error, and its data stays. It returns when the barrier
 	// is known to be in place, or was at a moment during the call.
@@ -25,7 +25,7 @@ type Barrier interface {
 	// nothing is sent again, because that could put back a barrier that somebody
 	// has removed. So it does if ctx ends, or the session is lost, after the
 	// request was sent.
-	Place(ctx context.Context, data []byte) error
+	Set(ctx context.Context, data []byte) error
 
 	// Remove takes the barrier away, and so lets everybody pass that waits. If it
 	// is not in place that is no error. It removes at most one barrier: after a
@@ -48,9 +48,9 @@ type Barrier interface {
 	// placed it can pass.
 	Wait(ctx context.Context) error
 
-	// Placed reports whether the barrier is in place. It costs one read, and may
+	// IsSet reports whether the barrier is in place. It costs one read, and may
 	// be outdated on arrival.
-	Placed(ctx context.Context) (bool, error)
+	IsSet(ctx context.Context) (bool, error)
 }
 
 // BarrierConfig says how to use a barrier. The zero value is good, and there is

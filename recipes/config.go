@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Defaults of [Config].
+// Defaults of [SessionConfig].
 const (
 	DefaultSessionTimeout = 10 * time.Second
 	DefaultConnectTimeout = 2 * time.Second
@@ -20,8 +20,8 @@ const (
 	DefaultPort      = "2181"
 )
 
-// Config says how to open a session. Only Servers is required.
-type Config struct {
+// SessionConfig says how to open a session. Only Servers is required.
+type SessionConfig struct {
 	// Servers are host:port addresses of the ensemble; the port may be left
 	// out and is then 2181. They are tried in random order.
 	Servers []string
@@ -140,9 +140,9 @@ func (t *TLS) ClientConfig() (*tls.Config, error) {
 // Normalize checks the configuration and returns it with defaults filled in:
 // addresses with ports, a chroot without a trailing slash ("" for none). The
 // error matches ErrInvalid and names the field.
-func (c Config) Normalize() (Config, error) {
-	invalid := func(format string, args ...any) (Config, error) {
-		return Config{}, fmt.Errorf("%w: config: "+format, append([]any{ErrInvalid}, args...)...)
+func (c SessionConfig) Normalize() (SessionConfig, error) {
+	invalid := func(format string, args ...any) (SessionConfig, error) {
+		return SessionConfig{}, fmt.Errorf("%w: config: "+format, append([]any{ErrInvalid}, args...)...)
 	}
 	if len(c.Servers) == 0 {
 		return invalid("Servers is empty; give at least one host:port")
@@ -200,7 +200,7 @@ func (c Config) Normalize() (Config, error) {
 	}
 	if c.TLS != nil {
 		if _, err := c.TLS.ClientConfig(); err != nil {
-			return Config{}, fmt.Errorf("config: %w", err)
+			return SessionConfig{}, fmt.Errorf("config: %w", err)
 		}
 	}
 	if c.Logger == nil {

@@ -36,7 +36,7 @@ type Configuration interface {
 	// not exist, ErrNoNode), and nothing has changed. It returns the new revision.
 	// Parents that are missing are made, with empty values.
 	//
-	// A value that does not fit into one packet (Config.MaxPacket) is refused as
+	// A value that does not fit into one packet (SessionConfig.MaxPacket) is refused as
 	// ErrTooLarge, and nothing is sent.
 	//
 	// It happens once, though replies are lost. If ctx ends, or the session is
@@ -56,7 +56,7 @@ type Configuration interface {
 	// change; an Entry that is None when the key does not exist. A slow reader may
 	// miss values in between but never the latest. The channel is closed when ctx
 	// ends, the session is lost (Session.Err tells), or the value cannot be read
-	// any more, because of its ACL or its size (Config.MaxPacket), which is logged.
+	// any more, because of its ACL or its size (SessionConfig.MaxPacket), which is logged.
 	// An error is returned only if the first look fails.
 	Watch(ctx context.Context, key string) (<-chan Entry, error)
 

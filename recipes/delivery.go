@@ -3,7 +3,7 @@ package recipes
 import "context"
 
 // Delivery is an element that was received and has to be acknowledged. As a
-// [Grant] it tells by Lost when the claim no longer stands, so that somebody
+// [Grant] it tells by Done when the claim no longer stands, so that somebody
 // else may have the element (CURATOR-605: the end of a session hands an element
 // to two consumers; here the first of them is told, before the second gets it if
 // it runs at all), and Write writes only while it stands. Its znode is the
@@ -20,7 +20,7 @@ type Delivery interface {
 	Attempt() int
 
 	// Ack deletes the element and its claim in one transaction, if the claim
-	// stands. Lost is closed before anything is sent.
+	// stands. Done is closed before anything is sent.
 	//
 	// It returns nil when the element is known to be gone. If the claim was
 	// lost the error matches ErrNotHeld: the element will be, or has been,

@@ -15,12 +15,12 @@
 //
 // # Order of use
 //
-//  1. Open a [Session] with a [Config] (zookeeper.Open, or Open of a launched
+//  1. Open a [Session] with a [SessionConfig] (zookeeper.Open, or Open of a launched
 //     plugin).
 //  2. Take a recipe by its path: Session.Lock, Session.Queue, and so on.
 //  3. Wait: Lock.Acquire, Election.Campaign. What they return ([Hold],
 //     [Leadership]) is also how you give it back.
-//  4. While you hold it, watch Lost, and protect what you write: either pass
+//  4. While you hold it, watch Done, and protect what you write: either pass
 //     the [Token] to whatever you write to, or let ZooKeeper check it with
 //     Write.
 //  5. Close the session.
@@ -38,7 +38,7 @@
 //     answered, and declares itself lost when the negotiated timeout has passed
 //     (less a twentieth),
 //     which is before the server can have given its locks to anybody else. A
-//     process that runs therefore sees Lost close before another contender is
+//     process that runs therefore sees Done close before another contender is
 //     granted, as long as both clocks run at the same rate.
 //     (Assumption: the monotonic clock does not stop. It does on a suspended
 //     machine.)

@@ -46,7 +46,7 @@ type DoubleBarrier interface {
 // DoubleBarrierConfig says how many enter together.
 type DoubleBarrierConfig struct {
 	// Size is the number of members that have to be there; at least 1. All of
-	// them are named in one transaction, which bounds it by Config.MaxPacket: to
+	// them are named in one transaction, which bounds it by SessionConfig.MaxPacket: to
 	// about 1500 where that is ZooKeeper's default.
 	Size int
 }
@@ -59,7 +59,7 @@ func (c DoubleBarrierConfig) Validate() error {
 	return nil
 }
 
-// Passage is a member that has entered. Lost closes when its znode is gone (its
+// Passage is a member that has entered. Done closes when its znode is gone (its
 // session was lost, or another hand deleted it, which is always noticed) and
 // when it begins to leave.
 type Passage interface {

@@ -61,7 +61,7 @@ type ElectionConfig struct {
 	Joined func(Place)
 }
 
-// Leadership is an election won. Lost closes when it can no longer be relied on.
+// Leadership is an election won. Done closes when it can no longer be relied on.
 type Leadership interface {
 	Grant
 

@@ -83,10 +83,10 @@ var (
 	ErrNotEmpty = errors.New("node has children")
 
 	// ErrAccessDenied: the server's ACLs refuse the operation to this session.
-	// Check Config.Digest and the ACLs of the path.
+	// Check SessionConfig.Digest and the ACLs of the path.
 	ErrAccessDenied = errors.New("access denied")
 
-	// ErrTooLarge: the data is larger than Config.MaxPacket, and nothing was
+	// ErrTooLarge: the data is larger than SessionConfig.MaxPacket, and nothing was
 	// sent; or a listing is, and cannot be received: the line is longer than
 	// MaxPacket has room for.
 	ErrTooLarge = errors.New("too large for one packet")

@@ -11,20 +11,20 @@ type Grant interface {
 	// Znode is the path of the contender's znode, whose existence is the grant.
 	Znode() string
 
-	// Lost returns a channel that is closed the moment the grant can no longer
+	// Done returns a channel that is closed the moment the grant can no longer
 	// be relied on: the session is lost, the znode was deleted by somebody
 	// else, the plugin died, or the grant was given back. Whoever selects on it
 	// is therefore always woken in the end.
 	//
 	// The first call asks the server, in the background, to tell when the
-	// znode is deleted. A grant whose Lost is never called does not pay for
+	// znode is deleted. A grant whose Done is never called does not pay for
 	// that read and that event; the loss of its session closes it all the same.
-	Lost() <-chan struct{}
+	Done() <-chan struct{}
 
 	// Err is nil while nothing is known against the grant, and afterwards an
 	// error that matches ErrNotHeld and says why (ErrRemoved, ErrReleased, or
 	// the reason of the session's loss). Deletion by somebody else is noticed
-	// only after Lost has been called, or by Write.
+	// only after Done has been called, or by Write.
 	Err() error
 
 	// Write applies the operations in one ZooKeeper transaction together with a
@@ -44,7 +44,7 @@ type Hold interface {
 	Grant
 
 	// Release gives the lock back: the znode is deleted and the next in line
-	// wakes up. Lost is closed before anything is sent.
+	// wakes up. Done is closed before anything is sent.
 	//
 	// It returns nil when the znode is known to be gone. If the hold was lost
 	// before, the error matches ErrNotHeld. If ctx ends first, it returns

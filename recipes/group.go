@@ -47,7 +47,7 @@ type Group interface {
 	// whole group again whenever somebody has come, gone or changed its data. A
 	// slow reader may miss states in between but never the latest. The channel
 	// is closed when ctx ends, the session is lost (Session.Err tells), or a member
-	// cannot be read, because of its ACL or its size (Config.MaxPacket), which is
+	// cannot be read, because of its ACL or its size (SessionConfig.MaxPacket), which is
 	// logged. An error is returned only if the first look fails.
 	//
 	// A watch costs what Members costs at first, and then one event, one listing
@@ -66,7 +66,7 @@ type GroupConfig struct {
 	Name string
 }
 
-// Membership is a place in a group. It is a Grant: Lost closes when the member is
+// Membership is a place in a group. It is a Grant: Done closes when the member is
 // gone (its session was lost, or another hand deleted its znode, which is always
 // noticed), and Write writes only while the member is there.
 type Membership interface {

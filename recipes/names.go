@@ -64,7 +64,7 @@ type Names interface {
 type NamesConfig struct{}
 
 // Registration is a name that this session has. It is a Grant, on the terms of
-// Membership: Lost closes when the name is gone.
+// Membership: Done closes when the name is gone.
 type Registration interface {
 	Grant
 

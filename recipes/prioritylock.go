@@ -116,7 +116,7 @@ type PriorityHold interface {
 	// ends, first, the line goes on as if it had not been named.
 	//
 	// It returns nil when the lock is released and the heir named, in one
-	// transaction; Lost is closed and Err is ErrReleased, which a Release that
+	// transaction; Done is closed and Err is ErrReleased, which a Release that
 	// follows returns too. Stop acting before you call it. Nothing has happened, and the hold stands, if the error matches
 	// ErrNoNode (the heir does not wait), ErrContended (another holder has named
 	// an heir, who waits) or ErrInvalid. If it matches ErrUnknownOutcome, it may

@@ -84,7 +84,7 @@ type Consumer interface {
 //     ErrNodeExists while the element of that name is there, and says what to
 //     do.)
 //
-// A listing has to fit into one packet: at Config.MaxPacket bytes, a queue of
+// A listing has to fit into one packet: at SessionConfig.MaxPacket bytes, a queue of
 // more than about a thirtieth as many elements fails its consumers with
 // ErrTooLarge. Capacity keeps it from growing so long.
 type Queue interface {
@@ -110,7 +110,7 @@ type Queue interface {
 
 	// PutMany appends elements in one transaction, next to each other and in
 	// order: all of them, or none. It is one write, whose packet must fit into
-	// Config.MaxPacket (ErrTooLarge). More elements than a bounded queue has
+	// SessionConfig.MaxPacket (ErrTooLarge). More elements than a bounded queue has
 	// room for at all are ErrInvalid. It returns as many names as elements, on
 	// the terms of Put; no elements is no request.
 	PutMany(ctx context.Context, data ...[]byte) ([]ElementID, error)

@@ -31,8 +31,8 @@ type Session interface {
 	// it until then, or end ctx.
 	Events(ctx context.Context) <-chan Event
 
-	// Lost is closed when the session has ended, for whatever reason.
-	Lost() <-chan struct{}
+	// Done is closed when the session has ended, for whatever reason.
+	Done() <-chan struct{}
 
 	// Err is nil until the session has ended, and then says why: an error that
 	// matches ErrSessionLost and one of its reasons.
@@ -89,8 +89,8 @@ type Session interface {
 	// Latch returns the latch at path, on the same terms.
 	Latch(path string, cfg LatchConfig) (Latch, error)
 
-	// Counters returns what this session has sent and received so far.
-	Counters(ctx context.Context) (Counters, error)
+	// Stats returns what this session has sent and received so far.
+	Stats(ctx context.Context) (Stats, error)
 
 	// Close ends the session: its ephemeral znodes are deleted, its holds are
 	// lost (ErrClosed), and calls that wait return. It returns nil when the
@@ -109,7 +109,7 @@ type Session interface {
 // before ctx ended (or, where ctx has no deadline, within
 // [DefaultOpenTimeout]), the error matches ErrUnavailable and says what the
 // last attempt met.
-type Opener func(ctx context.Context, cfg Config) (Session, error)
+type Opener func(ctx context.Context, cfg SessionConfig) (Session, error)
 
 // DefaultOpenTimeout bounds an Opener whose context has no deadline.
 const DefaultOpenTimeout = 15 * time.Second
@@ -147,8 +147,8 @@ type Event struct {
 	Reason error
 }
 
-// Counters counts what a session sent and received since it was opened.
-type Counters struct {
+// Stats counts what a session sent and received since it was opened.
+type Stats struct {
 	// Reads and Writes are requests by what they cost the server: a write is a
 	// transaction that an ensemble agrees on. sync counts as a read. Pings and
 	// the opening and closing of the session are in neither.

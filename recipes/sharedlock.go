@@ -120,10 +120,10 @@ type SharedHold interface {
 	Downgrade(ctx context.Context) error
 
 	// Revoked returns a channel that is closed when somebody has asked for the
-	// lock: finish and release. Like Lost, the first call asks the server, in
+	// lock: finish and release. Like Done, the first call asks the server, in
 	// the background, to tell; the two share what that costs. It is never
 	// closed if the lock was not made Revocable, and may not be once the hold
-	// is over: select on Lost beside it.
+	// is over: select on Done beside it.
 	Revoked() <-chan struct{}
 }
 

@@ -36,7 +36,7 @@ type Op struct {
 }
 
 // Create makes a persistent znode. Its parent must exist; its ACL is
-// Config.ACL.
+// SessionConfig.ACL.
 func Create(path string, data []byte) Op {
 	return Op{Kind: OpCreate, Path: path, Data: data}
 }

@@ -15,7 +15,7 @@ type contender struct {
 
 // turn is a grant of either recipe.
 //
-// Lost is never asked for: its first call costs a read and a watch event, which
+// Done is never asked for: its first call costs a read and a watch event, which
 // belong to whoever wants to know and not to the handoff.
 type turn struct {
 	token recipes.Token

@@ -20,14 +20,14 @@ const parallelism = 32
 const quiet = 20 * time.Millisecond
 
 // total adds up the counters of all sessions. Through a plugin each is a call.
-func total(ctx context.Context, sessions []recipes.Session) (recipes.Counters, error) {
-	sum := recipes.Counters{ByKind: map[string]int64{}}
+func total(ctx context.Context, sessions []recipes.Session) (recipes.Stats, error) {
+	sum := recipes.Stats{ByKind: map[string]int64{}}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelism)
 	for _, s := range sessions {
 		group.Go(func() error {
-			c, err := s.Counters(ctx)
+			c, err := s.Stats(ctx)
 			if err != nil {
 				return fmt.Errorf("read counters of session %#x: %w", s.ID(), err)
 			}
@@ -45,13 +45,13 @@ func total(ctx context.Context, sessions []recipes.Session) (recipes.Counters, e
 // That a contender has joined the line does not yet say that it has set its
 // watch: a request of it may still be on its way. The contract tells no more
 // than that, so the counters are looked at until they stand still.
-func settled(ctx context.Context, sessions []recipes.Session) (recipes.Counters, error) {
+func settled(ctx context.Context, sessions []recipes.Session) (recipes.Stats, error) {
 	before, err := total(ctx, sessions)
 	for err == nil {
 		if err = pause(ctx, quiet); err != nil {
 			break
 		}
-		var now recipes.Counters
+		var now recipes.Stats
 		if now, err = total(ctx, sessions); err != nil {
 			break
 		}
@@ -60,32 +60,32 @@ func settled(ctx context.Context, sessions []recipes.Session) (recipes.Counters,
 		}
 		before = now
 	}
-	return recipes.Counters{}, err
+	return recipes.Stats{}, err
 }
 
 // counted measures, and returns what that has cost all sessions: it begins and
 // ends when none of them sends anything.
-func (l Load) counted(ctx context.Context, measure func(context.Context) error) (recipes.Counters, error) {
+func (l Load) counted(ctx context.Context, measure func(context.Context) error) (recipes.Stats, error) {
 	before, err := settled(ctx, l.Sessions)
 	if err != nil {
-		return recipes.Counters{}, err
+		return recipes.Stats{}, err
 	}
 	if err := l.begin(ctx); err != nil {
-		return recipes.Counters{}, err
+		return recipes.Stats{}, err
 	}
 	if err := measure(ctx); err != nil {
-		return recipes.Counters{}, err
+		return recipes.Stats{}, err
 	}
 	after, err := settled(ctx, l.Sessions)
 	if err != nil {
-		return recipes.Counters{}, err
+		return recipes.Stats{}, err
 	}
 	return difference(after, before), l.end(ctx)
 }
 
 // difference returns after minus before.
-func difference(after, before recipes.Counters) recipes.Counters {
-	d := recipes.Counters{ByKind: map[string]int64{}}
+func difference(after, before recipes.Stats) recipes.Stats {
+	d := recipes.Stats{ByKind: map[string]int64{}}
 	add(&d, after, 1)
 	add(&d, before, -1)
 	for kind, n := range d.ByKind {
@@ -96,7 +96,7 @@ func difference(after, before recipes.Counters) recipes.Counters {
 	return d
 }
 
-func add(sum *recipes.Counters, c recipes.Counters, sign int64) {
+func add(sum *recipes.Stats, c recipes.Stats, sign int64) {
 	sum.Reads += sign * c.Reads
 	sum.Writes += sign * c.Writes
 	sum.Pings += sign * c.Pings

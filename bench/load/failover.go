@@ -79,7 +79,7 @@ func (f *failover) knew() bool {
 		return false
 	}
 	select {
-	case <-(*victim).Lost():
+	case <-(*victim).Done():
 		return true
 	default:
 		return false

@@ -32,7 +32,7 @@ type line struct {
 	begun  bool          // the measured part, when the present holder leaves
 	began  time.Duration // when that holder asked to leave
 	left   time.Duration // when the latest holder asked to leave
-	before recipes.Counters
+	before recipes.Stats
 }
 
 // joining is about a contender's latest joining of the line. It is written by
@@ -193,9 +193,9 @@ func (l *line) leave(ctx context.Context, c contender, t turn) error {
 
 // standstill has the holder wait until all others are at rest, and returns the
 // counters as they are then.
-func (l *line) standstill(ctx context.Context) (recipes.Counters, error) {
+func (l *line) standstill(ctx context.Context) (recipes.Stats, error) {
 	if err := l.rest.await(ctx, int64(len(l.Sessions))-1); err != nil {
-		return recipes.Counters{}, err
+		return recipes.Stats{}, err
 	}
 	return settled(ctx, l.Sessions)
 }

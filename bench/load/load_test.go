@@ -18,7 +18,7 @@ func sessions(t *testing.T, server *benchtest.Server, n int) []recipes.Session {
 	t.Helper()
 	all := make([]recipes.Session, n)
 	for i := range all {
-		s, err := server.Open(t.Context(), recipes.Config{})
+		s, err := server.Open(t.Context(), recipes.SessionConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func BenchmarkHarness(b *testing.B) {
 	server := new(benchtest.Server)
 	all := make([]recipes.Session, 10)
 	for i := range all {
-		all[i], _ = server.Open(b.Context(), recipes.Config{})
+		all[i], _ = server.Open(b.Context(), recipes.SessionConfig{})
 		defer all[i].Close(b.Context())
 	}
 	for b.Loop() {

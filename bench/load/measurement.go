@@ -51,7 +51,7 @@ type Measurement struct {
 	Warm Warm `json:",omitzero"`
 	// Counters is what all sessions sent and received in the measured part,
 	// keep-alives that fell into it included.
-	Counters recipes.Counters
+	Counters recipes.Stats
 }
 
 // Warm is the outcome of a warm-up.

@@ -39,7 +39,7 @@ func TestMergedHistogramIsThatOfAllSamples(t *testing.T) {
 	for i := range parts {
 		parts[i].Operations, parts[i].Elapsed = int64(10*i), time.Duration(i)*time.Second
 		parts[i].Turns = []int64{int64(i)}
-		parts[i].Counters = recipes.Counters{Reads: int64(i), ByKind: map[string]int64{"create": 2}}
+		parts[i].Counters = recipes.Stats{Reads: int64(i), ByKind: map[string]int64{"create": 2}}
 	}
 	sum, err := load.Merge(load.Many, parts)
 	if err != nil {

@@ -19,7 +19,7 @@ func (l Load) barrierRound(ctx context.Context, path string, rec *recorder) (int
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := keeper.Place(ctx, nil); err != nil {
+	if err := keeper.Set(ctx, nil); err != nil {
 		return 0, 0, err
 	}
 	var removed atomic.Pointer[time.Time]

@@ -78,7 +78,7 @@ func (l Load) part(ctx context.Context) (Measurement, error) {
 			return nil
 		})
 	}
-	var before recipes.Counters
+	var before recipes.Stats
 	group.Go(func() (err error) {
 		before, err = s.commence(gctx)
 		return err
@@ -110,16 +110,16 @@ func (s *share) join(id int64) {
 }
 
 // commence lets the first in line go when everybody stands in it.
-func (s *share) commence(ctx context.Context) (recipes.Counters, error) {
+func (s *share) commence(ctx context.Context) (recipes.Stats, error) {
 	if err := s.rest.await(ctx, int64(len(s.Sessions))); err != nil {
-		return recipes.Counters{}, err
+		return recipes.Stats{}, err
 	}
 	before, err := settled(ctx, s.Sessions)
 	if err != nil {
-		return recipes.Counters{}, err
+		return recipes.Stats{}, err
 	}
 	if err := s.begin(ctx); err != nil {
-		return recipes.Counters{}, err
+		return recipes.Stats{}, err
 	}
 	s.began = s.now()
 	close(s.start)

@@ -33,7 +33,7 @@ func drained(strategy recipes.Strategy, contenders int, handoff time.Duration) r
 		Measurement: load.Measurement{
 			Operations: int64(contenders) - 1, Elapsed: time.Duration(contenders-1) * handoff,
 			Wait: load.NewHistogram(), Handoff: load.NewHistogram(), Service: load.NewHistogram(),
-			Counters: recipes.Counters{
+			Counters: recipes.Stats{
 				Reads: 2 * int64(contenders-1), Writes: int64(contenders) - 1,
 				WatchEvents: int64(contenders) - 1, ResponseBytes: 1000 * int64(contenders-1),
 			},
@@ -50,7 +50,7 @@ func drained(strategy recipes.Strategy, contenders int, handoff time.Duration) r
 func alone() record.Record {
 	r := drained(recipes.Herd, 2, 400*time.Microsecond)
 	r.Contenders, r.Operations, r.Elapsed = 1, 100, 100*time.Millisecond
-	r.Handoff, r.Counters = load.NewHistogram(), recipes.Counters{Reads: 200, Writes: 200, ResponseBytes: 1e5}
+	r.Handoff, r.Counters = load.NewHistogram(), recipes.Stats{Reads: 200, Writes: 200, ResponseBytes: 1e5}
 	_ = r.Wait.RecordValues(int64(500*time.Microsecond), 100)
 	return r
 }

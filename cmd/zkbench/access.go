@@ -69,8 +69,8 @@ func (a *access) check(given map[string]bool) error {
 
 // config returns the configuration of sessions on the servers. An error is a
 // usageError, and quotes no secret.
-func (a *access) config(servers []string) (recipes.Config, error) {
-	cfg := recipes.Config{Servers: servers, Chroot: a.chroot}
+func (a *access) config(servers []string) (recipes.SessionConfig, error) {
+	cfg := recipes.SessionConfig{Servers: servers, Chroot: a.chroot}
 	err := a.digest(&cfg)
 	if err == nil {
 		err = a.encryption(&cfg)
@@ -79,12 +79,12 @@ func (a *access) config(servers []string) (recipes.Config, error) {
 		_, err = cfg.Normalize()
 	}
 	if err != nil {
-		return recipes.Config{}, usageError{err}
+		return recipes.SessionConfig{}, usageError{err}
 	}
 	return cfg, nil
 }
 
-func (a *access) digest(cfg *recipes.Config) error {
+func (a *access) digest(cfg *recipes.SessionConfig) error {
 	if a.user == "" {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (a *access) digest(cfg *recipes.Config) error {
 	return nil
 }
 
-func (a *access) encryption(cfg *recipes.Config) (err error) {
+func (a *access) encryption(cfg *recipes.SessionConfig) (err error) {
 	if !a.tls && a.caFile+a.certificateFile+a.keyFile+a.keyEnv+a.sni == "" {
 		return nil
 	}

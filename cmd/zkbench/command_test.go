@@ -27,7 +27,7 @@ func zkbench(ctx context.Context, open recipes.Opener, args ...string) (code int
 // over returns the command with one transport.
 func over(stdout, stderr io.Writer, open recipes.Opener) command {
 	return command{stdout: stdout, stderr: stderr, transports: map[string]launcher{
-		direct: func(context.Context, settings, recipes.Config, *cleanup, say) (bench.Transport, error) {
+		direct: func(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
 			return bench.Transport{Open: open}, nil
 		},
 	}}
@@ -37,7 +37,7 @@ func over(stdout, stderr io.Writer, open recipes.Opener) command {
 // One session more is used up by the trial of the transport.
 func after(sessions int64, first, second recipes.Opener) recipes.Opener {
 	var opened atomic.Int64
-	return func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		if opened.Add(1) <= sessions+1 {
 			return first(ctx, cfg)
 		}
@@ -74,7 +74,9 @@ func TestBrokenLockFailsTheRun(t *testing.T) {
 }
 
 func TestLostServerFailsTheRun(t *testing.T) {
-	gone := func(context.Context, recipes.Config) (recipes.Session, error) { return nil, recipes.ErrUnavailable }
+	gone := func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+		return nil, recipes.ErrUnavailable
+	}
 	code, _, stderr := zkbench(t.Context(), after(2, new(benchtest.Server).Open, gone),
 		"run", "-strategy", "herd", "-contenders", "2", "-count", "2")
 	if code != exitFailed || !strings.Contains(stderr, "trial 2 (") || !strings.Contains(stderr, "open session") || !strings.Contains(stderr, "maxClientCnxns") {
@@ -105,7 +107,7 @@ func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
 
 func TestInterruptBeforeTheFirstResultWritesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	interrupting := func(context.Context, recipes.Config) (recipes.Session, error) {
+	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
 		cancel()
 		return nil, ctx.Err()
 	}
@@ -124,7 +126,7 @@ func TestInterruptDoesNotHideThatResultsAreLost(t *testing.T) {
 	for _, verb := range []string{"run", "slo"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		file := filepath.Join(t.TempDir(), "records.jsonl")
-		interrupting := func(context.Context, recipes.Config) (recipes.Session, error) {
+		interrupting := func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
 			_ = os.Mkdir(file, 0o777) // which no file takes the place of
 			cancel()
 			return nil, ctx.Err()

@@ -91,7 +91,7 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.E
 }
 
 // experiment returns what the flags describe.
-func (s settings) experiment(transports []bench.Transport, session recipes.Config) bench.Experiment {
+func (s settings) experiment(transports []bench.Transport, session recipes.SessionConfig) bench.Experiment {
 	return bench.Experiment{
 		Recipes: s.recipes.values, Workloads: s.workloads.values, Strategies: s.strategies.values,
 		Contenders: s.contenders.values, Transports: transports,

@@ -13,7 +13,7 @@ import (
 // server is what is measured.
 type server struct {
 	words
-	session recipes.Config // of sessions on it
+	session recipes.SessionConfig // of sessions on it
 	about   record.Server
 	local   bool              // it was started for this run, as processes of this machine
 	facts   map[string]string // that it does not tell itself
@@ -48,7 +48,7 @@ func startServer(ctx context.Context, w where, end *cleanup) (server, error) {
 }
 
 // findServers describes servers that run already.
-func findServers(ctx context.Context, cfg recipes.Config) (server, error) {
+func findServers(ctx context.Context, cfg recipes.SessionConfig) (server, error) {
 	w, err := newWords(cfg)
 	if err != nil {
 		return server{}, err
@@ -64,7 +64,7 @@ func startEmbedded(ctx context.Context, end *cleanup) (server, error) {
 		return server{}, fmt.Errorf("start the embedded server: %w", err)
 	}
 	end.add(s.Close)
-	srv, err := findServers(ctx, recipes.Config{Servers: []string{s.Addr()}})
+	srv, err := findServers(ctx, recipes.SessionConfig{Servers: []string{s.Addr()}})
 	srv.about.Mode = "embedded"
 	srv.facts = map[string]string{
 		"forceSync": "no: it keeps everything in memory", "disk": "none", "fsync": "none", "caches": "none",
@@ -80,7 +80,7 @@ func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
 		return server{}, fmt.Errorf("start %d ZooKeeper server(s): %w", n, err)
 	}
 	end.add(e.Stop)
-	srv, err := findServers(ctx, recipes.Config{Servers: e.Addrs()})
+	srv, err := findServers(ctx, recipes.SessionConfig{Servers: e.Addrs()})
 	srv.local = true
 	srv.facts = map[string]string{
 		"forceSync": "yes (ZooKeeper's default)", "caches": "ZooKeeper's defaults",

@@ -204,7 +204,7 @@ func parseStrategy(s string) (recipes.Strategy, error) {
 }
 
 func parseServer(s string) (string, error) {
-	cfg, err := recipes.Config{Servers: []string{s}}.Normalize()
+	cfg, err := recipes.SessionConfig{Servers: []string{s}}.Normalize()
 	if err != nil {
 		return "", err
 	}

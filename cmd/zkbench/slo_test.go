@@ -23,7 +23,7 @@ import (
 // are in line.
 type planted struct{ server *benchtest.Server }
 
-func (p planted) open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+func (p planted) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	s, err := p.server.Open(ctx, cfg)
 	return plantedSession{s, p.server}, err
 }
@@ -111,7 +111,7 @@ func (stuckLock) Acquire(ctx context.Context) (recipes.Hold, error) {
 func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, paths := new(benchtest.Server), make(chan string, 9)
-		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 			session, err := server.Open(ctx, cfg)
 			return stuck{session, paths}, err
 		}, load.Open)
@@ -146,7 +146,7 @@ func TestInvalidProbesAreMadeAgain(t *testing.T) {
 // What was found before an interrupt is told, and after how much of it that was.
 func TestInterruptedSearchTellsWhatItFound(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	interrupting := func(context.Context, recipes.Config) (recipes.Session, error) {
+	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
 		cancel()
 		return nil, ctx.Err()
 	}

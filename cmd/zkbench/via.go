@@ -18,7 +18,7 @@ const (
 
 // launcher makes a transport ready to open sessions of that configuration. What
 // it starts is ended by the cleanup; say tells the user what is worth knowing.
-type launcher func(ctx context.Context, s settings, cfg recipes.Config, end *cleanup, say say) (bench.Transport, error)
+type launcher func(ctx context.Context, s settings, cfg recipes.SessionConfig, end *cleanup, say say) (bench.Transport, error)
 
 // say writes a line for people.
 type say func(format string, args ...any)
@@ -33,7 +33,7 @@ var transports = map[string]launcher{
 
 // launch makes the transports of the flags ready, and opens a session over each:
 // what cannot work fails before anything is measured.
-func (c command) launch(ctx context.Context, s settings, cfg recipes.Config, end *cleanup) ([]bench.Transport, error) {
+func (c command) launch(ctx context.Context, s settings, cfg recipes.SessionConfig, end *cleanup) ([]bench.Transport, error) {
 	var all []bench.Transport
 	for _, name := range s.via.values {
 		t, err := c.transports[name](ctx, s, cfg, end, c.say)
@@ -50,7 +50,7 @@ func (c command) launch(ctx context.Context, s settings, cfg recipes.Config, end
 }
 
 // try opens and closes a session.
-func try(ctx context.Context, open recipes.Opener, cfg recipes.Config) error {
+func try(ctx context.Context, open recipes.Opener, cfg recipes.SessionConfig) error {
 	session, err := open(ctx, cfg)
 	if err != nil {
 		return err

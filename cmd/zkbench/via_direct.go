@@ -9,6 +9,6 @@ import (
 )
 
 // launchDirect calls the library.
-func launchDirect(context.Context, settings, recipes.Config, *cleanup, say) (bench.Transport, error) {
+func launchDirect(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
 	return bench.Transport{Open: zookeeper.Open}, nil
 }

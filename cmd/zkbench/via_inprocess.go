@@ -11,7 +11,7 @@ import (
 
 // launchInProcess calls the library through gRPC in memory: what remains of the
 // plugin's cost when there is no second process.
-func launchInProcess(_ context.Context, _ settings, _ recipes.Config, end *cleanup, _ say) (bench.Transport, error) {
+func launchInProcess(_ context.Context, _ settings, _ recipes.SessionConfig, end *cleanup, _ say) (bench.Transport, error) {
 	p, err := host.InProcess(zookeeper.Open)
 	if err != nil {
 		return bench.Transport{}, err

@@ -9,7 +9,7 @@ import (
 )
 
 // launchPlugin starts one plugin process, which all sessions go through.
-func launchPlugin(ctx context.Context, s settings, _ recipes.Config, end *cleanup, say say) (bench.Transport, error) {
+func launchPlugin(ctx context.Context, s settings, _ recipes.SessionConfig, end *cleanup, say say) (bench.Transport, error) {
 	path, err := findPlugin(ctx, s.plugin, end, say)
 	if err != nil {
 		return bench.Transport{}, err

@@ -21,7 +21,7 @@ import (
 // servers and comes from them. No plugin can be faster than that, because it is a
 // second process too and has more to do; what -via plugin takes beyond it is the
 // plugin's own.
-func launchRelay(_ context.Context, _ settings, cfg recipes.Config, end *cleanup, _ say) (bench.Transport, error) {
+func launchRelay(_ context.Context, _ settings, cfg recipes.SessionConfig, end *cleanup, _ say) (bench.Transport, error) {
 	if cfg.TLS != nil && cfg.TLS.ServerName == "" && hosts(cfg.Servers) > 1 {
 		return bench.Transport{}, errors.New("a session cannot tell at a relay which server's name to expect in the certificate; give -tls-server-name with one that is in all of them, or one of -servers")
 	}
@@ -52,7 +52,7 @@ func launchRelay(_ context.Context, _ settings, cfg recipes.Config, end *cleanup
 	}
 	through := strings.Split(strings.TrimSpace(line), ",")
 	return bench.Transport{
-		Open: func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+		Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 			return zookeeper.Open(ctx, relay.Through(cfg, through...))
 		},
 		Processes: func() []int { return []int{child.Process.Pid} },

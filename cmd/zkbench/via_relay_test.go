@@ -54,7 +54,7 @@ func TestARelayEndsWithWhoStartedIt(t *testing.T) {
 }
 
 func TestRelaysToSeveralHostsNeedANameForTheirCertificates(t *testing.T) {
-	_, err := launchRelay(t.Context(), settings{}, recipes.Config{
+	_, err := launchRelay(t.Context(), settings{}, recipes.SessionConfig{
 		Servers: []string{"zk1.example:2281", "zk2.example:2281"}, TLS: &recipes.TLS{},
 	}, &cleanup{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "-tls-server-name") {

@@ -23,7 +23,7 @@ type words struct {
 }
 
 // newWords returns words for the servers of a configuration that is normal.
-func newWords(cfg recipes.Config) (words, error) {
+func newWords(cfg recipes.SessionConfig) (words, error) {
 	w := words{addrs: cfg.Servers}
 	if cfg.TLS == nil {
 		return w, nil

@@ -24,7 +24,7 @@ func TestOperatorLimitsThePlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close(t.Context())
-	cfg := recipes.Config{Servers: []string{s.Addr()}}
+	cfg := recipes.SessionConfig{Servers: []string{s.Addr()}}
 	session, err := p.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, fai
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := recipes.Config{
+	cfg := recipes.SessionConfig{
 		Servers: []string{s.Addr()}, SessionTimeout: 4 * time.Second,
 		Digest: &recipes.Digest{User: "bob", Password: password},
 	}
@@ -69,15 +69,15 @@ func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, fai
 		t.Fatal(err)
 	}
 	var said []string
-	for name, change := range map[string]func(*recipes.Config){
-		"no certificate": func(c *recipes.Config) { c.TLS = &recipes.TLS{Certificate: key, Key: key} },
-		"no TLS": func(c *recipes.Config) {
+	for name, change := range map[string]func(*recipes.SessionConfig){
+		"no certificate": func(c *recipes.SessionConfig) { c.TLS = &recipes.TLS{Certificate: key, Key: key} },
+		"no TLS": func(c *recipes.SessionConfig) {
 			c.TLS, c.ConnectTimeout = &recipes.TLS{Certificate: certificate, Key: key}, 100*time.Millisecond
 		},
-		"password in an ACL": func(c *recipes.Config) {
+		"password in an ACL": func(c *recipes.SessionConfig) {
 			c.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "digest", ID: "bob:" + password}}
 		},
-		"long password": func(c *recipes.Config) {
+		"long password": func(c *recipes.SessionConfig) {
 			c.Digest = &recipes.Digest{User: "bob", Password: strings.Repeat(password, 1<<16)}
 		},
 	} {
@@ -95,7 +95,7 @@ func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, fai
 	}
 	s.Close() // the session is lost
 	select {
-	case <-opened.Lost():
+	case <-opened.Done():
 	case <-time.After(30 * time.Second):
 		t.Fatal("not lost")
 	}

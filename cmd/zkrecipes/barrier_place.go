@@ -54,7 +54,7 @@ func (v *barrierPlaceVerb) run(ctx context.Context, t *tool, out *output) error 
 		if err != nil {
 			return err
 		}
-		if err := b.Place(ctx, []byte(v.data)); err != nil {
+		if err := b.Set(ctx, []byte(v.data)); err != nil {
 			return err
 		}
 		return out.barrier(v.path, true)

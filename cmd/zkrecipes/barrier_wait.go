@@ -57,7 +57,7 @@ func (v *barrierWaitVerb) pass(ctx context.Context, b recipes.Barrier) error {
 	if !v.try {
 		return b.Wait(ctx)
 	}
-	placed, err := b.Placed(ctx)
+	placed, err := b.IsSet(ctx)
 	if err == nil && placed {
 		return exitWith(exitTimeout, "the barrier %s is in place", v.path)
 	}

@@ -30,7 +30,7 @@ const (
 )
 
 // server checks one server by itself.
-func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.Config, server string) {
+func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig, server string) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	cfg.Servers = []string{server}

@@ -39,7 +39,7 @@ func whyClosed(ctx context.Context, s recipes.Session) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, moment, errWatch)
 	defer cancel()
 	select {
-	case <-s.Lost():
+	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
 		if errors.Is(context.Cause(ctx), errWatch) {

@@ -10,7 +10,7 @@ import (
 
 // hold runs the command under a grant and gives the grant back.
 func (g *guard) hold(h grant, out *output, r *relay, program string) exitError {
-	lost := h.Lost() // asks to be told, from now on
+	lost := h.Done() // asks to be told, from now on
 	r.starting()
 	c, err := startChild(program, g.argv, []string{
 		tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path,

@@ -103,7 +103,7 @@ func (p *presence) run(ctx context.Context, t *tool, out *output, take func(cont
 
 // stay shows that it is there, and waits for the end.
 func (p *presence) stay(ctx context.Context, h grant, out *output) error {
-	lost := h.Lost()
+	lost := h.Done()
 	if err := out.line(presenceJSON{p.path, h.Znode(), int64(h.Token())}, fmt.Sprintf("%s %d", h.Znode(), h.Token())); err != nil {
 		p.leave(h, out)
 		return err

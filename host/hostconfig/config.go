@@ -24,7 +24,7 @@ type Config struct {
 	// Plugin is for host.Launch. Its Logger is nil.
 	Plugin host.Config
 	// ZooKeeper is for Plugin.Open. It has at least one server.
-	ZooKeeper recipes.Config
+	ZooKeeper recipes.SessionConfig
 	// LogLevel is what to log at; hclog.Warn if nothing says so.
 	LogLevel hclog.Level
 

@@ -27,12 +27,12 @@ var overrides = []struct {
 		for i, s := range cfg.ZooKeeper.Servers {
 			cfg.ZooKeeper.Servers[i] = strings.TrimSpace(s)
 		}
-		_, err := recipes.Config{Servers: cfg.ZooKeeper.Servers}.Normalize()
+		_, err := recipes.SessionConfig{Servers: cfg.ZooKeeper.Servers}.Normalize()
 		return err
 	}},
 	{"ZKRECIPES_CHROOT", func(cfg *Config, v string) error {
 		cfg.ZooKeeper.Chroot = v
-		_, err := recipes.Config{Servers: anyServer, Chroot: v}.Normalize()
+		_, err := recipes.SessionConfig{Servers: anyServer, Chroot: v}.Normalize()
 		return err
 	}},
 	{"ZKRECIPES_SESSION_TIMEOUT", func(cfg *Config, v string) error {

@@ -105,10 +105,10 @@ func (r *reader) file(path string) {
 func (r *reader) zookeeper(b *zookeeperBlock) {
 	zk := &r.cfg.ZooKeeper
 	if decode(r, b.Servers, `a list of "host:port"`, &zk.Servers) {
-		r.check(b.Servers, recipes.Config{Servers: zk.Servers})
+		r.check(b.Servers, recipes.SessionConfig{Servers: zk.Servers})
 	}
 	if decode(r, b.Chroot, "a path", &zk.Chroot) {
-		r.check(b.Chroot, recipes.Config{Servers: anyServer, Chroot: zk.Chroot})
+		r.check(b.Chroot, recipes.SessionConfig{Servers: anyServer, Chroot: zk.Chroot})
 	}
 	r.duration(b.SessionTimeout, &zk.SessionTimeout)
 	r.duration(b.ConnectTimeout, &zk.ConnectTimeout)
@@ -124,7 +124,7 @@ func (r *reader) zookeeper(b *zookeeperBlock) {
 var anyServer = []string{"localhost"}
 
 // check has the recipes check one field of their configuration.
-func (r *reader) check(a *hcl.Attribute, cfg recipes.Config) {
+func (r *reader) check(a *hcl.Attribute, cfg recipes.SessionConfig) {
 	if _, err := cfg.Normalize(); err != nil {
 		r.wrong(a.Expr.Range(), "Invalid "+a.Name, "%v", err)
 	}

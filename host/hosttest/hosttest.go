@@ -113,8 +113,8 @@ func build(t testing.TB) string {
 
 // Config is for Plugin.Open. It asks for a session timeout of ten seconds; the
 // server grants any from a millisecond to an hour.
-func (w *World) Config() recipes.Config {
-	return recipes.Config{Servers: []string{w.server.Addr()}, SessionTimeout: 10 * time.Second}
+func (w *World) Config() recipes.SessionConfig {
+	return recipes.SessionConfig{Servers: []string{w.server.Addr()}, SessionTimeout: 10 * time.Second}
 }
 
 // Open opens a session through the plugin. It is closed at the end of the test

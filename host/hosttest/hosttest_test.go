@@ -64,7 +64,7 @@ func TestExpire(t *testing.T) {
 	s, other := w.Open(t), w.Open(t)
 	h := hold(t, s)
 	w.Expire(s)
-	closes(t, "Lost", h.Lost())
+	closes(t, "Done", h.Done())
 	if !errors.Is(h.Err(), recipes.ErrExpired) {
 		t.Error(h.Err())
 	}
@@ -106,7 +106,7 @@ func TestPluginProcessThatIsKilled(t *testing.T) {
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	closes(t, "Lost", h.Lost())
+	closes(t, "Done", h.Done())
 	if !errors.Is(h.Err(), recipes.ErrPluginLost) {
 		t.Error(h.Err())
 	}

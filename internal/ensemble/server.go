@@ -44,7 +44,7 @@ const logFile = "server.log"
 // Addr is the server's client port, as host:port.
 func (s *Server) Addr() string { return address(s.ports.client) }
 
-// SecureAddr is the server's TLS client port, "" without Config.TLS.
+// SecureAddr is the server's TLS client port, "" without SessionConfig.TLS.
 func (s *Server) SecureAddr() string {
 	if s.ports.secure == 0 {
 		return ""

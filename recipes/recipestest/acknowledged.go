@@ -71,7 +71,7 @@ func acknowledgedReconnects(f *fixture) {
 	s := f.open()
 	e := f.election(s, f.path("a"))
 	call := start(f, func() (recipes.Leader, error) { return e.Acknowledged(f.ctx) })
-	f.reach(s, func(c recipes.Counters) bool { return c.ByKind["exists"] > 0 })
+	f.reach(s, func(c recipes.Stats) bool { return c.ByKind["exists"] > 0 })
 	f.sever(s)
 	f.must(l.Acknowledge(f.ctx, nil))
 	call.blocked(f)

@@ -32,7 +32,7 @@ func (f *fixture) barrier(s recipes.Session, path string) recipes.Barrier {
 
 func (f *fixture) placed(b recipes.Barrier, want bool) {
 	f.Helper()
-	got, err := b.Placed(f.ctx)
+	got, err := b.IsSet(f.ctx)
 	f.must(err)
 	if got != want || f.exists(b.Path()) != want {
 		f.Errorf("in place: %v; want %v", got, want)
@@ -51,7 +51,7 @@ func (f *fixture) waitsAt(ctx context.Context, s recipes.Session, path string) *
 		}
 	}
 	// What is asked later is answered later.
-	_, err := f.barrier(s, path).Placed(f.ctx)
+	_, err := f.barrier(s, path).IsSet(f.ctx)
 	f.must(err)
 	p.blocked(f)
 	return p
@@ -70,7 +70,7 @@ func barrierArguments(f *fixture) {
 func barrierNode(f *fixture) {
 	b := f.barrier(f.open(), f.path("deep", "b"))
 	f.placed(b, false)
-	f.must(b.Place(f.ctx, []byte("why")))
+	f.must(b.Set(f.ctx, []byte("why")))
 	f.placed(b, true)
 	if data, stat := f.read(b.Path()); data != "why" || stat.EphemeralOwner != 0 {
 		f.Errorf("data %q, %+v", data, stat)
@@ -80,15 +80,15 @@ func barrierNode(f *fixture) {
 	f.create(b.Path(), "by another hand")
 	f.placed(b, true)
 	f.must(b.Remove(f.ctx))
-	f.is(b.Place(f.ended(), nil), context.Canceled)
+	f.is(b.Set(f.ended(), nil), context.Canceled)
 	f.placed(b, false)
 }
 
 func barrierTwice(f *fixture) {
 	b := f.barrier(f.open(), f.path("b"))
 	f.must(b.Remove(f.ctx))
-	f.must(b.Place(f.ctx, []byte("first")))
-	f.must(b.Place(f.ctx, []byte("second")))
+	f.must(b.Set(f.ctx, []byte("first")))
+	f.must(b.Set(f.ctx, []byte("second")))
 	if data, _ := f.read(b.Path()); data != "first" {
 		f.Errorf("data %q", data)
 	}
@@ -102,7 +102,7 @@ func barrierFree(f *fixture) {
 
 func barrierWait(f *fixture) {
 	b := f.barrier(f.open(), f.path("b"))
-	f.must(b.Place(f.ctx, nil))
+	f.must(b.Set(f.ctx, nil))
 	s := f.open()
 	waiters := []*pending[struct{}]{
 		f.waitsAt(f.ctx, s, f.path("b")), f.waitsAt(f.ctx, s, f.path("b")), f.waitsAt(f.ctx, f.open(), f.path("b")),
@@ -115,7 +115,7 @@ func barrierWait(f *fixture) {
 
 func barrierData(f *fixture) {
 	b := f.barrier(f.open(), f.path("b"))
-	f.must(b.Place(f.ctx, nil))
+	f.must(b.Set(f.ctx, nil))
 	s := f.open()
 	w := f.waitsAt(f.ctx, s, f.path("b"))
 	events := f.counters(s).WatchEvents
@@ -132,7 +132,7 @@ func barrierAgain(f *fixture) {
 	s := f.open()
 	b := f.barrier(s, f.path("b"))
 	for range 3 {
-		f.must(b.Place(f.ctx, nil))
+		f.must(b.Set(f.ctx, nil))
 		w := f.waitsAt(f.ctx, s, f.path("b"))
 		f.must(b.Remove(f.ctx))
 		w.value1(f)
@@ -141,7 +141,7 @@ func barrierAgain(f *fixture) {
 
 func barrierReconnects(f *fixture) {
 	b := f.barrier(f.open(), f.path("b"))
-	f.must(b.Place(f.ctx, nil))
+	f.must(b.Set(f.ctx, nil))
 	s := f.open()
 	w := f.waitsAt(f.ctx, s, f.path("b"))
 	f.sever(s)
@@ -153,7 +153,7 @@ func barrierReconnects(f *fixture) {
 
 func barrierCancelled(f *fixture) {
 	b := f.barrier(f.open(), f.path("b"))
-	f.must(b.Place(f.ctx, nil))
+	f.must(b.Set(f.ctx, nil))
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
 	s := f.open()
@@ -167,13 +167,13 @@ func barrierCancelled(f *fixture) {
 
 func barrierLost(f *fixture) {
 	b := f.barrier(f.open(), f.path("b"))
-	f.must(b.Place(f.ctx, nil))
+	f.must(b.Set(f.ctx, nil))
 	s := f.open()
 	w := f.waitsAt(f.ctx, s, f.path("b"))
 	f.expire(s)
 	_, err := w.result(f)
 	f.is(err, recipes.ErrSessionLost, recipes.ErrExpired)
-	f.is(f.barrier(s, f.path("b")).Place(f.ctx, nil), recipes.ErrExpired)
+	f.is(f.barrier(s, f.path("b")).Set(f.ctx, nil), recipes.ErrExpired)
 	f.is(f.barrier(s, f.path("b")).Remove(f.ctx), recipes.ErrExpired)
 }
 
@@ -181,7 +181,7 @@ func barrierSuspended(f *fixture) {
 	s := f.open()
 	b := f.barrier(s, f.path("b"))
 	f.sever(s)
-	p := startErr(f, func() error { return b.Place(f.ctx, nil) })
+	p := startErr(f, func() error { return b.Set(f.ctx, nil) })
 	p.blocked(f)
 	f.is(b.Remove(f.briefly()), context.DeadlineExceeded)
 	f.reconnect(s)
@@ -191,7 +191,7 @@ func barrierSuspended(f *fixture) {
 
 func barrierOutlives(f *fixture) {
 	s := f.open()
-	f.must(f.barrier(s, f.path("b")).Place(f.ctx, nil))
+	f.must(f.barrier(s, f.path("b")).Set(f.ctx, nil))
 	f.must(s.Close(f.ctx))
 	f.placed(f.barrier(f.open(), f.path("b")), true)
 }

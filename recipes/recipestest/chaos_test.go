@@ -138,7 +138,7 @@ func (c *chaos) run(t *testing.T) {
 
 // life is one session: it takes turns until the session is lost.
 func (c *chaos) life(ctx context.Context, contender int) error {
-	s, err := c.opener(ctx, recipes.Config{Servers: []string{c.server.Addr()}})
+	s, err := c.opener(ctx, recipes.SessionConfig{Servers: []string{c.server.Addr()}})
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (c *chaos) turn(ctx context.Context, s recipes.Session, contender int) erro
 		return err
 	}
 	if contender%2 == 0 {
-		h.Lost() // half of them watch their own znode
+		h.Done() // half of them watch their own znode
 	}
 	for n := range 3 {
 		path := fmt.Sprintf("/written/%d-%d", h.Token(), n)

@@ -17,7 +17,7 @@ func cohortReleased(f *fixture) {
 	first := c.hold
 	f.standing(first)
 	second := c.next(f)
-	f.await(first.Lost(), "the end of the hold")
+	f.await(first.Done(), "the end of the hold")
 	f.is(first.Err(), recipes.ErrReleased)
 	err := first.Write(f.ctx, recipes.Create(f.path("a", "data"), nil))
 	f.is(err, recipes.ErrReleased)

@@ -87,7 +87,7 @@ func configRoot(f *fixture) {
 }
 
 func configTooLarge(f *fixture) {
-	s := f.open(func(c *recipes.Config) { c.MaxPacket = 16 << 10 })
+	s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 16 << 10 })
 	c := f.config(s, f.path("c"))
 	before := f.counters(s)
 	_, err := c.Set(f.ctx, "a", make([]byte, 16<<10), recipes.AnyRevision)

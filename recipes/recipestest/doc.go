@@ -13,6 +13,6 @@
 // or another, and every server, embedded or real. Znodes are looked at from
 // outside over a plain ZooKeeper connection past that proxy.
 //
-// No test sleeps: what has to happen first is waited for, by a watch, Lost,
+// No test sleeps: what has to happen first is waited for, by a watch, Done,
 // Events, Joined or Observe, and every wait is bounded.
 package recipestest

@@ -37,5 +37,5 @@ func (f *fixture) awaitState(s recipes.Session, want recipes.State) {
 func (f *fixture) expire(s recipes.Session) {
 	f.Helper()
 	f.must(f.proxy.expire(s.ID()))
-	f.await(s.Lost(), "the loss of the session")
+	f.await(s.Done(), "the loss of the session")
 }

@@ -82,9 +82,9 @@ type quiet struct{}
 func (quiet) Printf(string, ...any) {}
 
 // open opens a session that is closed when the test ends.
-func (f *fixture) open(change ...func(*recipes.Config)) recipes.Session {
+func (f *fixture) open(change ...func(*recipes.SessionConfig)) recipes.Session {
 	f.Helper()
-	cfg := recipes.Config{Servers: []string{f.proxy.addr}, SessionTimeout: lifetime}
+	cfg := recipes.SessionConfig{Servers: []string{f.proxy.addr}, SessionTimeout: lifetime}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -94,8 +94,8 @@ func (f *fixture) open(change ...func(*recipes.Config)) recipes.Session {
 	return s
 }
 
-func withTimeout(d time.Duration) func(*recipes.Config) {
-	return func(c *recipes.Config) { c.SessionTimeout = d }
+func withTimeout(d time.Duration) func(*recipes.SessionConfig) {
+	return func(c *recipes.SessionConfig) { c.SessionTimeout = d }
 }
 
 // close closes a session, whatever state it and its connection are in.
@@ -167,7 +167,7 @@ func (f *fixture) await(ch <-chan struct{}, what string) {
 func (f *fixture) standing(g recipes.Grant) {
 	f.Helper()
 	select {
-	case <-g.Lost():
+	case <-g.Done():
 		f.Errorf("lost: %v; want it to stand", g.Err())
 	default:
 		if err := g.Err(); err != nil {
@@ -179,7 +179,7 @@ func (f *fixture) standing(g recipes.Grant) {
 // lost waits until the grant is lost, for that reason.
 func (f *fixture) lost(g recipes.Grant, reasons ...error) {
 	f.Helper()
-	f.await(g.Lost(), "the loss of the grant")
+	f.await(g.Done(), "the loss of the grant")
 	f.is(g.Err(), append(reasons, recipes.ErrNotHeld)...)
 }
 

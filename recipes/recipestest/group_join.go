@@ -99,7 +99,7 @@ func groupJoinCancelled(f *fixture) {
 }
 
 func groupTooLarge(f *fixture) {
-	s := f.open(func(c *recipes.Config) { c.MaxPacket = 8 << 10 })
+	s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
 	large := make([]byte, 9<<10)
 	for _, name := range []string{"", "ann"} {
 		_, err := f.group(s, f.path("g"), name).Join(f.ctx, large)

@@ -22,7 +22,7 @@ func patient(t testing.TB) context.Context {
 
 func open(t testing.TB, opener recipes.Opener, timeout time.Duration, servers ...string) recipes.Session {
 	t.Helper()
-	s, err := opener(patient(t), recipes.Config{Servers: servers, SessionTimeout: timeout})
+	s, err := opener(patient(t), recipes.SessionConfig{Servers: servers, SessionTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

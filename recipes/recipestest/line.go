@@ -91,7 +91,7 @@ func pathIsRecreated(f *fixture, k kind) {
 }
 
 func rootOfAChroot(f *fixture, k kind) {
-	s := f.open(func(c *recipes.Config) { c.Chroot = f.root })
+	s := f.open(func(c *recipes.SessionConfig) { c.Chroot = f.root })
 	g := k.granted(f, s, "/")
 	if strings.Count(g.Znode(), "/") != 1 {
 		f.Errorf("znode %q; want a child of /", g.Znode())
@@ -102,7 +102,7 @@ func rootOfAChroot(f *fixture, k kind) {
 }
 
 func tooLarge(f *fixture, k kind) {
-	s := f.open(func(c *recipes.Config) { c.MaxPacket = 8 << 10 })
+	s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
 	before := f.counters(s)
 	_, err := k.with(f, s, f.path("a"), options{data: strings.Repeat("x", 9<<10)}).Enter(f.ctx)
 	f.is(err, recipes.ErrTooLarge)

@@ -16,7 +16,7 @@ func handoffCost(f *fixture, k kind) {
 		waiters = append(waiters, k.waits(f, s, f.path("a")))
 		k.watches(f, s, f.path("a"))
 	}
-	before := make(map[recipes.Session]recipes.Counters)
+	before := make(map[recipes.Session]recipes.Stats)
 	for _, s := range sessions {
 		before[s] = f.counters(s)
 	}
@@ -30,12 +30,12 @@ func handoffCost(f *fixture, k kind) {
 		// Every one is woken, lists and, but for the next, watches again.
 		events, lists, others = waiting, waiting, waiting
 	}
-	var sum recipes.Counters
+	var sum recipes.Stats
 	var gotLists int64
 	for i, s := range sessions {
 		was := before[s]
 		if i == 0 || k.strategy == recipes.Herd {
-			f.reach(s, func(c recipes.Counters) bool {
+			f.reach(s, func(c recipes.Stats) bool {
 				return c.WatchEvents > was.WatchEvents && (i == 0 || c.ByKind["getData"] > was.ByKind["getData"])
 			})
 		}
@@ -56,23 +56,23 @@ func handoffCost(f *fixture, k kind) {
 // has come.
 func (k kind) watches(f *fixture, s recipes.Session, path string) {
 	f.Helper()
-	f.reach(s, func(c recipes.Counters) bool { return c.ByKind["getData"] >= 1 })
+	f.reach(s, func(c recipes.Stats) bool { return c.ByKind["getData"] >= 1 })
 	_, err := k.at(f, s, path).Standing(f.ctx)
 	f.must(err)
 }
 
-func listings(c recipes.Counters) int64 { return c.ByKind["getChildren2"] + c.ByKind["getChildren"] }
+func listings(c recipes.Stats) int64 { return c.ByKind["getChildren2"] + c.ByKind["getChildren"] }
 
-func (f *fixture) counters(s recipes.Session) recipes.Counters {
+func (f *fixture) counters(s recipes.Session) recipes.Stats {
 	f.Helper()
-	c, err := s.Counters(f.ctx)
+	c, err := s.Stats(f.ctx)
 	f.must(err)
 	return c
 }
 
 // reach asks for a session's counters until they satisfy. Requests of other
 // goroutines, which nothing else tells of, have then been sent.
-func (f *fixture) reach(s recipes.Session, satisfied func(recipes.Counters) bool) {
+func (f *fixture) reach(s recipes.Session, satisfied func(recipes.Stats) bool) {
 	f.Helper()
 	for {
 		c := f.counters(s)

@@ -31,7 +31,7 @@ func creationLost(f *fixture, k kind) {
 	before := f.counters(s).Writes
 	l := k.at(f, s, f.path("a"))
 	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
-	f.reach(s, func(c recipes.Counters) bool { return c.Writes > before })
+	f.reach(s, func(c recipes.Stats) bool { return c.Writes > before })
 	f.proxy.cut(s.ID())
 	f.proxy.restore(s.ID())
 	call.value1(f)

@@ -11,11 +11,11 @@ import (
 // giveBackTests are about Hold.Release and Leadership.Resign.
 func giveBackTests() []kindTest {
 	return []kindTest{
-		{"giving back closes Lost with ErrReleased", givenBack},
+		{"giving back closes Done with ErrReleased", givenBack},
 		{"giving back wakes the next", nextAfterGiveBack},
 		{"giving back again returns the same", givenBackAgain},
 		{"giving back is safe from several goroutines", givenBackTogether},
-		{"giving back closes Lost before anything is sent", lostBeforeSent},
+		{"giving back closes Done before anything is sent", lostBeforeSent},
 		{"a context that ends leaves the deletion to the background", givenBackInBackground},
 		{"giving back over a lost reply succeeds", giveBackReplyLost},
 		{"giving back during a lost connection succeeds when it is back", givenBackWhileSevered},
@@ -29,12 +29,12 @@ func giveBackTests() []kindTest {
 
 func givenBack(f *fixture, k kind) {
 	g := k.granted(f, f.open(), f.path("a"))
-	lost := g.Lost()
+	lost := g.Done()
 	f.must(g.GiveBack(f.ctx))
 	select {
 	case <-lost:
 	default:
-		f.Error("Lost is not closed")
+		f.Error("Done is not closed")
 	}
 	f.is(g.Err(), recipes.ErrNotHeld, recipes.ErrReleased)
 	f.isNot(g.Err(), recipes.ErrSessionLost, recipes.ErrRemoved)
@@ -66,7 +66,7 @@ func givenBackTogether(f *fixture, k kind) {
 	var together errgroup.Group
 	for range 8 {
 		together.Go(func() error {
-			g.Lost()
+			g.Done()
 			_ = g.Write(f.ctx) // races with it, and is refused or not
 			return g.GiveBack(f.ctx)
 		})

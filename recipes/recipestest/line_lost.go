@@ -22,7 +22,7 @@ func lossTests() []kindTest {
 func lostByClose(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
-	silent := k.granted(f, s, f.path("b")) // Lost is not called before the end
+	silent := k.granted(f, s, f.path("b")) // Done is not called before the end
 	f.standing(g)
 	f.must(s.Close(f.ctx))
 	f.lost(g, recipes.ErrSessionLost, recipes.ErrClosed)
@@ -50,7 +50,7 @@ func lostByDeadline(f *fixture, k kind) {
 func lostByHand(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
-	lost := g.Lost()
+	lost := g.Done()
 	next := k.waits(f, f.open(), f.path("a"))
 	f.remove(g.Znode())
 	f.await(lost, "the loss of the grant")

@@ -132,7 +132,7 @@ func dataChange(f *fixture, k kind) {
 		return
 	}
 	f.must(err)
-	f.reach(s, func(c recipes.Counters) bool {
+	f.reach(s, func(c recipes.Stats) bool {
 		return c.WatchEvents > before.WatchEvents && c.ByKind["getData"] > before.ByKind["getData"]
 	})
 	w.blocked(f)

@@ -171,7 +171,7 @@ func namesUnregister(f *fixture) {
 }
 
 func namesTooLarge(f *fixture) {
-	n := f.names(f.open(func(c *recipes.Config) { c.MaxPacket = 8 << 10 }), f.path("n"))
+	n := f.names(f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 }), f.path("n"))
 	_, err := n.Register(f.ctx, "a", make([]byte, 9<<10))
 	f.is(err, recipes.ErrTooLarge)
 	f.is(n.RegisterPersistent(f.ctx, "a", make([]byte, 9<<10)), recipes.ErrTooLarge)

@@ -76,7 +76,7 @@ func handOffLost(f *fixture) {
 func handOffEnds(f *fixture) {
 	h := f.priorityHeld(f.open(), recipes.Writing)
 	w := f.priorityWaits(f.open(), recipes.Writing)
-	h.Lost()
+	h.Done()
 	f.must(h.HandOff(f.ctx, w.place.Znode))
 	f.lost(h, recipes.ErrReleased)
 	f.is(h.Write(f.ctx), recipes.ErrNotHeld)

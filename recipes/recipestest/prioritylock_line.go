@@ -41,7 +41,7 @@ func priorityRemoved(f *fixture) {
 	f.remove(w.place.Znode)
 	_, err := w.result(f)
 	f.is(err, recipes.ErrRemoved)
-	h.Lost()
+	h.Done()
 	f.remove(h.Znode())
 	f.lost(h, recipes.ErrRemoved)
 }

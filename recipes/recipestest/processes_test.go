@@ -33,7 +33,7 @@ func TestPluginKilled(t *testing.T) {
 	events := s.Events(t.Context())
 	inLine := wait(t, open(t, p.Open, timeout, addrs...), path)
 
-	lost := h.Lost()
+	lost := h.Done()
 	killed := time.Now()
 	kill(t, p.PID())
 	await(t, lost, time.Second, "the loss of the hold")
@@ -127,7 +127,7 @@ func beHost(instructions string) {
 		if err != nil {
 			return err
 		}
-		s, err := p.Open(ctx, recipes.Config{Servers: fields[1:2], SessionTimeout: longerThan})
+		s, err := p.Open(ctx, recipes.SessionConfig{Servers: fields[1:2], SessionTimeout: longerThan})
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func TestPluginFrozen(t *testing.T) {
 	p := launch(t)
 	s := open(t, p.Open, timeout, addrs...)
 	h, next := acquire(t, s, path), wait(t, open(t, zookeeper.Open, 0, addrs...), path)
-	lost := h.Lost()
+	lost := h.Done()
 	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

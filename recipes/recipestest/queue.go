@@ -106,7 +106,7 @@ func (e end) receiving() *pending[recipes.Delivery] {
 // waits returns when the session has looked at the queue.
 func (e end) waits() {
 	e.f.Helper()
-	e.f.reach(e.s, func(c recipes.Counters) bool { return listings(c)+c.ByKind["exists"] > 0 })
+	e.f.reach(e.s, func(c recipes.Stats) bool { return listings(c)+c.ByKind["exists"] > 0 })
 }
 
 func (e end) holds(n int) {

@@ -35,7 +35,7 @@ func receiveAcks(f *fixture, form queueForm) {
 		f.Errorf("the claim has owner %#x and czxid %d; token %d", stat.EphemeralOwner, stat.Czxid, d.Token())
 	}
 	e.holds(1)
-	lost := d.Lost()
+	lost := d.Done()
 	f.must(d.Ack(f.ctx))
 	f.await(lost, "the end of the delivery")
 	f.is(d.Err(), recipes.ErrReleased)

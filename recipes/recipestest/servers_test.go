@@ -27,7 +27,7 @@ func TestFrozenServer(t *testing.T) {
 		t.Skip(err)
 	}
 	defer server.Thaw()
-	await(t, h.Lost(), 3*time.Second, "the loss of the hold")
+	await(t, h.Done(), 3*time.Second, "the loss of the hold")
 	if err := h.Err(); !errors.Is(err, recipes.ErrDeadline) || !errors.Is(err, recipes.ErrNotHeld) {
 		t.Errorf("lost by %v; want the session's own clock", err)
 	}
@@ -63,7 +63,7 @@ func TestLossComesBeforeTheNextGrant(t *testing.T) {
 		s := open(t, zookeeper.Open, 500*time.Millisecond, proxy.Addr())
 		h := acquire(t, s, path)
 		lost := make(chan time.Time, 1)
-		ch := h.Lost()
+		ch := h.Done()
 		go func() {
 			<-ch
 			lost <- time.Now()
@@ -141,7 +141,7 @@ func TestLeadersSessionsKilled(t *testing.T) {
 		if err := proxy.Expire(c.session.ID()); err != nil {
 			t.Fatal(err)
 		}
-		await(t, l.Lost(), patience, "the loss of the leadership")
+		await(t, l.Done(), patience, "the loss of the leadership")
 		if err := l.Err(); !errors.Is(err, recipes.ErrExpired) {
 			t.Errorf("lost by %v", err)
 		}
@@ -164,7 +164,7 @@ func TestEnsembleLeaderKilled(t *testing.T) {
 		sessions = append(sessions, open(t, zookeeper.Open, 30*time.Second, e.Addrs()...))
 	}
 	h := acquire(t, sessions[0], "/ensemble")
-	lost := h.Lost()
+	lost := h.Done()
 	var waiters []*waiter
 	for _, s := range sessions[1:] {
 		waiters = append(waiters, wait(t, s, "/ensemble"))
@@ -197,7 +197,7 @@ func TestEnsembleLeaderKilled(t *testing.T) {
 			}
 			return h.Token()
 		})
-		await(t, lost, patience, "Lost")
+		await(t, lost, patience, "Done")
 		if err := h.Err(); !errors.Is(err, recipes.ErrReleased) {
 			t.Errorf("waiter %d's predecessor has lost the lock: %v", i, err)
 		}
@@ -205,7 +205,7 @@ func TestEnsembleLeaderKilled(t *testing.T) {
 			h = w.granted(t, 20*time.Second)
 			return h.Token()
 		})
-		lost = h.Lost()
+		lost = h.Done()
 	}
 	history.check(t, exclusive)
 	for i, s := range sessions {

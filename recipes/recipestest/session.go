@@ -37,7 +37,7 @@ func freshSession(f *fixture) {
 		f.Errorf("%v, %v; want connected", s.State(), s.Err())
 	}
 	select {
-	case <-s.Lost():
+	case <-s.Done():
 		f.Error("lost")
 	default:
 	}
@@ -143,7 +143,7 @@ func countersReconnects(f *fixture) {
 
 func chroot(f *fixture) {
 	chroot := f.path("deep", "chroot")
-	s := f.open(func(c *recipes.Config) { c.Chroot = chroot })
+	s := f.open(func(c *recipes.SessionConfig) { c.Chroot = chroot })
 	if f.exists(f.root) {
 		f.Error("opening the session created the chroot")
 	}
@@ -168,13 +168,13 @@ func chroot(f *fixture) {
 	}
 	f.remove(chroot + h.Znode())
 	f.lost(h, recipes.ErrRemoved)
-	slashed := f.open(func(c *recipes.Config) { c.Chroot = "/" })
+	slashed := f.open(func(c *recipes.SessionConfig) { c.Chroot = "/" })
 	f.acquire(slashed, f.path("b"))
 }
 
 func digest(f *fixture) {
 	user := func(name, password string) recipes.Session {
-		return f.open(func(c *recipes.Config) {
+		return f.open(func(c *recipes.SessionConfig) {
 			c.Digest = &recipes.Digest{User: name, Password: password}
 			c.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
 		})

@@ -27,7 +27,7 @@ func endTests() []test {
 // over checks that the session is lost, for that reason.
 func (f *fixture) over(s recipes.Session, reason error) {
 	f.Helper()
-	f.await(s.Lost(), "the loss of the session")
+	f.await(s.Done(), "the loss of the session")
 	f.is(s.Err(), recipes.ErrSessionLost, reason)
 	for _, other := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed, recipes.ErrPluginLost, recipes.ErrAuthFailed} {
 		if other != reason {
@@ -64,7 +64,7 @@ func deadline(f *fixture) {
 	f.acquire(s, f.path("a")) // hears from the server now
 	begun := time.Now()
 	f.proxy.freeze(s.ID())
-	f.await(s.Lost(), "the loss of the session")
+	f.await(s.Done(), "the loss of the session")
 	if took := time.Since(begun); took > s.Timeout()+time.Second {
 		f.Errorf("lost after %v; the timeout is %v", took, s.Timeout())
 	}

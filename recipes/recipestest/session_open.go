@@ -23,7 +23,7 @@ func openTests() []test {
 
 func openInvalid(f *fixture) {
 	good := []string{f.proxy.addr}
-	for name, cfg := range map[string]recipes.Config{
+	for name, cfg := range map[string]recipes.SessionConfig{
 		"no servers":         {},
 		"an empty server":    {Servers: []string{""}},
 		"a bad port":         {Servers: []string{"127.0.0.1:port"}},
@@ -58,7 +58,7 @@ func openInvalid(f *fixture) {
 func (f *fixture) fails(ctx context.Context, servers ...string) error {
 	f.Helper()
 	begun := time.Now()
-	s, err := f.opener(ctx, recipes.Config{Servers: servers})
+	s, err := f.opener(ctx, recipes.SessionConfig{Servers: servers})
 	if err == nil {
 		f.close(s)
 		f.Fatal("opened")
@@ -113,12 +113,12 @@ func openCancelled(f *fixture) {
 
 func openOneOfSeveral(f *fixture) {
 	dead := []string{f.nobody(), f.nobody()}
-	f.acquire(f.open(func(c *recipes.Config) { c.Servers = append(dead, c.Servers...) }), f.path("a"))
+	f.acquire(f.open(func(c *recipes.SessionConfig) { c.Servers = append(dead, c.Servers...) }), f.path("a"))
 }
 
 func openContextEnds(f *fixture) {
 	ctx, cancel := context.WithCancel(f.ctx)
-	s, err := f.opener(ctx, recipes.Config{Servers: []string{f.proxy.addr}})
+	s, err := f.opener(ctx, recipes.SessionConfig{Servers: []string{f.proxy.addr}})
 	cancel()
 	f.must(err)
 	defer f.close(s)

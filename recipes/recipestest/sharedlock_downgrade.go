@@ -30,7 +30,7 @@ func downgradeBeforeWriter(f *fixture) {
 	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
 	before := f.counters(s).WatchEvents
 	f.must(h.Downgrade(f.ctx)) // does not wait for w
-	f.reach(s, func(c recipes.Counters) bool { return c.WatchEvents > before })
+	f.reach(s, func(c recipes.Stats) bool { return c.WatchEvents > before })
 	f.must(h.Write(f.ctx))
 	w.blocked(f)
 	f.standing(h)

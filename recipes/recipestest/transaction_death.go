@@ -64,11 +64,11 @@ func votedSiteDiesWhileOthersThink(f *fixture) {
 		p := each.party(recipes.OwnNodes, 3)
 		p.vote(commits)
 		calls := p.wait()
-		reads := func(c recipes.Counters) int64 { return c.ByKind["getData"] }
+		reads := func(c recipes.Stats) int64 { return c.ByKind["getData"] }
 		var before int64
-		f.reach(p.coordinator, func(c recipes.Counters) bool { before = reads(c); return before > 3 })
+		f.reach(p.coordinator, func(c recipes.Stats) bool { before = reads(c); return before > 3 })
 		p.vote(silent, commits)
-		f.reach(p.coordinator, func(c recipes.Counters) bool { return reads(c) > before })
+		f.reach(p.coordinator, func(c recipes.Stats) bool { return reads(c) > before })
 		f.must(p.sessions[dying].Close(f.ctx))
 		p.decided([]*awaited{calls[0], calls[3]}, false, reason)
 	}
@@ -79,7 +79,7 @@ func siteDiesBeforeOthersJoin(f *fixture) {
 	tx := f.transaction(s, recipes.OwnNodes)
 	f.must(tx.Begin(f.ctx, nil, "1", "2", "3"))
 	call := start(f, func() (recipes.Decision, error) { return tx.Coordinate(f.ctx) })
-	f.reach(s, func(c recipes.Counters) bool { return listings(c) > 0 })
+	f.reach(s, func(c recipes.Stats) bool { return listings(c) > 0 })
 	dying := f.open()
 	_, err := f.transaction(dying, "").Join(f.ctx, "2")
 	f.must(err)
@@ -125,7 +125,7 @@ func joinsLate(f *fixture) {
 	f.must(tx.Begin(f.ctx, nil, "1", "2"))
 	call := start(f, func() (recipes.Decision, error) { return tx.Coordinate(f.ctx) })
 	for _, name := range []string{"2", "1"} {
-		f.reach(s, func(c recipes.Counters) bool { return listings(c) > 0 })
+		f.reach(s, func(c recipes.Stats) bool { return listings(c) > 0 })
 		call.blocked(f)
 		site, err := f.transaction(f.open(), "").Join(f.ctx, name)
 		f.must(err)

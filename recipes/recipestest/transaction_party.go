@@ -65,7 +65,7 @@ func (p *party) wait() []*awaited {
 		calls = append(calls, start(p.f, func() (recipes.Decision, error) { return s.Wait(p.f.ctx) }))
 	}
 	for _, s := range append([]recipes.Session{p.coordinator}, p.sessions...) {
-		p.f.reach(s, func(c recipes.Counters) bool { return c.ByKind["exists"] > 0 })
+		p.f.reach(s, func(c recipes.Stats) bool { return c.ByKind["exists"] > 0 })
 	}
 	return calls
 }

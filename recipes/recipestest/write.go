@@ -96,7 +96,7 @@ func writeIsAtomic(f *fixture, k kind) {
 }
 
 func writeChroot(f *fixture, k kind) {
-	s := f.open(func(c *recipes.Config) { c.Chroot = f.root })
+	s := f.open(func(c *recipes.SessionConfig) { c.Chroot = f.root })
 	g := k.granted(f, s, "/a")
 	f.must(g.Write(f.ctx, recipes.Create("/x", []byte("below"))))
 	if data, _ := f.read(f.path("x")); data != "below" {

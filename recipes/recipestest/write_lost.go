@@ -100,7 +100,7 @@ func writeRequestLost(f *fixture, k kind) {
 	call := startErr(f, func() error {
 		return g.Write(f.ctx, recipes.Set(f.path("x"), []byte("1"), recipes.AnyVersion))
 	})
-	f.reach(s, func(c recipes.Counters) bool { return c.Writes == before+1 })
+	f.reach(s, func(c recipes.Stats) bool { return c.Writes == before+1 })
 	f.proxy.cut(s.ID())
 	f.proxy.restore(s.ID())
 	_, err := call.result(f)

@@ -70,7 +70,7 @@ func writeRefused(f *fixture, k kind, r refusal) {
 }
 
 func writeACL(f *fixture, k kind) {
-	s := f.open(func(c *recipes.Config) {
+	s := f.open(func(c *recipes.SessionConfig) {
 		c.ACL = []recipes.ACL{
 			{Permissions: recipes.PermRead, Scheme: "world", ID: "anyone"},
 			{Permissions: recipes.PermAll, Scheme: "ip", ID: "127.0.0.1"},
@@ -119,7 +119,7 @@ func writeInvalid(f *fixture, k kind) {
 }
 
 func writeTooLarge(f *fixture, k kind) {
-	s := f.open(func(c *recipes.Config) { c.MaxPacket = 8 << 10 })
+	s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
 	g := k.granted(f, s, f.path("a"))
 	before := f.counters(s).Writes
 	err := g.Write(f.ctx, recipes.Create(f.path("x"), []byte(strings.Repeat("x", 9<<10))))

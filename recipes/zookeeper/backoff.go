@@ -22,7 +22,7 @@ func backOff(ctx context.Context, s *session.Session, failures int) error {
 	select {
 	case <-timer.C:
 		return nil
-	case <-s.Lost():
+	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
 		return ctx.Err()

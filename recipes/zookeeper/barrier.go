@@ -26,7 +26,7 @@ func (s zkSession) Barrier(path string, _ recipes.BarrierConfig) (recipes.Barrie
 
 func (b *barrier) Path() string { return b.path }
 
-func (b *barrier) Place(ctx context.Context, data []byte) error {
+func (b *barrier) Set(ctx context.Context, data []byte) error {
 	if err := ctx.Err(); err != nil {
 		return b.failed(err)
 	}
@@ -35,7 +35,7 @@ func (b *barrier) Place(ctx context.Context, data []byte) error {
 		return nil
 	}
 	if b.session.Unsettled(ctx, err) {
-		if placed, lookErr := b.Placed(ctx); lookErr == nil && placed {
+		if placed, lookErr := b.IsSet(ctx); lookErr == nil && placed {
 			return nil // by whom does not matter
 		}
 	}
@@ -93,7 +93,7 @@ func (b *barrier) Wait(ctx context.Context) error {
 		select {
 		case <-changed.Fired():
 		case <-disconnected:
-		case <-b.session.Lost():
+		case <-b.session.Done():
 			return b.failed(b.session.Err())
 		case <-ctx.Done():
 			return b.failed(fmt.Errorf("waiting: %w", ctx.Err()))
@@ -117,7 +117,7 @@ func (b *barrier) look(ctx context.Context) (placed bool, changed *session.Watch
 	return err == nil, changed, err
 }
 
-func (b *barrier) Placed(ctx context.Context) (bool, error) {
+func (b *barrier) IsSet(ctx context.Context) (bool, error) {
 	_, err := b.session.Stat(ctx, b.path)
 	if errors.Is(err, recipes.ErrNoNode) {
 		return false, nil

@@ -22,7 +22,7 @@ func TestBarrierCosts(t *testing.T) {
 	must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/app/g", recipes.GroupConfig{})).Join(ctx, nil)) // makes the path
 	b := barrierAt(t, s, "/app/b")
 	watches := srv.Watches()
-	costs(t, srv, "placing", 1, 1, 0, func() { _ = b.Place(ctx, nil) })
+	costs(t, srv, "placing", 1, 1, 0, func() { _ = b.Set(ctx, nil) })
 	if got, want := shape(srv, "/app"), "b g g/_c_<guid>-member-0000000000"; got != want {
 		t.Errorf("znodes %q; want %q", got, want)
 	}
@@ -84,7 +84,7 @@ func TestABarrierRemovedWhileItIsLookedAt(t *testing.T) {
 	srv := embedded(t)
 	waiter, other, ctx := open(t, srv), open(t, srv), bounded(t)
 	b := barrierAt(t, other, "/b")
-	if err := b.Place(ctx, nil); err != nil {
+	if err := b.Set(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
 	looks := 0
@@ -113,7 +113,7 @@ func TestABarrierIsRemovedAndPlacedOnce(t *testing.T) {
 	srv := embedded(t)
 	s, other, ctx := open(t, srv), open(t, srv), bounded(t)
 	mine, theirs := barrierAt(t, s, "/deep/b"), barrierAt(t, other, "/deep/b")
-	if err := theirs.Place(ctx, nil); err != nil {
+	if err := theirs.Set(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
 	meanwhile := func(op zkserver.Op, act func() error) {
@@ -133,28 +133,28 @@ func TestABarrierIsRemovedAndPlacedOnce(t *testing.T) {
 			return zkserver.Fault{}
 		})
 	}
-	meanwhile(zkserver.OpDelete, func() error { return theirs.Place(ctx, []byte("next")) })
+	meanwhile(zkserver.OpDelete, func() error { return theirs.Set(ctx, []byte("next")) })
 	if err := mine.Remove(ctx); err != nil {
 		t.Error(err)
 	}
-	if placed, err := theirs.Placed(ctx); !placed || err != nil {
+	if placed, err := theirs.IsSet(ctx); !placed || err != nil {
 		t.Errorf("the next barrier: %v, %v; want it in place", placed, err)
 	}
 	if err := theirs.Remove(ctx); err != nil {
 		t.Fatal(err)
 	}
 	meanwhile(zkserver.OpCreate, func() error { return theirs.Remove(ctx) })
-	if err := mine.Place(ctx, nil); !errors.Is(err, recipes.ErrUnknownOutcome) {
+	if err := mine.Set(ctx, nil); !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Errorf("placed, and removed by another: %v", err)
 	}
-	if placed, err := theirs.Placed(ctx); placed || err != nil {
+	if placed, err := theirs.IsSet(ctx); placed || err != nil {
 		t.Errorf("in place again: %v, %v", placed, err)
 	}
 }
 
 func TestFaultSweepBarrier(t *testing.T) {
 	place := func(st *stage) {
-		if err := barrierAt(st.t, st.other, sweepPath+"/b").Place(st.ctx, nil); err != nil {
+		if err := barrierAt(st.t, st.other, sweepPath+"/b").Set(st.ctx, nil); err != nil {
 			st.t.Fatal(err)
 		}
 	}
@@ -164,7 +164,7 @@ func TestFaultSweepBarrier(t *testing.T) {
 		{
 			name: "place", may: unknown, left: stays,
 			act: func(ctx context.Context, st *stage) error {
-				return barrierAt(st.t, st.victim, sweepPath+"/b").Place(ctx, nil)
+				return barrierAt(st.t, st.victim, sweepPath+"/b").Set(ctx, nil)
 			},
 			check: func(st *stage, err error) {
 				if placed := exists(st.srv, sweepPath+"/b"); err == nil && !placed {

@@ -68,12 +68,12 @@ func TestWhatACohortCostsWhoeverIsAlone(t *testing.T) {
 	cost := func(path string, cohort int) (reads, writes int64) {
 		l := must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Cohort: cohort}))
 		for range 2 { // the first creates the path
-			before := must[recipes.Counters](t)(s.Counters(ctx))
+			before := must[recipes.Stats](t)(s.Stats(ctx))
 			h := must[recipes.Hold](t)(l.Acquire(ctx))
 			if err := h.Release(ctx); err != nil {
 				t.Fatal(err)
 			}
-			now := must[recipes.Counters](t)(s.Counters(ctx))
+			now := must[recipes.Stats](t)(s.Stats(ctx))
 			reads, writes = now.Reads-before.Reads, now.Writes-before.Writes
 		}
 		return reads, writes

@@ -28,8 +28,8 @@ func (h *cohortHold) Token() recipes.Token { return h.token }
 // Znode implements recipes.Grant.
 func (h *cohortHold) Znode() string { return h.turn.grant.Znode() }
 
-// Lost implements recipes.Grant.
-func (h *cohortHold) Lost() <-chan struct{} {
+// Done implements recipes.Grant.
+func (h *cohortHold) Done() <-chan struct{} {
 	c := h.turn.cohort
 	c.all.mu.Lock()
 	h.turn.watch()

@@ -80,7 +80,7 @@ func (c *cohort) await(ctx context.Context, m *mate, joined func(recipes.Place))
 			tell(p)
 			continue
 		case <-m.turned:
-		case <-c.session.Lost():
+		case <-c.session.Done():
 			err = c.session.Err()
 		case <-ctx.Done():
 			err = c.session.Interrupted("waiting for "+c.path, ctx)

@@ -35,7 +35,7 @@ type turn struct {
 func (t *turn) watch() {
 	if !t.watching {
 		t.watching = t.cohort.session.Background(func(context.Context) {
-			<-t.grant.Lost() // closed with the session at the latest
+			<-t.grant.Done() // closed with the session at the latest
 			t.cohort.drop(t)
 		})
 	}

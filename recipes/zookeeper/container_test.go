@@ -17,7 +17,7 @@ import (
 func TestParentsAreRemovedByTheServerWhenEmpty(t *testing.T) {
 	check := func(t *testing.T, addr string, reap func()) {
 		ctx := bounded(t)
-		s := must[recipes.Session](t)(zookeeper.Open(ctx, recipes.Config{Servers: []string{addr}, Chroot: "/containers/chroot"}))
+		s := must[recipes.Session](t)(zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{addr}, Chroot: "/containers/chroot"}))
 		defer s.Close(ctx)
 		l := must[recipes.Lock](t)(s.Lock("/a/lock", recipes.LockConfig{}))
 		hold := must[recipes.Hold](t)(l.Acquire(ctx))
@@ -108,7 +108,7 @@ func TestWhatIsToStayIsNoContainer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := embedded(t)
 			s, other, ctx := open(t, srv), open(t, srv), bounded(t)
-			if err := barrierAt(t, other, "/app/there").Place(ctx, nil); err != nil {
+			if err := barrierAt(t, other, "/app/there").Set(ctx, nil); err != nil {
 				t.Fatal(err)
 			}
 			lost := false
@@ -118,7 +118,7 @@ func TestWhatIsToStayIsNoContainer(t *testing.T) {
 					return zkserver.Fault{}
 				}
 				lost = true
-				if err := barrierAt(t, other, "/app/beside").Place(ctx, nil); err != nil {
+				if err := barrierAt(t, other, "/app/beside").Set(ctx, nil); err != nil {
 					t.Error(err)
 				}
 				return zkserver.Fault{CloseBefore: true}

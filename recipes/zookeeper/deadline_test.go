@@ -64,7 +64,7 @@ func TestAHolderThatIsCutOffKnowsItBeforeTheNextIsGranted(t *testing.T) {
 				srv := zkserver.New(zkserver.Config{})
 				defer srv.Close()
 				open := func(n *network) recipes.Session {
-					s, err := zookeeper.OpenWith(n.dial)(t.Context(), recipes.Config{
+					s, err := zookeeper.OpenWith(n.dial)(t.Context(), recipes.SessionConfig{
 						Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10,
 					})
 					if err != nil {
@@ -93,7 +93,7 @@ func TestAHolderThatIsCutOffKnowsItBeforeTheNextIsGranted(t *testing.T) {
 					granted <- time.Now()
 				}()
 				<-joined
-				lost := hold.Lost()
+				lost := hold.Done()
 				time.Sleep(phase) // virtual: sets the phase
 				cutOff.dead.Store(true)
 				cut := time.Now()

@@ -41,7 +41,7 @@
 // has not: a read- node of its own would stand behind writers that wait (see
 // passes in sharedlock.go for why no writer can get in between). The text has
 // each contender watch its own node from the creation on; here a holder does
-// from the first call of Revoked or Lost on, and one that waits hears of a
+// from the first call of Revoked or Done on, and one that waits hears of a
 // request when it is granted, because there is nothing that it could give up but
 // its place. The text's "unlock" is written in front of what the node holds, not
 // over it; a bare "unlock", as the text writes it, is heeded too. "Some length of

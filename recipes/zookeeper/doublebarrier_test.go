@@ -83,7 +83,7 @@ func TestADepartureWakesOne(t *testing.T) {
 	atRest(t, srv, "/b", size+1)
 	events := func() (n [size]int64) {
 		for i, s := range sessions {
-			n[i] = must[recipes.Counters](t)(s.Counters(ctx)).WatchEvents
+			n[i] = must[recipes.Stats](t)(s.Stats(ctx)).WatchEvents
 		}
 		return n
 	}

@@ -17,7 +17,7 @@ func Example_barrier() {
 	}
 	defer server.Close()
 	ctx := context.Background()
-	session, err := zookeeper.Open(ctx, recipes.Config{Servers: []string{server.Addr()}})
+	session, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{server.Addr()}})
 	if err != nil {
 		panic(err)
 	}
@@ -27,12 +27,12 @@ func Example_barrier() {
 	if err != nil {
 		panic(err)
 	}
-	if err := barrier.Place(ctx, []byte("schema 12 to 13, ask ann")); err != nil {
+	if err := barrier.Set(ctx, []byte("schema 12 to 13, ask ann")); err != nil {
 		panic(err)
 	}
 	passed := make(chan error)
 	go func() { passed <- barrier.Wait(ctx) }() // a worker, elsewhere
-	placed, err := barrier.Placed(ctx)
+	placed, err := barrier.IsSet(ctx)
 	fmt.Println("in place:", placed, err)
 
 	fmt.Println("removed:", barrier.Remove(ctx))

@@ -18,7 +18,7 @@ func Example_counterAndLatch() {
 	}
 	defer server.Close()
 	ctx := context.Background()
-	session, err := zookeeper.Open(ctx, recipes.Config{Servers: []string{server.Addr()}})
+	session, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{server.Addr()}})
 	if err != nil {
 		panic(err)
 	}

@@ -24,7 +24,7 @@ func Example_doubleBarrier() {
 	var done [phases]atomic.Int32
 	var all sync.WaitGroup
 	for range workers { // each would be a process of its own
-		session, err := zookeeper.Open(ctx, recipes.Config{Servers: []string{server.Addr()}})
+		session, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{server.Addr()}})
 		if err != nil {
 			panic(err)
 		}

@@ -19,7 +19,7 @@ func Example_queue() {
 	defer server.Close()
 	ctx := context.Background()
 	open := func() (recipes.Session, recipes.Queue) {
-		s, err := zookeeper.Open(ctx, recipes.Config{Servers: []string{server.Addr()}})
+		s, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{server.Addr()}})
 		if err != nil {
 			panic(err)
 		}
@@ -76,7 +76,7 @@ func Example_priorityQueue() {
 	}
 	defer server.Close()
 	ctx := context.Background()
-	s, err := zookeeper.Open(ctx, recipes.Config{Servers: []string{server.Addr()}})
+	s, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{server.Addr()}})
 	if err != nil {
 		panic(err)
 	}

@@ -19,7 +19,7 @@ func openExample(ctx context.Context) (s recipes.Session, end func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err = zookeeper.Open(ctx, recipes.Config{Servers: []string{srv.Addr()}})
+	s, err = zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func Example_revocable() {
 		select {
 		case <-hold.Revoked():
 			fmt.Println("asked to give way: finishing")
-		case <-hold.Lost():
+		case <-hold.Done():
 			fmt.Println("lost:", hold.Err())
 		}
 		finished <- hold.Release(ctx)

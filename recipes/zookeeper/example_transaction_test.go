@@ -19,7 +19,7 @@ func Example_transaction() {
 	defer server.Close()
 	ctx := context.Background()
 	open := func() (recipes.Session, recipes.Transaction) {
-		s, err := zookeeper.Open(ctx, recipes.Config{Servers: []string{server.Addr()}})
+		s, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{server.Addr()}})
 		if err != nil {
 			panic(err)
 		}

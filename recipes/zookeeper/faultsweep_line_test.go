@@ -135,7 +135,7 @@ func heedAct(ctx context.Context, s *lineStage, joined func(recipes.Place)) erro
 	}
 	select {
 	case <-revoked:
-	case <-h.Lost():
+	case <-h.Done():
 	case <-ctx.Done():
 	}
 	return errors.Join(giveBack(h.Release), ctx.Err())

@@ -27,14 +27,14 @@ func TestAServerThatRefusesTheIdentityLater(t *testing.T) {
 			present = conn
 			return refusedConn{conn, &refuse}, err
 		}
-		session := must[recipes.Session](s.T)(zookeeper.OpenWith(dial)(s.ctx, recipes.Config{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+		session := must[recipes.Session](s.T)(zookeeper.OpenWith(dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
 		s.Cleanup(func() { session.Close(context.Background()) })
 		hold, waiter, last := s.hold(s.joinWith(session, recipes.Handoff)), s.joinWith(session, recipes.Handoff), s.join()
 		refuse.Store(true)
 		mu.Lock()
 		present.Close()
 		mu.Unlock()
-		lost := hold.Lost()
+		lost := hold.Done()
 		s.release(hold)
 		<-lost
 		s.release(s.hold(waiter))

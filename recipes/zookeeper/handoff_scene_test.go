@@ -49,7 +49,7 @@ func onEmbedded(t *testing.T, f func(*scene, *zkserver.Server)) {
 
 func (s *scene) session() recipes.Session {
 	s.Helper()
-	opened := must[recipes.Session](s.T)(zookeeper.Open(s.ctx, recipes.Config{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+	opened := must[recipes.Session](s.T)(zookeeper.Open(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
 	s.Cleanup(func() { opened.Close(context.Background()) })
 	return opened
 }
@@ -118,9 +118,9 @@ func (s *scene) failure(c *contender) error {
 	return nil
 }
 
-func (s *scene) counters(c *contender) recipes.Counters {
+func (s *scene) counters(c *contender) recipes.Stats {
 	s.Helper()
-	return must[recipes.Counters](s.T)(c.session.Counters(s.ctx))
+	return must[recipes.Stats](s.T)(c.session.Stats(s.ctx))
 }
 
 func (s *scene) release(h recipes.Hold) {

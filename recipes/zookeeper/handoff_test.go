@@ -156,7 +156,7 @@ func TestContendersAtDifferentServers(t *testing.T) {
 					return
 				}
 			}
-			counters, err := session.Counters(s.ctx)
+			counters, err := session.Stats(s.ctx)
 			if err != nil {
 				t.Error(err)
 			}

@@ -74,7 +74,7 @@ func runHistory(t *testing.T, turn rwTurn, seed uint64, fromToken bool) {
 		r := rand.New(rand.NewPCG(seed, uint64(i+2)))
 		all.Go(func() {
 			for turns.Load() < 120 {
-				s, err := zookeeper.Open(ctx, recipes.Config{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10})
+				s, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10})
 				if err != nil {
 					t.Errorf("open: %v", err)
 					return

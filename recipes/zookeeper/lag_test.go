@@ -49,7 +49,7 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv, ctx := embedded(t), bounded(t)
 			server := &lagging{path: path}
-			other := must[recipes.Session](t)(zookeeper.OpenWith(server.dial)(ctx, recipes.Config{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))
+			other := must[recipes.Session](t)(zookeeper.OpenWith(server.dial)(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))
 			defer other.Close(ctx)
 			if err := use(ctx, open(t, srv), other); err != nil {
 				t.Error(err)

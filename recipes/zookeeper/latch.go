@@ -85,7 +85,7 @@ func (l *latch) Wait(ctx context.Context) error {
 		select {
 		case <-changed.Fired():
 		case <-disconnected:
-		case <-s.Lost():
+		case <-s.Done():
 			return l.failed(s.Err())
 		case <-ctx.Done():
 			return l.failed(fmt.Errorf("waiting: %w", ctx.Err()))

@@ -46,7 +46,7 @@ func TestALockIsUsableAfterALoss(t *testing.T) {
 	s, ctx := open(t, srv), bounded(t)
 	l := must[recipes.Lock](t)(s.Lock("/again", recipes.LockConfig{}))
 	hold := must[recipes.Hold](t)(l.Acquire(ctx))
-	lost := hold.Lost()
+	lost := hold.Done()
 	if err := hold.Write(ctx, recipes.Delete(hold.Znode(), recipes.AnyVersion)); err != nil {
 		t.Fatal(err)
 	}

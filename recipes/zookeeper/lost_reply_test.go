@@ -18,16 +18,16 @@ import (
 func TestALostContenderIsFound(t *testing.T) {
 	for name, hindered := range map[string]struct {
 		strategy recipes.Strategy
-		cfg      recipes.Config
+		cfg      recipes.SessionConfig
 		by       func(*scene)
 	}{
 		"by its own ACL": {
 			strategy: recipes.Handoff,
-			cfg:      recipes.Config{ACL: []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}}},
+			cfg:      recipes.SessionConfig{ACL: []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}}},
 		},
 		"by large data in the line": {
 			strategy: recipes.Handoff,
-			cfg:      recipes.Config{MaxPacket: 4 << 10},
+			cfg:      recipes.SessionConfig{MaxPacket: 4 << 10},
 			by: func(s *scene) {
 				for range 2 {
 					if _, err := s.raw.Create(s.path+"/lock-", make([]byte, 64<<10), zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
@@ -38,7 +38,7 @@ func TestALostContenderIsFound(t *testing.T) {
 		},
 		"by a listing too large": {
 			strategy: recipes.Predecessor,
-			cfg:      recipes.Config{MaxPacket: 4 << 10},
+			cfg:      recipes.SessionConfig{MaxPacket: 4 << 10},
 			by: func(s *scene) {
 				for i := range 100 {
 					if _, err := s.raw.Create(fmt.Sprintf("%s/%s-%d", s.path, strings.Repeat("x", 100), i), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {

@@ -45,7 +45,7 @@ func open(t *testing.T, srv *zkserver.Server) recipes.Session {
 
 func openAt(t *testing.T, addr string) recipes.Session {
 	t.Helper()
-	s, err := zookeeper.Open(bounded(t), recipes.Config{
+	s, err := zookeeper.Open(bounded(t), recipes.SessionConfig{
 		Servers:   []string{addr},
 		MaxPacket: 64 << 10,
 	})

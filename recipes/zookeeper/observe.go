@@ -24,7 +24,7 @@ func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
 		case <-v.leaderChanged.Fired():
 		case <-v.ackChanged.Fired():
 		case <-v.disconnected:
-		case <-e.line.Session.Lost():
+		case <-e.line.Session.Done():
 			return recipes.Leader{}, e.failed(e.line.Session.Err())
 		case <-ctx.Done():
 			return recipes.Leader{}, e.failed(ctx.Err())

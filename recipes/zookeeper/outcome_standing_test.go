@@ -29,7 +29,7 @@ func standingOperations() []operation {
 		{
 			name: "place a barrier",
 			prepare: only(func(l *late, ctx context.Context) error {
-				return barrierAt(l.T, l.victim, latePath).Place(ctx, nil)
+				return barrierAt(l.T, l.victim, latePath).Set(ctx, nil)
 			}),
 			happened: func(l *late) bool { return l.present(latePath) },
 		},
@@ -37,7 +37,7 @@ func standingOperations() []operation {
 			name: "remove a barrier",
 			prepare: func(l *late) func(context.Context) error {
 				b := barrierAt(l.T, l.victim, latePath)
-				if err := b.Place(l.ctx(), nil); err != nil {
+				if err := b.Set(l.ctx(), nil); err != nil {
 					l.Fatal(err)
 				}
 				return b.Remove

@@ -150,7 +150,7 @@ func (o operation) run(t *testing.T, m moment) (writes int64, ended bool) {
 				client, server := net.Pipe()
 				go srv.ServeConn(server)
 				return client, nil
-			})(t.Context(), recipes.Config{Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10}))
+			})(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10}))
 			return s
 		}
 		l := &late{T: t, srv: srv, victim: session(), other: session()}
@@ -164,7 +164,7 @@ func (o operation) run(t *testing.T, m moment) (writes int64, ended bool) {
 			if m.expires {
 				srv.ExpireSession(l.victim.ID())
 				refuse.Store(false)
-				<-l.victim.Lost() // of which the next connection tells
+				<-l.victim.Done() // of which the next connection tells
 			} else {
 				cancel()
 			}

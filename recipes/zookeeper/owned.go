@@ -141,8 +141,8 @@ func (o *owned) Token() recipes.Token { return recipes.Token(o.czxid) }
 // Znode implements recipes.Grant.
 func (o *owned) Znode() string { return o.path }
 
-// Lost implements recipes.Grant.
-func (o *owned) Lost() <-chan struct{} { return o.lost }
+// Done implements recipes.Grant.
+func (o *owned) Done() <-chan struct{} { return o.lost }
 
 // Err implements recipes.Grant.
 func (o *owned) Err() error {

@@ -20,7 +20,7 @@ func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 	defer srv.Close()
 	ctx := t.Context()
 	open := func() *session.Session {
-		s, err := session.Open(ctx, recipes.Config{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}, nil)
+		s, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

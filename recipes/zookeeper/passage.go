@@ -72,7 +72,7 @@ func (p *passage) leave(ctx context.Context) error {
 		select {
 		case <-gone.Fired():
 		case <-disconnected:
-		case <-p.session.Lost():
+		case <-p.session.Done():
 			return p.session.Err()
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", target, ctx.Err())

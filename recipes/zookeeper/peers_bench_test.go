@@ -235,7 +235,7 @@ func ownSessions(b *testing.B, addrs []string, n int) []recipes.Session {
 	g.SetLimit(32)
 	for i := range n {
 		g.Go(func() (err error) {
-			sessions[i], err = zookeeper.Open(ctx, recipes.Config{Servers: addrs, SessionTimeout: 40 * time.Second, MaxPacket: peerPacket})
+			sessions[i], err = zookeeper.Open(ctx, recipes.SessionConfig{Servers: addrs, SessionTimeout: 40 * time.Second, MaxPacket: peerPacket})
 			return err
 		})
 	}
@@ -265,7 +265,7 @@ func BenchmarkWaitingSessions(b *testing.B) {
 		opening.SetLimit(32)
 		for i := range n {
 			opening.Go(func() (err error) {
-				sessions[i], err = zookeeper.Open(ctx, recipes.Config{Servers: addrs, SessionTimeout: 40 * time.Second, MaxPacket: 4 << 10})
+				sessions[i], err = zookeeper.Open(ctx, recipes.SessionConfig{Servers: addrs, SessionTimeout: 40 * time.Second, MaxPacket: 4 << 10})
 				return err
 			})
 		}
@@ -282,7 +282,7 @@ func BenchmarkWaitingSessions(b *testing.B) {
 			}
 			all.Go(func() {
 				if hold, err := l.Acquire(ctx); err == nil {
-					<-hold.Lost()
+					<-hold.Done()
 				}
 			})
 		}

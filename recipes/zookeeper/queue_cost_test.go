@@ -119,7 +119,7 @@ func TestWaitingForAnElementCostsNothing(t *testing.T) {
 // openIn opens a session in a bubble of virtual time.
 func openIn(t *testing.T, srv *zkserver.Server) (s recipes.Session, end func()) {
 	t.Helper()
-	s = must[recipes.Session](t)(zookeeper.OpenWith((&network{srv: srv}).dial)(t.Context(), recipes.Config{
+	s = must[recipes.Session](t)(zookeeper.OpenWith((&network{srv: srv}).dial)(t.Context(), recipes.SessionConfig{
 		Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10,
 	}))
 	return s, func() { s.Close(context.Background()) }

@@ -50,7 +50,7 @@ func (l *listing) next(ctx context.Context) (e queued, wait func() error, err er
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
-	case <-l.q.session.Lost():
+	case <-l.q.session.Done():
 		return queued{}, nil, l.q.session.Err()
 	case <-ctx.Done():
 		return queued{}, nil, fmt.Errorf("waiting to list: %w", ctx.Err())
@@ -108,7 +108,7 @@ func (l *listing) waiter(ctx context.Context) func() error {
 		case <-changed:
 		case <-unclaimed:
 		case <-disconnected:
-		case <-l.q.session.Lost():
+		case <-l.q.session.Done():
 			return l.q.session.Err()
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for an element: %w", ctx.Err())

@@ -25,7 +25,7 @@ func (q *queue) put(ctx context.Context, prefix string, data [][]byte) ([]recipe
 	}
 	for _, d := range data {
 		if size := len(d) + claimRoom; size > q.session.MaxPacket() {
-			return nil, q.failed(fmt.Errorf("%w: an element of %d bytes; Config.MaxPacket is %d", recipes.ErrTooLarge, len(d), q.session.MaxPacket()))
+			return nil, q.failed(fmt.Errorf("%w: an element of %d bytes; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(d), q.session.MaxPacket()))
 		}
 	}
 	outcome, err := q.commitPut(ctx, prefix, data)
@@ -97,7 +97,7 @@ func (q *queue) room(ctx context.Context, n int) (version int32, err error) {
 		select {
 		case <-changed.Fired():
 		case <-disconnected:
-		case <-q.session.Lost():
+		case <-q.session.Done():
 			return 0, q.session.Err()
 		case <-ctx.Done():
 			return 0, fmt.Errorf("waiting for room: %w", ctx.Err())

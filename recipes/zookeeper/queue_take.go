@@ -167,7 +167,7 @@ func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error)
 	select {
 	case r := <-done:
 		return r.token, r.err
-	case <-q.session.Lost():
+	case <-q.session.Done():
 		return 0, q.session.Err()
 	case <-ctx.Done():
 		return 0, q.session.Interrupted("claim "+c.Name, ctx)

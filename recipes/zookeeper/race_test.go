@@ -92,7 +92,7 @@ func TestAReleaseSentAgainDoesNotHitTheNextHold(t *testing.T) {
 		})
 		released := make(chan error, 1)
 		go func() { released <- first.Release(ctx) }()
-		<-first.Lost()
+		<-first.Done()
 		second := must[recipes.Hold](t)(l.Acquire(ctx))
 		if err := <-released; err != nil {
 			t.Fatal(err)
@@ -182,7 +182,7 @@ func TestNothingIsGrantedInASessionThatIsLost(t *testing.T) {
 			// The reply was read before the connection ended. Then the hold is
 			// told.
 			select {
-			case <-hold.Lost():
+			case <-hold.Done():
 			case <-ctx.Done():
 				t.Fatal("the hold of an expired session is not lost")
 			}

@@ -103,12 +103,12 @@ func TestCostOfAnObservedChange(t *testing.T) {
 		{"an acknowledgement", func() error { return leads.Acknowledge(ctx, nil) }},
 		{"another one", func() error { return leads.Acknowledge(ctx, []byte("x")) }},
 	} {
-		before := must[recipes.Counters](t)(watcher.Counters(ctx))
+		before := must[recipes.Stats](t)(watcher.Stats(ctx))
 		if err := change.make(); err != nil {
 			t.Fatal(err)
 		}
 		<-changes
-		after := must[recipes.Counters](t)(watcher.Counters(ctx))
+		after := must[recipes.Stats](t)(watcher.Stats(ctx))
 		if events, reads := after.WatchEvents-before.WatchEvents, after.Reads-before.Reads; events != 1 || reads != 3 {
 			t.Errorf("%s: %d events, %d reads; want 1, 3", change.name, events, reads)
 		}

@@ -20,7 +20,7 @@ func TestWatchesArmedAnewTellNothingOfTheTimeBefore(t *testing.T) {
 			return must[recipes.Election](s.T)(session.Election(s.path, recipes.ElectionConfig{Joined: joined}))
 		}
 		network := &lateWatches{}
-		victim := must[recipes.Session](s.T)(zookeeper.OpenWith(network.dial)(s.ctx, recipes.Config{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+		victim := must[recipes.Session](s.T)(zookeeper.OpenWith(network.dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
 		s.Cleanup(func() { victim.Close(context.Background()) })
 		old := must[recipes.Leadership](s.T)(elect(s.session(), nil).Campaign(s.ctx, nil))
 		observing, stop := context.WithCancel(s.ctx)

@@ -107,7 +107,7 @@ func awaitGone(ctx context.Context, s *session.Session, znode string, over <-cha
 		case <-disconnected:
 		case <-over:
 			return false, nil
-		case <-s.Lost():
+		case <-s.Done():
 			return false, s.Err()
 		case <-ctx.Done():
 			return false, ctx.Err()

@@ -10,14 +10,14 @@ import (
 )
 
 // Open opens a ZooKeeper session. It is a recipes.Opener.
-func Open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+func Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	return OpenWith(nil)(ctx, cfg)
 }
 
 // OpenWith returns an Opener that reaches servers with dial, for proxies and
 // tests.
 func OpenWith(dial session.DialFunc) recipes.Opener {
-	return func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		s, err := session.Open(ctx, cfg, dial)
 		if err != nil {
 			return nil, err
@@ -34,7 +34,7 @@ type zkSession struct {
 	cohorts  *cohorts     // of locks
 }
 
-func (s zkSession) Counters(context.Context) (recipes.Counters, error) {
+func (s zkSession) Stats(context.Context) (recipes.Stats, error) {
 	return s.Session.Counters(), nil
 }
 

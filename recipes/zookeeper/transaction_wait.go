@@ -129,7 +129,7 @@ func (t *twoPhase) wait(ctx context.Context, disconnected <-chan struct{}, watch
 	add := func(c <-chan struct{}) {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
 	}
-	add(t.session.Lost())
+	add(t.session.Done())
 	add(ctx.Done())
 	add(disconnected)
 	for _, w := range watches {

@@ -18,7 +18,7 @@ func TestAHoldThatCannotBeWatchedIsGivenBackByItsRelease(t *testing.T) {
 				s.Fatal(err)
 			}
 			select {
-			case <-hold.Lost():
+			case <-hold.Done():
 			case <-s.ctx.Done():
 				s.Fatal("not told")
 			}

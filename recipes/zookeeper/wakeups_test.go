@@ -50,7 +50,7 @@ func stands(ctx context.Context, t *testing.T, srv *zkserver.Server, path string
 }
 
 func (c *stander) events(t *testing.T) int64 {
-	return must[recipes.Counters](t)(c.session.Counters(context.Background())).WatchEvents
+	return must[recipes.Stats](t)(c.session.Stats(context.Background())).WatchEvents
 }
 
 func (c *stander) hold(t *testing.T) recipes.Hold {

@@ -28,7 +28,7 @@ func (b *barrier) Path() string { return b.path }
 
 func (b *barrier) what() string { return "barrier " + b.path }
 
-func (b *barrier) Place(ctx context.Context, data []byte) error {
+func (b *barrier) Set(ctx context.Context, data []byte) error {
 	return b.s.change(ctx, b.what(), func(ctx context.Context) error {
 		_, err := b.rpc.PlaceBarrier(ctx, &pb.PlaceBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
 		return err
@@ -49,7 +49,7 @@ func (b *barrier) Wait(ctx context.Context) error {
 	})
 }
 
-func (b *barrier) Placed(ctx context.Context) (bool, error) {
+func (b *barrier) IsSet(ctx context.Context) (bool, error) {
 	return ask(ctx, b.s, b.what(), func(ctx context.Context) (bool, error) {
 		r, err := b.rpc.LookAtBarrier(ctx, &pb.LookAtBarrierRequest{Session: b.s.handle, Path: b.path})
 		return r.GetPlaced(), err

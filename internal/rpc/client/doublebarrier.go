@@ -40,7 +40,7 @@ func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage
 	if err != nil {
 		return nil, err
 	}
-	g.Lost() // a member's removal is always noticed
+	g.Done() // a member's removal is always noticed
 	return &passage{grant: g, barrier: b, members: members}, nil
 }
 

@@ -88,7 +88,7 @@ func TestObserveEndsWithTheSession(t *testing.T) {
 	l.world.Session(0).Lose(recipes.ErrExpired)
 	for range leaders { // closed
 	}
-	closes(t, "session", s.Lost())
+	closes(t, "session", s.Done())
 	_, err = election(t, s).Observe(ctx(t))
 	matches(t, err, recipes.ErrExpired)
 }

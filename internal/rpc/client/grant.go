@@ -38,7 +38,7 @@ func newGrant(s *session, id, recipe string, g *pb.Grant) *grant {
 func (g *grant) Token() recipes.Token { return g.token }
 func (g *grant) Znode() string        { return g.znode }
 
-func (g *grant) Lost() <-chan struct{} {
+func (g *grant) Done() <-chan struct{} {
 	g.s.look()
 	g.watch.Do(func() { g.s.spawn(g.arm) })
 	return g.lost
@@ -158,7 +158,7 @@ func outcome(ctx context.Context, done <-chan struct{}, err *error) error {
 	}
 }
 
-// startRelease closes Lost, and reports whether this is the first release; an
+// startRelease closes Done, and reports whether this is the first release; an
 // error says that the grant had been lost before.
 func (g *grant) startRelease() (first bool, err error) {
 	g.s.look()

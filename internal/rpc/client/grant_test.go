@@ -25,10 +25,10 @@ func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
 	l := newLink(t, spy.option())
 	s := l.open(t, 0)
 	watched, silent := acquire(t, s), otherLock(t, s)
-	lost := watched.Lost()
+	lost := watched.Done()
 	l.world.Remove(silent.Znode())
 	l.world.Remove(watched.Znode())
-	closes(t, "Lost", lost)
+	closes(t, "Done", lost)
 	matches(t, watched.Err(), recipes.ErrNotHeld, recipes.ErrRemoved)
 	if errors.Is(watched.Err(), recipes.ErrSessionLost) || s.Err() != nil {
 		t.Errorf("the session is lost too: %v", s.Err())
@@ -38,7 +38,7 @@ func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
 		t.Errorf("%v after %d watches", err, spy.count("Watch"))
 	}
 	matches(t, silent.Write(ctx(t)), recipes.ErrNotHeld, recipes.ErrRemoved)
-	closes(t, "Lost", silent.Lost())
+	closes(t, "Done", silent.Done())
 	matches(t, silent.Release(ctx(t)), recipes.ErrNotHeld)
 }
 
@@ -68,13 +68,13 @@ func TestLossesAreNotDroppedUnderALoad(t *testing.T) {
 		if holds[i], err = lk.Acquire(ctx(t)); err != nil {
 			t.Fatal(err)
 		}
-		holds[i].Lost()
+		holds[i].Done()
 	}
 	for _, h := range holds {
 		l.world.Remove(h.Znode())
 	}
 	for _, h := range holds {
-		closes(t, "Lost", h.Lost())
+		closes(t, "Done", h.Done())
 		matches(t, h.Err(), recipes.ErrRemoved)
 	}
 }
@@ -86,7 +86,7 @@ func TestReleaseClosesLostFirstAndCanBeRepeated(t *testing.T) {
 	lostFirst := false
 	spy.loseAnswer("Release", func() { // and the call is repeated
 		select {
-		case <-h.Lost():
+		case <-h.Done():
 			lostFirst = true
 		default:
 		}
@@ -155,7 +155,7 @@ func TestWriteOverABrokenConnectionHasNoKnownOutcome(t *testing.T) {
 	l := newLink(t, spy.option())
 	s := l.open(t, 0)
 	h := acquire(t, s)
-	spy.loseAnswer("Write", func() { _ = l.wire.Close(); <-s.Lost() })
+	spy.loseAnswer("Write", func() { _ = l.wire.Close(); <-s.Done() })
 	err := h.Write(ctx(t), recipes.Create("/d", nil))
 	matches(t, err, recipes.ErrUnknownOutcome, recipes.ErrPluginLost)
 	if errors.Is(err, recipes.ErrNotHeld) {
@@ -174,7 +174,7 @@ func TestWhatThePluginSaysOfTheOutcomeSurvivesTheSession(t *testing.T) {
 		h := acquire(t, s)
 		spy.answer("Write", func() error {
 			l.world.Session(0).Lose(recipes.ErrExpired)
-			<-s.Lost()
+			<-s.Done()
 			return rpcwire.ToStatus(fmt.Errorf("write: %w: %w", outcome, recipes.ErrExpired), nil)
 		})
 		err := h.Write(ctx(t))
@@ -195,7 +195,7 @@ func TestWhatTheStreamToldCostsNoCall(t *testing.T) {
 	for range 100 {
 		_, _, _, _ = s.ID(), s.Timeout(), s.State(), s.Err()
 		_, _, _ = h.Token(), h.Znode(), h.Err()
-		_ = s.Lost()
+		_ = s.Done()
 	}
 	if n := spy.total() - before; n != 0 {
 		t.Errorf("%d calls", n)

@@ -43,7 +43,7 @@ func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, erro
 	if err != nil {
 		return nil, err
 	}
-	m.Lost() // a member's removal is always noticed
+	m.Done() // a member's removal is always noticed
 	return membership{m, g.rpc}, nil
 }
 

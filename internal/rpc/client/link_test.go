@@ -152,7 +152,7 @@ func (l *link) open(t *testing.T, timeout time.Duration) recipes.Session {
 	if timeout == 0 {
 		timeout = time.Minute
 	}
-	s, err := l.client.Open(ctx(t), recipes.Config{Servers: []string{"fake"}, SessionTimeout: timeout})
+	s, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,7 +151,7 @@ func TestBadArgumentsAreRefusedWithoutACall(t *testing.T) {
 	if _, err := s.Election("/e", recipes.ElectionConfig{Strategy: "bribe"}); !errors.Is(err, recipes.ErrInvalid) {
 		t.Error(err)
 	}
-	if _, err := l.client.Open(ctx(t), recipes.Config{}); !errors.Is(err, recipes.ErrInvalid) {
+	if _, err := l.client.Open(ctx(t), recipes.SessionConfig{}); !errors.Is(err, recipes.ErrInvalid) {
 		t.Error(err)
 	}
 	if err := acquire(t, s).Write(ctx(t), recipes.Create("/", nil)); !errors.Is(err, recipes.ErrInvalid) || spy.count("Write") != 0 {

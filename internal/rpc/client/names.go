@@ -45,7 +45,7 @@ func (n *names) Register(ctx context.Context, name string, data []byte) (recipes
 	if err != nil {
 		return nil, err
 	}
-	g.Lost() // the name's removal is always noticed
+	g.Done() // the name's removal is always noticed
 	return registration{g, n.rpc, name}, nil
 }
 

@@ -19,7 +19,7 @@ import (
 const openGrace = 250 * time.Millisecond
 
 // Open opens a session. It is a recipes.Opener.
-func (c *Client) Open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+func (c *Client) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	cfg, err := cfg.Normalize()
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (c *Client) Open(ctx context.Context, cfg recipes.Config) (recipes.Session,
 	return c.open(ctx, cfg)
 }
 
-func (c *Client) open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+func (c *Client) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	// The stream outlives ctx, which is only about opening it.
 	streamCtx, hangUp := context.WithCancel(c.ctx)
 	stopWaiting := giveUp(ctx, hangUp)
@@ -81,7 +81,7 @@ func giveUp(ctx context.Context, hangUp context.CancelFunc) (stop func() bool) {
 	}
 }
 
-func (c *Client) begin(ctx, streamCtx context.Context, cfg recipes.Config) (stream, *pb.Opened, error) {
+func (c *Client) begin(ctx, streamCtx context.Context, cfg recipes.SessionConfig) (stream, *pb.Opened, error) {
 	st, err := c.sessions.Open(streamCtx)
 	if err != nil {
 		return nil, nil, err

@@ -15,7 +15,7 @@ func TestOpenSaysWhatWentWrong(t *testing.T) {
 	world := fake.New()
 	world.OpenErr = func() error { return fmt.Errorf("%w: connection refused", recipes.ErrUnavailable) }
 	l := newLinkTo(t, world)
-	_, err := l.client.Open(ctx(t), recipes.Config{Servers: []string{"fake"}})
+	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	matches(t, err, recipes.ErrUnavailable)
 }
 
@@ -25,11 +25,11 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	l.wire.freeze()
 	cancelled, cancel := context.WithCancel(ctx(t))
 	time.AfterFunc(10*time.Millisecond, cancel)
-	_, err := l.client.Open(cancelled, recipes.Config{Servers: []string{"fake"}})
+	_, err := l.client.Open(cancelled, recipes.SessionConfig{Servers: []string{"fake"}})
 	matches(t, err, context.Canceled)
 	short, cancel := context.WithTimeout(ctx(t), 10*time.Millisecond)
 	defer cancel()
-	_, err = l.client.Open(short, recipes.Config{Servers: []string{"fake"}})
+	_, err = l.client.Open(short, recipes.SessionConfig{Servers: []string{"fake"}})
 	matches(t, err, recipes.ErrUnavailable, context.DeadlineExceeded)
 }
 
@@ -39,7 +39,7 @@ func TestOpenThatNobodyWaitsForLeavesNoSession(t *testing.T) {
 	c, cancel := context.WithCancel(ctx(t))
 	world.OpenErr = func() error { cancel(); return nil }
 	l := newLinkTo(t, world)
-	s, err := l.client.Open(c, recipes.Config{Servers: []string{"fake"}, SessionTimeout: time.Minute})
+	s, err := l.client.Open(c, recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute})
 	if err == nil {
 		t.Fatalf("opened %v", s.ID())
 	}
@@ -56,7 +56,7 @@ func TestOpenThatNobodyWaitsForLeavesNoSession(t *testing.T) {
 
 func TestConfigurationArrivesNormalized(t *testing.T) {
 	l := newLink(t)
-	_, err := l.client.Open(ctx(t), recipes.Config{
+	_, err := l.client.Open(ctx(t), recipes.SessionConfig{
 		Servers: []string{"host"}, Chroot: "/c",
 		Digest: &recipes.Digest{User: "u", Password: "p"},
 	})
@@ -73,7 +73,7 @@ func TestConfigurationArrivesNormalized(t *testing.T) {
 // to try again does not help.
 func TestConfigurationThatCannotBeSentIsInvalid(t *testing.T) {
 	l := newLink(t)
-	_, err := l.client.Open(ctx(t), recipes.Config{
+	_, err := l.client.Open(ctx(t), recipes.SessionConfig{
 		Servers: []string{"host"}, Digest: &recipes.Digest{User: "u", Password: "caf\xe9"},
 	})
 	matches(t, err, recipes.ErrInvalid)

@@ -140,7 +140,7 @@ func (s *session) lose(reason error) {
 }
 
 // finish ends the session for this process. Only the first reason counts.
-// Everything that the session held has ended when Lost closes.
+// Everything that the session held has ended when Done closes.
 func (s *session) finish(reason error) {
 	s.mu.Lock()
 	if s.err != nil {
@@ -162,7 +162,7 @@ func (s *session) finish(reason error) {
 
 func (s *session) ID() int64              { return s.id }
 func (s *session) Timeout() time.Duration { return s.timeout }
-func (s *session) Lost() <-chan struct{}  { s.look(); return s.over.Done() }
+func (s *session) Done() <-chan struct{}  { s.look(); return s.over.Done() }
 
 func (s *session) State() recipes.State {
 	s.look()
@@ -179,8 +179,8 @@ func (s *session) Err() error {
 	return s.err
 }
 
-func (s *session) Counters(ctx context.Context) (recipes.Counters, error) {
-	return ask(ctx, s, "counters", func(ctx context.Context) (recipes.Counters, error) {
+func (s *session) Stats(ctx context.Context) (recipes.Stats, error) {
+	return ask(ctx, s, "counters", func(ctx context.Context) (recipes.Stats, error) {
 		r, err := s.sessions.Counters(ctx, countersRequest(s))
 		return wire.Counters(r), err
 	})

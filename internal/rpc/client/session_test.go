@@ -24,8 +24,8 @@ func TestSessionsLossIsItsHoldsLossForTheSameReason(t *testing.T) {
 			go func() { _, err := w.Acquire(ctx(t)); waiting <- err }()
 			closes(t, "joined", joined)
 			l.world.Session(0).Lose(fmt.Errorf("%w: by the test", reason))
-			closes(t, "hold", h.Lost())
-			closes(t, "session", s.Lost())
+			closes(t, "hold", h.Done())
+			closes(t, "session", s.Done())
 			matches(t, s.Err(), reason, recipes.ErrSessionLost)
 			matches(t, h.Err(), reason, recipes.ErrSessionLost, recipes.ErrNotHeld)
 			matches(t, <-waiting, reason, recipes.ErrSessionLost)
@@ -94,7 +94,7 @@ func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {
 	matches(t, s.Err(), recipes.ErrClosed)
 	l.wire.thaw()
 	// Once it runs again it sees that the host has hung up.
-	closes(t, "the plugin's session", l.world.Session(0).Lost())
+	closes(t, "the plugin's session", l.world.Session(0).Done())
 }
 
 // TestDeadPluginEndsTheSessionAtOnce cuts the connection.
@@ -103,9 +103,9 @@ func TestDeadPluginEndsTheSessionAtOnce(t *testing.T) {
 	s := l.open(t, 0)
 	h := acquire(t, s)
 	_ = l.wire.Close()
-	closes(t, "hold", h.Lost())
+	closes(t, "hold", h.Done())
 	matches(t, h.Err(), recipes.ErrPluginLost, recipes.ErrNotHeld)
-	closes(t, "session", s.Lost())
+	closes(t, "session", s.Done())
 	matches(t, s.Err(), recipes.ErrPluginLost)
 	matches(t, s.Close(ctx(t)), recipes.ErrUnknownOutcome)
 }
@@ -115,7 +115,7 @@ func TestDeadHostHoldsNothing(t *testing.T) {
 	l := newLink(t)
 	acquire(t, l.open(t, 0))
 	_ = l.wire.Close()
-	closes(t, "the plugin's session", l.world.Session(0).Lost())
+	closes(t, "the plugin's session", l.world.Session(0).Done())
 	l.inLine(t, 0)
 }
 
@@ -130,14 +130,14 @@ func TestFrozenPluginLosesTheSessionInTime(t *testing.T) {
 		h := acquire(t, s)
 		l.wire.freeze()
 		frozen := time.Now()
-		closes(t, "hold", h.Lost())
+		closes(t, "hold", h.Done())
 		matches(t, h.Err(), recipes.ErrDeadline, recipes.ErrNotHeld)
 		if d := time.Since(frozen); d > timeout {
 			t.Errorf("lost %v after the freeze; the session timeout is %v", d, timeout)
 		}
 		// The wire is frozen for the plugin too, which then takes its host for
 		// frozen and closes the session.
-		closes(t, "the plugin's session", l.world.Session(0).Lost())
+		closes(t, "the plugin's session", l.world.Session(0).Done())
 		matches(t, l.world.Session(0).Err(), recipes.ErrClosed)
 	})
 }
@@ -148,7 +148,7 @@ func TestLiveSessionOutlivesItsTimeout(t *testing.T) {
 		l := newLink(t)
 		s := l.open(t, 300*time.Millisecond)
 		select {
-		case <-s.Lost():
+		case <-s.Done():
 			t.Errorf("lost: %v", s.Err())
 		case <-time.After(time.Minute): // virtual
 		}
@@ -164,7 +164,7 @@ func TestHostCountsFromTheLastContactWithZooKeeper(t *testing.T) {
 		s := l.open(t, timeout)
 		suspended := time.Now()
 		l.world.Session(0).Suspend()
-		closes(t, "session", s.Lost())
+		closes(t, "session", s.Done())
 		if d := time.Since(suspended); d > timeout {
 			t.Errorf("lost after %v", d)
 		}
@@ -182,7 +182,7 @@ func TestShutdownTellsTheHostBeforeItLetsGo(t *testing.T) {
 	h := acquire(t, l.open(t, 0))
 	ended := make(chan error, 1)
 	go func() { ended <- l.server.Close(ctx(t)) }()
-	closes(t, "hold", h.Lost())
+	closes(t, "hold", h.Done())
 	if len(world.Line("/l")) != 1 {
 		t.Error("the lock was free before its holder knew")
 	}
@@ -191,14 +191,14 @@ func TestShutdownTellsTheHostBeforeItLetsGo(t *testing.T) {
 		t.Error(err)
 	}
 	matches(t, h.Err(), recipes.ErrPluginLost)
-	_, err := l.client.Open(ctx(t), recipes.Config{Servers: []string{"fake"}})
+	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	matches(t, err, recipes.ErrUnavailable)
 }
 
 func TestCountersCross(t *testing.T) {
 	l := newLink(t)
 	s := l.open(t, 0)
-	c, err := s.Counters(ctx(t))
+	c, err := s.Stats(ctx(t))
 	if err != nil || c.Reads != 1 || c.Writes != 2 || c.ByKind["create"] != 2 {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -209,10 +209,10 @@ func TestFailEndsEverySession(t *testing.T) {
 	a, b := l.open(t, 0), l.open(t, 0)
 	l.client.Fail(fmt.Errorf("%w: killed", recipes.ErrPluginLost))
 	for _, s := range []recipes.Session{a, b} {
-		closes(t, "session", s.Lost())
+		closes(t, "session", s.Done())
 		matches(t, s.Err(), recipes.ErrPluginLost)
 	}
-	_, err := l.client.Open(ctx(t), recipes.Config{Servers: []string{"fake"}})
+	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	matches(t, err, recipes.ErrPluginLost, recipes.ErrUnavailable)
 	if errors.Is(err, recipes.ErrExpired) {
 		t.Error(err)

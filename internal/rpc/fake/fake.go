@@ -29,7 +29,7 @@ type World struct {
 	sessions []*Session
 	nodes    []*node
 	data     map[string][]byte
-	opened   []recipes.Config
+	opened   []recipes.SessionConfig
 }
 
 // node is a contender's znode.
@@ -50,7 +50,7 @@ func New() *World {
 }
 
 // Open is a recipes.Opener.
-func (w *World) Open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+func (w *World) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func cmpOr(a, b time.Duration) time.Duration {
 }
 
 // Configs returns the configurations of all sessions opened so far.
-func (w *World) Configs() []recipes.Config {
+func (w *World) Configs() []recipes.SessionConfig {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.opened)

@@ -88,7 +88,7 @@ type hold struct {
 
 func (h *hold) Token() recipes.Token  { return h.n.Token }
 func (h *hold) Znode() string         { return h.n.Znode }
-func (h *hold) Lost() <-chan struct{} { return h.lost }
+func (h *hold) Done() <-chan struct{} { return h.lost }
 
 func (h *hold) Err() error {
 	h.s.w.mu.Lock()

@@ -74,7 +74,7 @@ func (s *Session) Lose(reason error) {
 
 func (s *Session) ID() int64              { return s.id }
 func (s *Session) Timeout() time.Duration { return s.timeout }
-func (s *Session) Lost() <-chan struct{}  { return s.lost }
+func (s *Session) Done() <-chan struct{}  { return s.lost }
 
 func (s *Session) State() recipes.State {
 	e, _, _ := s.events.Get()
@@ -88,8 +88,8 @@ func (s *Session) Err() error {
 
 func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
 
-func (s *Session) Counters(context.Context) (recipes.Counters, error) {
-	return recipes.Counters{Reads: 1, Writes: 2, ByKind: map[string]int64{"create": 2}}, s.Err()
+func (s *Session) Stats(context.Context) (recipes.Stats, error) {
+	return recipes.Stats{Reads: 1, Writes: 2, ByKind: map[string]int64{"create": 2}}, s.Err()
 }
 
 func (s *Session) Close(context.Context) error {

@@ -23,7 +23,7 @@ func (s barrierService) barrier(handle, path string) (recipes.Barrier, error) {
 func (s barrierService) PlaceBarrier(ctx context.Context, r *pb.PlaceBarrierRequest) (*pb.PlaceBarrierResponse, error) {
 	b, err := s.barrier(r.GetSession(), r.GetPath())
 	if err == nil {
-		err = b.Place(ctx, r.GetData())
+		err = b.Set(ctx, r.GetData())
 	}
 	return &pb.PlaceBarrierResponse{}, err
 }
@@ -49,6 +49,6 @@ func (s barrierService) LookAtBarrier(ctx context.Context, r *pb.LookAtBarrierRe
 	if err != nil {
 		return nil, err
 	}
-	placed, err := b.Placed(ctx)
+	placed, err := b.IsSet(ctx)
 	return &pb.LookAtBarrierResponse{Placed: placed}, err
 }

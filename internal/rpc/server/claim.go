@@ -254,7 +254,7 @@ func (cs *claims) watch(c *claim) {
 		return
 	}
 	c.watched = true
-	gone := c.grant.Lost()
+	gone := c.grant.Done()
 	cs.ss.tasks.Go(func() {
 		select {
 		case <-gone:

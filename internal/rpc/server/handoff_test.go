@@ -41,7 +41,7 @@ func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...g
 	t.Cleanup(func() { host.Close() })
 	ctx := bounded(t)
 	lock := func(cfg recipes.PriorityLockConfig) recipes.PriorityLock {
-		s, err := host.Open(ctx, recipes.Config{Servers: []string{srv.Addr()}})
+		s, err := host.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,22 +73,22 @@ func TestHandOffWhoseAnswerIsLostClosesLost(t *testing.T) {
 func TestHandOffThatIsGivenUpClosesLost(t *testing.T) {
 	learnt := make(chan recipes.PriorityHold, 2)
 	holder, heir, granted := handOff(t, func(srv *zkserver.Server) recipes.Opener {
-		return func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+		return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 			s, err := zookeeper.Open(ctx, cfg)
 			return known{s, learnt, srv}, err
 		}
 	})
 	inPlugin := <-learnt
-	holder.Lost() // has the plugin watch
+	holder.Done() // has the plugin watch
 	ctx, cancel := context.WithCancel(bounded(t))
-	go func() { <-inPlugin.Lost(); cancel() }()
+	go func() { <-inPlugin.Done(); cancel() }()
 	handsOff(ctx, t, holder, heir, granted)
 }
 
 // handsOff hands off, with an answer that tells nothing.
 func handsOff(ctx context.Context, t *testing.T, holder recipes.PriorityHold, heir string, granted <-chan error) {
 	t.Helper()
-	lost := holder.Lost()
+	lost := holder.Done()
 	if err := holder.HandOff(ctx, heir); !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Fatal(err)
 	}

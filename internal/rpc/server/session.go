@@ -171,7 +171,7 @@ func (ss *session) tell(st stream, told recipes.State) error {
 			if err := ss.flush(st); err != nil {
 				return err
 			}
-		case <-ss.Lost():
+		case <-ss.Done():
 			return ss.farewell(st, ss.Err())
 		case <-ss.ctx.Done():
 			err := ss.farewell(st, context.Cause(ss.ctx))
@@ -179,7 +179,7 @@ func (ss *session) tell(st stream, told recipes.State) error {
 			return err
 		case e, ok := <-events:
 			if !ok || e.State == recipes.Lost {
-				events = nil // Lost and ctx tell
+				events = nil // Done and ctx tell
 				continue
 			}
 			if e.State == told {
@@ -245,6 +245,6 @@ func (s sessionService) Counters(ctx context.Context, r *pb.CountersRequest) (*p
 	if err != nil {
 		return nil, err
 	}
-	c, err := ss.Session.Counters(ctx)
+	c, err := ss.Session.Stats(ctx)
 	return wire.ToCounters(c), err
 }

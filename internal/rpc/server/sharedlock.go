@@ -82,7 +82,7 @@ func (s sharedLockService) AwaitRevocation(ctx context.Context, r *pb.AwaitRevoc
 	select {
 	case <-hold.Revoked():
 		return &pb.AwaitRevocationResponse{}, nil
-	case <-c.grant.Lost():
+	case <-c.grant.Done():
 		err = c.grant.Err()
 	case <-ss.ctx.Done():
 		err = lost(ss)

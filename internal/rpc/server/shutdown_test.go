@@ -24,7 +24,7 @@ func bounded(t *testing.T) context.Context {
 // who keeps a plugin running has to know that the next one can be asked.
 func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 	opening := make(chan struct{})
-	conn, s := serveWith(t, func(ctx context.Context, _ recipes.Config) (recipes.Session, error) {
+	conn, s := serveWith(t, func(ctx context.Context, _ recipes.SessionConfig) (recipes.Session, error) {
 		close(opening)
 		<-ctx.Done()
 		return nil, fmt.Errorf("open session: %w", ctx.Err())
@@ -37,7 +37,7 @@ func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 		closed <- s.Close(bounded(t))
 	}()
 	for _, when := range []string{"while it opens", "afterwards"} {
-		_, err := host.Open(bounded(t), recipes.Config{Servers: []string{"fake"}})
+		_, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}})
 		if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, recipes.ErrPluginLost) || errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", when, err)
 		}
@@ -71,13 +71,13 @@ func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // on virtual time
 				world := fake.New()
-				conn, s := serveWith(t, func(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+				conn, s := serveWith(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 					session, err := world.Open(ctx, cfg)
 					return unconfirmed{session}, err
 				})
 				host := client.New(conn)
 				defer host.Close()
-				if _, err := host.Open(bounded(t), recipes.Config{Servers: []string{"fake"}, SessionTimeout: time.Minute}); err != nil {
+				if _, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute}); err != nil {
 					t.Fatal(err)
 				}
 				if test.hungUp {

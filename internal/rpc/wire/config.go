@@ -10,7 +10,7 @@ import (
 )
 
 // ToConfig leaves out the logger, which does not travel.
-func ToConfig(c recipes.Config) *pb.Config {
+func ToConfig(c recipes.SessionConfig) *pb.Config {
 	out := &pb.Config{
 		Servers:        c.Servers,
 		Chroot:         c.Chroot,
@@ -33,8 +33,8 @@ func ToConfig(c recipes.Config) *pb.Config {
 }
 
 // Config reads what ToConfig made.
-func Config(c *pb.Config) recipes.Config {
-	out := recipes.Config{
+func Config(c *pb.Config) recipes.SessionConfig {
+	out := recipes.SessionConfig{
 		Servers:        c.GetServers(),
 		Chroot:         c.GetChroot(),
 		SessionTimeout: c.GetSessionTimeout().AsDuration(),

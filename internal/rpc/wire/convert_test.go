@@ -20,14 +20,14 @@ var contender = recipes.Contender{
 // TestNothingIsLostOnTheWire fills every field, so that a new one that is not
 // carried over fails here.
 func TestNothingIsLostOnTheWire(t *testing.T) {
-	config := recipes.Config{
+	config := recipes.SessionConfig{
 		Servers: []string{"a:1", "b:2"}, Chroot: "/c", SessionTimeout: time.Second, ConnectTimeout: 2 * time.Second,
 		Digest: &recipes.Digest{User: "u", Password: "p"}, ACL: []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "world", ID: "anyone"}},
 		TLS:       &recipes.TLS{CA: []byte("ca"), Certificate: []byte("crt"), Key: []byte("key"), ServerName: "n"},
 		MaxPacket: 12345,
 	}
 	leader := recipes.Leader{Contender: contender, Acknowledged: true, Acknowledgement: []byte("done")}
-	counters := recipes.Counters{
+	counters := recipes.Stats{
 		Reads: 1, Writes: 2, Pings: 3, WatchEvents: 4, RequestBytes: 5, ResponseBytes: 6, Reconnects: 7,
 		Handoffs: 9, Fallbacks: 10, ByKind: map[string]int64{"create": 8},
 	}

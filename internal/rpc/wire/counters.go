@@ -6,7 +6,7 @@ import (
 )
 
 // ToCounters makes a message.
-func ToCounters(c recipes.Counters) *pb.CountersResponse {
+func ToCounters(c recipes.Stats) *pb.CountersResponse {
 	return &pb.CountersResponse{
 		Reads: c.Reads, Writes: c.Writes, Pings: c.Pings, WatchEvents: c.WatchEvents,
 		RequestBytes: c.RequestBytes, ResponseBytes: c.ResponseBytes,
@@ -15,8 +15,8 @@ func ToCounters(c recipes.Counters) *pb.CountersResponse {
 }
 
 // Counters reads a message.
-func Counters(c *pb.CountersResponse) recipes.Counters {
-	return recipes.Counters{
+func Counters(c *pb.CountersResponse) recipes.Stats {
+	return recipes.Stats{
 		Reads: c.GetReads(), Writes: c.GetWrites(), Pings: c.GetPings(), WatchEvents: c.GetWatchEvents(),
 		RequestBytes: c.GetRequestBytes(), ResponseBytes: c.GetResponseBytes(),
 		Reconnects: c.GetReconnects(), Handoffs: c.GetHandoffs(), Fallbacks: c.GetFallbacks(), ByKind: c.GetByKind(),

@@ -46,7 +46,7 @@ type grant struct {
 
 func (g *grant) Token() recipes.Token  { return g.contender.token }
 func (g *grant) Znode() string         { return g.contender.znode }
-func (g *grant) Lost() <-chan struct{} { return g.lost }
+func (g *grant) Done() <-chan struct{} { return g.lost }
 
 func (g *grant) Err() error {
 	select {

@@ -42,7 +42,7 @@ type contender struct {
 }
 
 // Open is a recipes.Opener.
-func (s *Server) Open(ctx context.Context, cfg recipes.Config) (recipes.Session, error) {
+func (s *Server) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (s *Server) join(ss *session, path string, strategy recipes.Strategy) (*con
 	}
 	position := len(s.lines[path])
 	s.lines[path] = append(s.lines[path], c)
-	ss.count(func(n *recipes.Counters) { n.Writes++ })
+	ss.count(func(n *recipes.Stats) { n.Writes++ })
 	ss.countListing(position + 1)
 	if position > 0 {
 		ss.countRead()
@@ -116,7 +116,7 @@ func (s *Server) leave(c *contender) bool {
 		}
 		line = append(line[:i:i], line[i+1:]...)
 		s.lines[c.path] = line
-		c.session.count(func(n *recipes.Counters) { n.Writes++ })
+		c.session.count(func(n *recipes.Stats) { n.Writes++ })
 		s.wake(line, i)
 		s.grant(c.path)
 		return true
@@ -151,7 +151,7 @@ func (s *Server) wake(line []*contender, i int) {
 		if !watched {
 			continue
 		}
-		other.session.count(func(n *recipes.Counters) { n.WatchEvents++ })
+		other.session.count(func(n *recipes.Stats) { n.WatchEvents++ })
 		other.session.countListing(len(line))
 		if j > 0 {
 			other.session.countRead()

@@ -20,7 +20,7 @@ type session struct {
 
 	mu       sync.Mutex
 	closed   bool
-	counters recipes.Counters
+	counters recipes.Stats
 }
 
 // errNotHere is for what a benchmark does not use.
@@ -30,7 +30,7 @@ func errNotHere(what string) error {
 
 func (s *session) ID() int64              { return s.id }
 func (s *session) Timeout() time.Duration { return s.timeout }
-func (s *session) Lost() <-chan struct{}  { return s.lost }
+func (s *session) Done() <-chan struct{}  { return s.lost }
 
 func (s *session) State() recipes.State {
 	if s.Err() != nil {
@@ -74,7 +74,7 @@ func (s *session) place(path string, strategy recipes.Strategy, joined func(reci
 	return place{s, path, strategy, joined}, err
 }
 
-func (s *session) Counters(context.Context) (recipes.Counters, error) {
+func (s *session) Stats(context.Context) (recipes.Stats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counters, nil
@@ -100,7 +100,7 @@ func (s *session) end() bool {
 	return true
 }
 
-func (s *session) count(change func(*recipes.Counters)) {
+func (s *session) count(change func(*recipes.Stats)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.counters)
@@ -108,10 +108,10 @@ func (s *session) count(change func(*recipes.Counters)) {
 
 // countRead counts the read of one znode: 80 bytes of Stat and 16 of header.
 func (s *session) countRead() {
-	s.count(func(n *recipes.Counters) { n.Reads++; n.ResponseBytes += 96 })
+	s.count(func(n *recipes.Stats) { n.Reads++; n.ResponseBytes += 96 })
 }
 
 // countListing counts the read of a line: about 56 bytes a name.
 func (s *session) countListing(names int) {
-	s.count(func(n *recipes.Counters) { n.Reads++; n.ResponseBytes += 96 + 56*int64(names) })
+	s.count(func(n *recipes.Stats) { n.Reads++; n.ResponseBytes += 96 + 56*int64(names) })
 }

@@ -27,7 +27,7 @@ func sweep(strategy recipes.Strategy, a, b, c, noise float64, levels ...int) (re
 				Measurement: load.Measurement{
 					Operations: 100, Elapsed: 100 * handoff,
 					Wait: load.NewHistogram(), Handoff: load.NewHistogram(), Service: load.NewHistogram(),
-					Counters: recipes.Counters{Reads: 200, WatchEvents: 100, ResponseBytes: int64(100 * (96 + 60*n))},
+					Counters: recipes.Stats{Reads: 200, WatchEvents: 100, ResponseBytes: int64(100 * (96 + 60*n))},
 				},
 			}
 			_ = r.Handoff.RecordValues(int64(handoff), 100)

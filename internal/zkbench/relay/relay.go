@@ -45,7 +45,7 @@ func Listen(servers []string) (*Relay, error) {
 
 // Through returns the configuration of a session that reaches its servers by
 // relays at those addresses, given as host:port.
-func Through(cfg recipes.Config, addrs ...string) recipes.Config {
+func Through(cfg recipes.SessionConfig, addrs ...string) recipes.SessionConfig {
 	if cfg.TLS != nil && cfg.TLS.ServerName == "" {
 		// The relay's address is in nobody's certificate.
 		tls := *cfg.TLS

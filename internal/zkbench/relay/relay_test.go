@@ -79,7 +79,7 @@ func TestRelayForwardsUntilItIsCut(t *testing.T) {
 }
 
 func TestThroughKeepsTheNameInTheServersCertificate(t *testing.T) {
-	cfg := recipes.Config{Servers: []string{"zk1.example:2281", "zk2.example:2281"}, TLS: &recipes.TLS{}}
+	cfg := recipes.SessionConfig{Servers: []string{"zk1.example:2281", "zk2.example:2281"}, TLS: &recipes.TLS{}}
 	through := relay.Through(cfg, "127.0.0.1:5")
 	if got := through.TLS.ServerName; got != "zk1.example" || len(through.Servers) != 1 || through.Servers[0] != "127.0.0.1:5" {
 		t.Errorf("servers %q under the name %q", through.Servers, got)

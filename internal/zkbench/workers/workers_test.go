@@ -40,7 +40,7 @@ func newPlace(t *testing.T) place {
 // session opens a session that ends with the test.
 func (p place) session() recipes.Session {
 	p.Helper()
-	s, err := zookeeper.Open(p.Context(), recipes.Config{Servers: []string{p.server.Addr()}})
+	s, err := zookeeper.Open(p.Context(), recipes.SessionConfig{Servers: []string{p.server.Addr()}})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestWorkersMeasureOneLineTogether(t *testing.T) {
 		Workloads:  []load.Workload{load.Drain, load.Cycle, load.Open, load.Many},
 		Transports: []bench.Transport{{Name: "direct", Open: zookeeper.Open}},
 		Count:      1, Duration: 500 * time.Millisecond, Warmup: 10 * time.Millisecond, Rate: 50, Lines: 2,
-		Session: recipes.Config{Servers: []string{p.server.Addr()}},
+		Session: recipes.SessionConfig{Servers: []string{p.server.Addr()}},
 	}
 	crews, _ := p.meet(n)
 	var whole []record.Record

@@ -52,8 +52,8 @@ func (g *Grant) Token() recipes.Token { return g.token }
 // Znode implements recipes.Grant.
 func (g *Grant) Znode() string { return g.path }
 
-// Lost implements recipes.Grant.
-func (g *Grant) Lost() <-chan struct{} {
+// Done implements recipes.Grant.
+func (g *Grant) Done() <-chan struct{} {
 	g.guard.Do(func() { g.session.Background(g.watchOwn) })
 	return g.lost
 }

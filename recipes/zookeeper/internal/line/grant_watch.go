@@ -9,10 +9,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Revoked is closed when the contender was asked to give way. Like Lost it
+// Revoked is closed when the contender was asked to give way. Like Done it
 // watches only from the first call on.
 func (g *Grant) Revoked() <-chan struct{} {
-	g.Lost()
+	g.Done()
 	return g.revoked
 }
 

@@ -169,7 +169,7 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 		return changed, nil
 	case <-disconnected:
 		return reconnected, nil
-	case <-s.Lost():
+	case <-s.Done():
 		return 0, s.Err()
 	case <-ctx.Done():
 		return 0, ctx.Err()

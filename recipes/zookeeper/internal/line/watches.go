@@ -56,7 +56,7 @@ func (w *Watches) Arm(ctx context.Context, s *session.Session, dir, name string)
 // Wait returns nil when it is time to look again: one of the watches has fired,
 // or the connection was lost.
 func (w *Watches) Wait(ctx context.Context, s *session.Session, disconnected <-chan struct{}) error {
-	events := []<-chan struct{}{s.Lost(), ctx.Done(), disconnected}
+	events := []<-chan struct{}{s.Done(), ctx.Done(), disconnected}
 	for _, watch := range w.byName {
 		events = append(events, watch.Fired())
 	}

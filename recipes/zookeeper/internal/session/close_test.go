@@ -26,7 +26,7 @@ func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 	}
 	closed := make(chan error)
 	go func() { closed <- s.Close(bounded(t)) }()
-	<-s.Lost()
+	<-s.Done()
 	srv.RefuseConnections(false)
 	if err := <-closed; err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestTheFirstCloseDecidesHowLongItIsTried(t *testing.T) {
 	}
 	first := make(chan error, 1)
 	go func() { first <- s.Close(bounded(t)) }()
-	<-s.Lost()
+	<-s.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
 	for s.Close(ctx) == nil {

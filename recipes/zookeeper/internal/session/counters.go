@@ -80,11 +80,11 @@ func (c *counters) request(op int32) {
 	c.byKind[op]++
 }
 
-func (c *counters) snapshot() recipes.Counters {
+func (c *counters) snapshot() recipes.Stats {
 	c.mu.Lock()
 	byKind := maps.Clone(c.byKind)
 	c.mu.Unlock()
-	out := recipes.Counters{
+	out := recipes.Stats{
 		WatchEvents:   c.watchEvents.Load(),
 		RequestBytes:  c.requestBytes.Load(),
 		ResponseBytes: c.responseBytes.Load(),
@@ -108,6 +108,6 @@ func (c *counters) snapshot() recipes.Counters {
 	return out
 }
 
-// CountHandoff and CountFallback count for recipes.Counters.
+// CountHandoff and CountFallback count for recipes.Stats.
 func (s *Session) CountHandoff()  { s.wire.counters.handoffs.Add(1) }
 func (s *Session) CountFallback() { s.wire.counters.fallbacks.Add(1) }

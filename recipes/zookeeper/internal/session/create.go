@@ -92,7 +92,7 @@ func (s *Session) find(ctx context.Context, connections int, dir, prefix string)
 	if err := s.Sync(ctx, dir); err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return "", err
 	}
-	names, _, err := s.List(ctx, dir) // not bound by Config.MaxPacket
+	names, _, err := s.List(ctx, dir) // not bound by SessionConfig.MaxPacket
 	if errors.Is(err, recipes.ErrNoNode) {
 		return "", nil
 	}
@@ -126,7 +126,7 @@ const packetSlack = 512
 func (s *Session) fits(path string, data []byte) error {
 	size := len(s.full(path)) + len(data) + packetSlack + s.aclSize()
 	if size > s.cfg.MaxPacket {
-		return fmt.Errorf("%w: %d bytes of data for %s; Config.MaxPacket is %d", recipes.ErrTooLarge, len(data), path, s.cfg.MaxPacket)
+		return fmt.Errorf("%w: %d bytes of data for %s; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(data), path, s.cfg.MaxPacket)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestCredentialsAreGivenAgainAfterAReconnect(t *testing.T) {
-	check := func(t *testing.T, cfg recipes.Config, cut func(s *session.Session)) {
+	check := func(t *testing.T, cfg recipes.SessionConfig, cut func(s *session.Session)) {
 		cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
 		cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
 		s, ctx := open(t, cfg), bounded(t)
@@ -34,7 +34,7 @@ func TestCredentialsAreGivenAgainAfterAReconnect(t *testing.T) {
 		check(t, to(srv), func(s *session.Session) { cutAndWait(t, srv, s) })
 	})
 	t.Run("real", func(t *testing.T) {
-		check(t, recipes.Config{Servers: ensembletest.Shared(t).Addrs()}, func(*session.Session) {})
+		check(t, recipes.SessionConfig{Servers: ensembletest.Shared(t).Addrs()}, func(*session.Session) {})
 	})
 }
 

@@ -36,7 +36,7 @@ func detached[T any](ctx context.Context, s *Session, what string, create func(l
 	select {
 	case r := <-done:
 		return r.made, r.err
-	case <-s.Lost():
+	case <-s.Done():
 		return zero, s.Err()
 	case <-ctx.Done():
 		return zero, s.interrupted(what, ctx)

@@ -56,7 +56,7 @@ type dialer struct {
 	current  *conn
 }
 
-func newDialer(cfg recipes.Config, w *wire, dial DialFunc) (*dialer, error) {
+func newDialer(cfg recipes.SessionConfig, w *wire, dial DialFunc) (*dialer, error) {
 	d := &dialer{wire: w, timeout: cfg.ConnectTimeout, dial: dial, servers: append([]string(nil), cfg.Servers...)}
 	if cfg.TLS != nil {
 		var err error

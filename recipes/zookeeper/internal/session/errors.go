@@ -26,7 +26,7 @@ func lostConnection(err error) bool {
 }
 
 // errOversized is what the wire puts in place of a reply that is larger than
-// Config.MaxPacket. Servers never send this code (-117).
+// SessionConfig.MaxPacket. Servers never send this code (-117).
 var errOversized = zk.ErrNothing
 
 var answers = []struct {

@@ -50,7 +50,7 @@ var codes = map[int32]error{
 
 // maxReply bounds, in bytes, what a reply to the session's own request may be.
 // It is read into memory of its own, so it can be far more than
-// Config.MaxPacket, which go-zookeeper allocates twice for each session.
+// SessionConfig.MaxPacket, which go-zookeeper allocates twice for each session.
 const maxReply = 64 << 20
 
 // exchange sends requests in one write on the present connection, and returns
@@ -95,7 +95,7 @@ func (b *batch) await(ctx context.Context, s *Session) ([]reply, error) {
 		return b.replies, nil
 	case <-b.conn.closed:
 		return nil, zk.ErrConnectionClosed
-	case <-s.Lost():
+	case <-s.Done():
 		return nil, s.Err()
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -33,7 +33,7 @@ func embedded(t *testing.T) *zkserver.Server {
 	return srv
 }
 
-func open(t *testing.T, cfg recipes.Config) *session.Session {
+func open(t *testing.T, cfg recipes.SessionConfig) *session.Session {
 	t.Helper()
 	s, err := session.Open(bounded(t), cfg, nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func onVirtualTime(t *testing.T, test func(t *testing.T, srv *zkserver.Server, s
 			go srv.ServeConn(server)
 			return client, nil
 		}
-		s, err := session.Open(t.Context(), recipes.Config{Servers: []string{"server"}, MaxPacket: 64 << 10}, dial)
+		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}, dial)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,8 +69,8 @@ func closeNow(s *session.Session) {
 	s.Close(ctx)
 }
 
-func to(srv *zkserver.Server) recipes.Config {
-	return recipes.Config{Servers: []string{srv.Addr()}}
+func to(srv *zkserver.Server) recipes.SessionConfig {
+	return recipes.SessionConfig{Servers: []string{srv.Addr()}}
 }
 
 func next(t *testing.T, events <-chan recipes.Event) recipes.Event {
@@ -87,7 +87,7 @@ func next(t *testing.T, events <-chan recipes.Event) recipes.Event {
 func awaitLost(t *testing.T, s *session.Session) error {
 	t.Helper()
 	select {
-	case <-s.Lost():
+	case <-s.Done():
 		return s.Err()
 	case <-time.After(20 * time.Second):
 		t.Fatal("the session is not lost")

@@ -108,7 +108,7 @@ func (s *Session) TxnFits(t Txn) error {
 		size += len(s.full(op.path)) + len(op.data) + s.aclSize() + opSlack
 	}
 	if size > s.cfg.MaxPacket {
-		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; Config.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.cfg.MaxPacket)
+		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.cfg.MaxPacket)
 	}
 	return nil
 }

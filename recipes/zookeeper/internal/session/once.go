@@ -32,7 +32,7 @@ func once[T any](ctx context.Context, s *Session, what, path string, f func(*zk.
 func (s *Session) Fits(path string, data []byte) error {
 	const receipt = 4 * packetSlack // and the transaction around the two
 	if len(s.full(path))+len(data)+receipt+s.aclSize() > s.cfg.MaxPacket {
-		return fmt.Errorf("%w: %d bytes of data for %s; Config.MaxPacket is %d", recipes.ErrTooLarge, len(data), path, s.cfg.MaxPacket)
+		return fmt.Errorf("%w: %d bytes of data for %s; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(data), path, s.cfg.MaxPacket)
 	}
 	return nil
 }

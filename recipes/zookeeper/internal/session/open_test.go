@@ -14,7 +14,7 @@ import (
 func TestOpenSaysWhatTheLastAttemptMet(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
-	_, err := session.Open(ctx, recipes.Config{Servers: []string{"127.0.0.1:1"}}, nil) // nobody listens there
+	_, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{"127.0.0.1:1"}}, nil) // nobody listens there
 	if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v", err)
 	}
@@ -34,7 +34,7 @@ func TestASilentServerDoesNotHoldTheHandshake(t *testing.T) {
 	defer silent.Close() // accepts in the kernel, never answers
 	srv := embedded(t)
 	for range 8 { // the order of servers is random
-		s, err := session.Open(bounded(t), recipes.Config{
+		s, err := session.Open(bounded(t), recipes.SessionConfig{
 			Servers:        []string{silent.Addr().String(), srv.Addr()},
 			ConnectTimeout: 100 * time.Millisecond,
 			SessionTimeout: 10 * time.Second,
@@ -66,7 +66,7 @@ func TestAStrangerIsNotTakenForAServer(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	_, err = session.Open(ctx, recipes.Config{Servers: []string{stranger.Addr().String()}}, nil)
+	_, err = session.Open(ctx, recipes.SessionConfig{Servers: []string{stranger.Addr().String()}}, nil)
 	if !errors.Is(err, recipes.ErrUnavailable) {
 		t.Fatalf("got %v", err)
 	}

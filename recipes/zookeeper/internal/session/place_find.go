@@ -26,7 +26,7 @@ func (c *placeCreation) find(ctx context.Context) (Place, error) {
 	if err := s.Sync(ctx, dir); err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return Place{}, err
 	}
-	names, _, err := s.List(ctx, dir) // not bound by Config.MaxPacket
+	names, _, err := s.List(ctx, dir) // not bound by SessionConfig.MaxPacket
 	if errors.Is(err, recipes.ErrNoNode) {
 		return Place{}, nil
 	}
@@ -56,7 +56,7 @@ func (c *placeCreation) find(ctx context.Context) (Place, error) {
 }
 
 // getIdentified is Get by the session's identity, which may read its own places
-// whatever their ACL is, and not bound by Config.MaxPacket, for others may have
+// whatever their ACL is, and not bound by SessionConfig.MaxPacket, for others may have
 // stored more.
 func (s *Session) getIdentified(ctx context.Context, path string) (Node, error) {
 	var e encoder

@@ -32,7 +32,7 @@ func call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (
 	select {
 	case r := <-done:
 		return r.value, r.err
-	case <-s.Lost():
+	case <-s.Done():
 		return zero, s.Err()
 	case <-ctx.Done():
 		return zero, ctx.Err()
@@ -90,7 +90,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 }
 
 // List is Children, with the znode's record as it was then, and not bound by
-// Config.MaxPacket: the reply is read past go-zookeeper.
+// SessionConfig.MaxPacket: the reply is read past go-zookeeper.
 func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
 	type listing struct {
 		names []string

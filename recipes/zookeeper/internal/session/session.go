@@ -15,7 +15,7 @@ import (
 // Session is one ZooKeeper session. Open makes it; it ends once. All methods
 // may be called from several goroutines. Paths are below the chroot.
 type Session struct {
-	cfg    recipes.Config
+	cfg    recipes.SessionConfig
 	acl    []zk.ACL
 	log    hclog.Logger
 	wire   *wire
@@ -53,7 +53,7 @@ type Session struct {
 
 // Open opens a session, as recipes.Opener documents. dial replaces the way to
 // reach servers if it is not nil; it must be done with ctx when ctx ends.
-func Open(ctx context.Context, cfg recipes.Config, dial DialFunc) (*Session, error) {
+func Open(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc) (*Session, error) {
 	cfg, err := cfg.Normalize()
 	if err != nil {
 		return nil, fmt.Errorf("open session: %w", err)
@@ -148,8 +148,8 @@ func (s *Session) State() recipes.State {
 // Events implements recipes.Session.
 func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
 
-// Lost implements recipes.Session.
-func (s *Session) Lost() <-chan struct{} { return s.ctx.Done() }
+// Done implements recipes.Session.
+func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
 // Err implements recipes.Session. It looks at the clock itself: after a pause of
 // the process, whoever asks may be ahead of the timer.
@@ -161,7 +161,7 @@ func (s *Session) Err() error {
 }
 
 // Counters returns what the session has sent and received so far.
-func (s *Session) Counters() recipes.Counters { return s.wire.counters.snapshot() }
+func (s *Session) Counters() recipes.Stats { return s.wire.counters.snapshot() }
 
 // MaxPacket is the bound, in bytes, of one packet.
 func (s *Session) MaxPacket() int { return s.cfg.MaxPacket }

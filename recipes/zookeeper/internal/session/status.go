@@ -131,7 +131,7 @@ func (s *Session) connectedAfter(ctx context.Context, n int) (<-chan struct{}, e
 		}
 		select {
 		case <-changed:
-		case <-s.Lost():
+		case <-s.Done():
 		case <-ctx.Done():
 			if err := s.Err(); err != nil {
 				return nil, err // ctx is the session's own, or ended with it

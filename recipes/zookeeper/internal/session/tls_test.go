@@ -117,7 +117,7 @@ func TestTLSToARealServer(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), wait)
 			defer cancel()
-			s, err := session.Open(ctx, recipes.Config{Servers: []string{addr}, TLS: tt.tls}, nil)
+			s, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{addr}, TLS: tt.tls}, nil)
 			if !tt.ok {
 				if !errors.Is(err, recipes.ErrUnavailable) {
 					t.Fatalf("got %v", err)
@@ -142,7 +142,7 @@ func TestKeyMaterialIsRefusedInWordsThatDoNotShowIt(t *testing.T) {
 	ca := newAuthority(t)
 	cert, _ := ca.issue("a")
 	_, otherKey := ca.issue("b")
-	_, err := session.Open(bounded(t), recipes.Config{Servers: []string{"127.0.0.1"}, TLS: &recipes.TLS{Certificate: cert, Key: otherKey}}, nil)
+	_, err := session.Open(bounded(t), recipes.SessionConfig{Servers: []string{"127.0.0.1"}, TLS: &recipes.TLS{Certificate: cert, Key: otherKey}}, nil)
 	if !errors.Is(err, recipes.ErrInvalid) {
 		t.Fatalf("got %v", err)
 	}

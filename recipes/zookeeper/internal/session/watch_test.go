@@ -207,7 +207,7 @@ func TestCancelledLookReturnsAtOnce(t *testing.T) {
 func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	refusing := newRefuser(t, srv.Addr(), opSetWatches, errThrottledOp)
-	s := open(t, recipes.Config{Servers: []string{refusing.addr}})
+	s := open(t, recipes.SessionConfig{Servers: []string{refusing.addr}})
 	var places [2]session.Place
 	for i := range places {
 		var err error

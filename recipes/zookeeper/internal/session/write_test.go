@@ -41,7 +41,7 @@ func TestCredentialsThatCannotBeWrittenAreGivenOnTheNextConnection(t *testing.T)
 		if connections.Load() < 2 {
 			select {
 			case <-gone:
-			case <-s.Lost():
+			case <-s.Done():
 				t.Fatal(s.Err())
 			}
 		}
