@@ -1,4 +1,4 @@
-package zookeeper_test
+package recipes_test
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A backup that runs at the lowest priority and gives way to a deployment.
-func Example_priorityLock() {
+// A backup that runs at the lowest priority gives way to a deployment.
+func ExamplePriorityLock() {
 	ctx := context.Background()
-	s, end := openExample(ctx)
-	defer end()
+	session := open(ctx)
+	defer session.Close(ctx)
 
-	backups, err := s.PriorityLock("/app/database", recipes.PriorityLockConfig{Priority: 90, Revocable: true})
+	backups, err := session.PriorityLock("/app/database", recipes.PriorityLockConfig{Priority: recipes.LowestPriority, Revocable: true})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -29,8 +29,8 @@ func Example_priorityLock() {
 		stopped <- backup.Release(ctx)
 	}()
 
-	// Elsewhere.
-	deployments, err := s.PriorityLock("/app/database", recipes.PriorityLockConfig{Priority: 10, Ask: true})
+	// In another process:
+	deployments, err := session.PriorityLock("/app/database", recipes.PriorityLockConfig{Priority: 10, Ask: true})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,45 +1,36 @@
-package zookeeper_test
+package recipes_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// A value is changed by compare-and-set, and followed by those who use it.
-func Example_configuration() {
-	server, err := zkserver.Listen(zkserver.Config{}) // or a real ensemble
-	if err != nil {
-		panic(err)
-	}
-	defer server.Close()
+// A value is changed by compare-and-set, and its users follow it.
+func ExampleConfiguration() {
 	ctx := context.Background()
-	session, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{server.Addr()}})
-	if err != nil {
-		panic(err)
-	}
+	session := open(ctx)
 	defer session.Close(ctx)
 
 	config, err := session.Configuration("/app/config", recipes.ConfigurationConfig{})
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	values, err := config.Watch(ctx, "db/host")
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
-	fmt.Println("there is none:", (<-values).None())
+	fmt.Println("not set yet:", (<-values).None())
 	first, err := config.Set(ctx, "db/host", []byte("one"), recipes.NoRevision)
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	fmt.Printf("now %s\n", (<-values).Value)
 	if _, err := config.Set(ctx, "db/host", []byte("two"), first); err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	fmt.Printf("now %s\n", (<-values).Value)
 	_, err = config.Set(ctx, "db/host", []byte("three"), first)
@@ -51,7 +42,7 @@ func Example_configuration() {
 	}
 	fmt.Println(err)
 	// Output:
-	// there is none: true
+	// not set yet: true
 	// now one
 	// now two
 	// outdated: true

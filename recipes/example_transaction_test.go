@@ -1,67 +1,58 @@
-package zookeeper_test
+package recipes_test
 
 import (
 	"context"
 	"fmt"
+	"log"
 	"sync"
 
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // Two sites agree on a transfer. The second cannot do it, so neither does.
-func Example_transaction() {
-	server, err := zkserver.Listen(zkserver.Config{}) // or a real ensemble
-	if err != nil {
-		panic(err)
-	}
-	defer server.Close()
+func ExampleTransaction() {
 	ctx := context.Background()
-	open := func() (recipes.Session, recipes.Transaction) {
-		s, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{server.Addr()}})
+	transfer := func(session recipes.Session) recipes.Transaction {
+		tx, err := session.Transaction("/app/Tx", recipes.TransactionConfig{Variant: recipes.OwnNodes})
 		if err != nil {
-			panic(err)
+			log.Fatal(err)
 		}
-		tx, err := s.Transaction("/app/Tx", recipes.TransactionConfig{Variant: recipes.OwnNodes})
-		if err != nil {
-			panic(err)
-		}
-		return s, tx
+		return tx
 	}
 
-	coordinator, tx := open()
+	coordinator := open(ctx)
 	defer coordinator.Close(ctx)
+	tx := transfer(coordinator)
 	if err := tx.Begin(ctx, []byte("move 5 from a to b"), "a", "b"); err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	var sites sync.WaitGroup
 	outcomes := make([]string, 2)
 	for i, vote := range []recipes.Vote{recipes.VoteCommit, recipes.VoteAbort} {
-		sites.Go(func() {
-			s, tx := open()
-			defer s.Close(ctx)
-			site, err := tx.Join(ctx, string("ab"[i]))
+		sites.Go(func() { // each in a process of its own
+			session := open(ctx)
+			defer session.Close(ctx)
+			site, err := transfer(session).Join(ctx, string("ab"[i]))
 			if err != nil {
-				panic(err)
+				log.Fatal(err)
 			}
 			// Here the site prepares what site.Payload says.
 			if err := site.Vote(ctx, vote); err != nil {
-				panic(err)
+				log.Fatal(err)
 			}
 			d, err := site.Wait(ctx)
 			if err != nil {
-				panic(err)
+				log.Fatal(err)
 			}
 			// Here it carries the decision out.
 			outcomes[i] = fmt.Sprintf("%s: commit %v, %s", site.Name(), d.Commit, d.Reason)
 			if err := site.Done(ctx); err != nil {
-				panic(err)
+				log.Fatal(err)
 			}
 		})
 	}
 	if _, err := tx.Coordinate(ctx); err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	sites.Wait()
 	fmt.Println(outcomes[0])
