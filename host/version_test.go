@@ -120,7 +120,7 @@ func TestOlderPluginRefusesWhatItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := s.Barrier("/b", recipes.BarrierConfig{})
+	b, err := s.Barrier("/b")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,3 @@ type Barrier interface {
 	// be outdated on arrival.
 	IsSet(ctx context.Context) (bool, error)
 }
-
-// BarrierConfig says how to use a barrier. The zero value is good, and there is
-// nothing to choose yet.
-type BarrierConfig struct{}

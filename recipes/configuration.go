@@ -72,10 +72,6 @@ type Configuration interface {
 	WatchTree(ctx context.Context) (<-chan []Entry, error)
 }
 
-// ConfigurationConfig says how to use a configuration. The zero value is good,
-// and there is nothing to choose yet.
-type ConfigurationConfig struct{}
-
 // Revision is the ZooKeeper transaction that gave a key its value (mzxid).
 type Revision int64
 

@@ -134,7 +134,7 @@ var (
 var (
 	// ErrRemoved: somebody else deleted the contender's znode: an operator
 	// broke the lock, or another program did.
-	ErrRemoved = fmt.Errorf("%w: znode removed by another hand", ErrNotHeld)
+	ErrRemoved = fmt.Errorf("%w: znode was deleted by another client", ErrNotHeld)
 
 	// ErrRevoked: the contender was asked to give way and its znode was then
 	// deleted by somebody else: its grace was over. It matches ErrRemoved too.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Workers wait at a barrier until the migration is over.
@@ -14,7 +12,7 @@ func ExampleBarrier() {
 	session := open(ctx)
 	defer session.Close(ctx)
 
-	barrier, err := session.Barrier("/app/migration", recipes.BarrierConfig{})
+	barrier, err := session.Barrier("/app/migration")
 	if err != nil {
 		log.Fatal(err)
 	}

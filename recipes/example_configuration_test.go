@@ -15,7 +15,7 @@ func ExampleConfiguration() {
 	session := open(ctx)
 	defer session.Close(ctx)
 
-	config, err := session.Configuration("/app/config", recipes.ConfigurationConfig{})
+	config, err := session.Configuration("/app/config")
 	if err != nil {
 		log.Fatal(err)
 	}

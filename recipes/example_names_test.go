@@ -15,7 +15,7 @@ func ExampleNames() {
 	session := open(ctx)
 	defer session.Close(ctx)
 
-	names, err := session.Names("/app/services", recipes.NamesConfig{})
+	names, err := session.Names("/app/services")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -59,10 +59,6 @@ type Names interface {
 	Watch(ctx context.Context, name string) (<-chan Record, error)
 }
 
-// NamesConfig says how to use a directory. The zero value is good, and there is
-// nothing to choose yet.
-type NamesConfig struct{}
-
 // Registration is a name that this session has. It is a Grant, on the terms of
 // Membership: Done closes when the name is gone.
 type Registration interface {

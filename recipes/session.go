@@ -68,7 +68,7 @@ type Session interface {
 	Group(path string, cfg GroupConfig) (Group, error)
 
 	// Barrier returns the barrier at path, on the same terms.
-	Barrier(path string, cfg BarrierConfig) (Barrier, error)
+	Barrier(path string) (Barrier, error)
 
 	// DoubleBarrier returns the double barrier at path, on the same terms; a bad
 	// size is ErrInvalid too.
@@ -78,10 +78,10 @@ type Session interface {
 	Transaction(path string, cfg TransactionConfig) (Transaction, error)
 
 	// Names returns the directory of names at path, on the same terms.
-	Names(path string, cfg NamesConfig) (Names, error)
+	Names(path string) (Names, error)
 
 	// Configuration returns the configuration at path, on the same terms.
-	Configuration(path string, cfg ConfigurationConfig) (Configuration, error)
+	Configuration(path string) (Configuration, error)
 
 	// Counter returns the counter at path, on the same terms.
 	Counter(path string, cfg CounterConfig) (Counter, error)

@@ -15,7 +15,7 @@ import (
 // moment that the first one asks to remove it how long it takes until each has
 // passed.
 func (l Load) barrierRound(ctx context.Context, path string, rec *recorder) (int64, time.Duration, error) {
-	keeper, err := l.Sessions[0].Barrier(path, recipes.BarrierConfig{})
+	keeper, err := l.Sessions[0].Barrier(path)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -26,7 +26,7 @@ func (l Load) barrierRound(ctx context.Context, path string, rec *recorder) (int
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return each(gctx, l.Sessions[1:], func(ctx context.Context, _ int, s recipes.Session) error {
-			barrier, err := s.Barrier(path, recipes.BarrierConfig{})
+			barrier, err := s.Barrier(path)
 			if err != nil {
 				return err
 			}

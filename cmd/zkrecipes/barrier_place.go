@@ -50,7 +50,7 @@ func (v *barrierPlaceVerb) otherwise() int { return exitFailed }
 
 func (v *barrierPlaceVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		b, err := s.Barrier(v.path, recipes.BarrierConfig{})
+		b, err := s.Barrier(v.path)
 		if err != nil {
 			return err
 		}

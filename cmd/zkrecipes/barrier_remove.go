@@ -29,7 +29,7 @@ func (v *barrierRemoveVerb) otherwise() int { return exitFailed }
 
 func (v *barrierRemoveVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		b, err := s.Barrier(v.path, recipes.BarrierConfig{})
+		b, err := s.Barrier(v.path)
 		if err != nil {
 			return err
 		}

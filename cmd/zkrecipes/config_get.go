@@ -59,7 +59,7 @@ func (v *configGetVerb) otherwise() int { return exitFailed }
 
 func (v *configGetVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		c, err := s.Configuration(v.path, recipes.ConfigurationConfig{})
+		c, err := s.Configuration(v.path)
 		if err != nil {
 			return err
 		}

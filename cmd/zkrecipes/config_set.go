@@ -56,7 +56,7 @@ func (v *configSetVerb) run(ctx context.Context, t *tool, out *output) error {
 		}
 	}
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		c, err := s.Configuration(v.path, recipes.ConfigurationConfig{})
+		c, err := s.Configuration(v.path)
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ func (v *configWatchVerb) run(ctx context.Context, t *tool, out *output) error {
 	}
 	if !v.all {
 		return follow(ctx, t, out, func(ctx context.Context, s recipes.Session) (<-chan recipes.Entry, error) {
-			c, err := s.Configuration(v.path, recipes.ConfigurationConfig{})
+			c, err := s.Configuration(v.path)
 			if err != nil {
 				return nil, err
 			}
@@ -64,7 +64,7 @@ func (v *configWatchVerb) run(ctx context.Context, t *tool, out *output) error {
 	}
 	v.known = map[string]recipes.Entry{}
 	return follow(ctx, t, out, func(ctx context.Context, s recipes.Session) (<-chan []recipes.Entry, error) {
-		c, err := s.Configuration(v.path, recipes.ConfigurationConfig{})
+		c, err := s.Configuration(v.path)
 		if err != nil {
 			return nil, err
 		}

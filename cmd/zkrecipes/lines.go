@@ -72,7 +72,7 @@ func agreed(ctx context.Context, s recipes.Session, path string) (int, error) {
 	if path == "/" {
 		return 0, nil
 	}
-	c, err := s.Configuration(path, recipes.ConfigurationConfig{})
+	c, err := s.Configuration(path)
 	if err != nil {
 		return 0, err
 	}

@@ -26,7 +26,7 @@ of the same name.
 
 func (v *namesListVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		n, err := s.Names(v.path, recipes.NamesConfig{})
+		n, err := s.Names(v.path)
 		if err != nil {
 			return err
 		}

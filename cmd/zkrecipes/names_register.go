@@ -57,7 +57,7 @@ func (v *namesRegisterVerb) run(ctx context.Context, t *tool, out *output) error
 		return v.persist(ctx, t, out)
 	}
 	return v.presence.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
-		n, err := s.Names(v.path, recipes.NamesConfig{})
+		n, err := s.Names(v.path)
 		if err != nil {
 			return grant{}, err
 		}
@@ -76,7 +76,7 @@ func (v *namesRegisterVerb) persist(ctx context.Context, t *tool, out *output) e
 		defer cancel()
 	}
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		n, err := s.Names(v.path, recipes.NamesConfig{})
+		n, err := s.Names(v.path)
 		if err != nil {
 			return err
 		}

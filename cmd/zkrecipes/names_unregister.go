@@ -28,7 +28,7 @@ func (v *namesUnregisterVerb) flags(f *flag.FlagSet) {
 
 func (v *namesUnregisterVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		n, err := s.Names(v.path, recipes.NamesConfig{})
+		n, err := s.Names(v.path)
 		if err != nil {
 			return err
 		}

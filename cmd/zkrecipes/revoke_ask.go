@@ -67,7 +67,7 @@ func (v *revokeVerb) revoke(ctx context.Context, l revoker, c standing) error {
 // until a znode is gone is what a barrier waits.
 func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Session, c standing) error {
 	for {
-		b, err := s.Barrier(c.Znode, recipes.BarrierConfig{})
+		b, err := s.Barrier(c.Znode)
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func barrierTests() []test {
 
 func (f *fixture) barrier(s recipes.Session, path string) recipes.Barrier {
 	f.Helper()
-	b, err := s.Barrier(path, recipes.BarrierConfig{})
+	b, err := s.Barrier(path)
 	f.must(err)
 	return b
 }
@@ -59,7 +59,7 @@ func (f *fixture) waitsAt(ctx context.Context, s recipes.Session, path string) *
 
 func barrierArguments(f *fixture) {
 	for _, path := range []string{"", "a", "/", "/a/"} {
-		_, err := f.open().Barrier(path, recipes.BarrierConfig{})
+		_, err := f.open().Barrier(path)
 		f.is(err, recipes.ErrInvalid)
 	}
 	if b := f.barrier(f.open(), "/a"); b.Path() != "/a" {

@@ -32,7 +32,7 @@ func configurationTests() []test {
 
 func (f *fixture) config(s recipes.Session, path string) recipes.Configuration {
 	f.Helper()
-	c, err := s.Configuration(path, recipes.ConfigurationConfig{})
+	c, err := s.Configuration(path)
 	f.must(err)
 	return c
 }
@@ -57,7 +57,7 @@ func (f *fixture) has(c recipes.Configuration, key, value string) recipes.Revisi
 func configArguments(f *fixture) {
 	s := f.open()
 	for _, path := range []string{"", "a", "/"} {
-		_, err := s.Configuration(path, recipes.ConfigurationConfig{})
+		_, err := s.Configuration(path)
 		f.is(err, recipes.ErrInvalid)
 	}
 	c := f.config(s, f.path("c"))

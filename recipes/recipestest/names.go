@@ -26,7 +26,7 @@ func namesTests() []test {
 
 func (f *fixture) names(s recipes.Session, path string) recipes.Names {
 	f.Helper()
-	n, err := s.Names(path, recipes.NamesConfig{})
+	n, err := s.Names(path)
 	f.must(err)
 	return n
 }
@@ -50,7 +50,7 @@ func (f *fixture) lookUp(s recipes.Session, path, name, data string) recipes.Rec
 
 func namesArguments(f *fixture) {
 	s := f.open()
-	_, err := s.Names("a", recipes.NamesConfig{})
+	_, err := s.Names("a")
 	f.is(err, recipes.ErrInvalid)
 	n := f.names(s, f.path("n"))
 	if n.Path() != f.path("n") {

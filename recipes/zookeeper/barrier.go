@@ -14,7 +14,7 @@ type barrier struct {
 	path    string
 }
 
-func (s zkSession) Barrier(path string, _ recipes.BarrierConfig) (recipes.Barrier, error) {
+func (s zkSession) Barrier(path string) (recipes.Barrier, error) {
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 
 func barrierAt(t *testing.T, s recipes.Session, path string) recipes.Barrier {
 	t.Helper()
-	return must[recipes.Barrier](t)(s.Barrier(path, recipes.BarrierConfig{}))
+	return must[recipes.Barrier](t)(s.Barrier(path))
 }
 
 func TestBarrierCosts(t *testing.T) {

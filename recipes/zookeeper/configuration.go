@@ -18,7 +18,7 @@ type configuration struct {
 	path    string
 }
 
-func (s zkSession) Configuration(path string, _ recipes.ConfigurationConfig) (recipes.Configuration, error) {
+func (s zkSession) Configuration(path string) (recipes.Configuration, error) {
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 
 func configAt(t *testing.T, s recipes.Session, path string) recipes.Configuration {
 	t.Helper()
-	return must[recipes.Configuration](t)(s.Configuration(path, recipes.ConfigurationConfig{}))
+	return must[recipes.Configuration](t)(s.Configuration(path))
 }
 
 func TestConfigurationCosts(t *testing.T) {

@@ -38,7 +38,7 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 		},
 		"unregistering a name": func(ctx context.Context, first, other recipes.Session) error {
 			directory := func(s recipes.Session) recipes.Names {
-				return must[recipes.Names](t)(s.Names(path, recipes.NamesConfig{}))
+				return must[recipes.Names](t)(s.Names(path))
 			}
 			if err := directory(first).RegisterPersistent(ctx, "a", nil); err != nil {
 				return err

@@ -18,7 +18,7 @@ type names struct {
 	path    string
 }
 
-func (s zkSession) Names(path string, _ recipes.NamesConfig) (recipes.Names, error) {
+func (s zkSession) Names(path string) (recipes.Names, error) {
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("names: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 func namesAt(t *testing.T, s recipes.Session, path string) recipes.Names {
 	t.Helper()
-	return must[recipes.Names](t)(s.Names(path, recipes.NamesConfig{}))
+	return must[recipes.Names](t)(s.Names(path))
 }
 
 func TestNamesCosts(t *testing.T) {

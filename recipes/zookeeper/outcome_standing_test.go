@@ -15,7 +15,7 @@ func (l *late) shared(s recipes.Session) recipes.SharedLock {
 }
 
 func (l *late) names() recipes.Names {
-	return must[recipes.Names](l.T)(l.victim.Names(latePath, recipes.NamesConfig{}))
+	return must[recipes.Names](l.T)(l.victim.Names(latePath))
 }
 
 func (l *late) group() recipes.Group {

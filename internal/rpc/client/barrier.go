@@ -14,7 +14,7 @@ type barrier struct {
 	path string
 }
 
-func (s *session) Barrier(path string, _ recipes.BarrierConfig) (recipes.Barrier, error) {
+func (s *session) Barrier(path string) (recipes.Barrier, error) {
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ type configuration struct {
 	path string
 }
 
-func (s *session) Configuration(path string, _ recipes.ConfigurationConfig) (recipes.Configuration, error) {
+func (s *session) Configuration(path string) (recipes.Configuration, error) {
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, err
 	}

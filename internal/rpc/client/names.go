@@ -17,7 +17,7 @@ type names struct {
 	path string
 }
 
-func (s *session) Names(path string, _ recipes.NamesConfig) (recipes.Names, error) {
+func (s *session) Names(path string) (recipes.Names, error) {
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func (s *Session) Group(string, recipes.GroupConfig) (recipes.Group, error) {
 	return nil, absent("group")
 }
 
-func (s *Session) Barrier(string, recipes.BarrierConfig) (recipes.Barrier, error) {
+func (s *Session) Barrier(string) (recipes.Barrier, error) {
 	return nil, absent("barrier")
 }
 
@@ -24,11 +24,11 @@ func (s *Session) DoubleBarrier(string, recipes.DoubleBarrierConfig) (recipes.Do
 	return nil, absent("double-barrier")
 }
 
-func (s *Session) Names(string, recipes.NamesConfig) (recipes.Names, error) {
+func (s *Session) Names(string) (recipes.Names, error) {
 	return nil, absent("names")
 }
 
-func (s *Session) Configuration(string, recipes.ConfigurationConfig) (recipes.Configuration, error) {
+func (s *Session) Configuration(string) (recipes.Configuration, error) {
 	return nil, absent("configuration")
 }
 

@@ -17,7 +17,7 @@ func (s barrierService) barrier(handle, path string) (recipes.Barrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ss.Barrier(path, recipes.BarrierConfig{})
+	return ss.Barrier(path)
 }
 
 func (s barrierService) PlaceBarrier(ctx context.Context, r *pb.PlaceBarrierRequest) (*pb.PlaceBarrierResponse, error) {

@@ -21,7 +21,7 @@ func (s configurationService) inConfiguration(handle, path string, do func(recip
 	if err != nil {
 		return err
 	}
-	c, err := ss.Configuration(path, recipes.ConfigurationConfig{})
+	c, err := ss.Configuration(path)
 	if err != nil {
 		return err
 	}

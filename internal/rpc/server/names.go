@@ -20,7 +20,7 @@ func (s namesService) names(handle, path string) (recipes.Names, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ss.Names(path, recipes.NamesConfig{})
+	return ss.Names(path)
 }
 
 func (s namesService) RegisterName(ctx context.Context, r *pb.RegisterNameRequest) (*pb.RegisterNameResponse, error) {

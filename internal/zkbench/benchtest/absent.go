@@ -8,7 +8,7 @@ func (s *session) Group(string, recipes.GroupConfig) (recipes.Group, error) {
 	return nil, errNotHere("group")
 }
 
-func (s *session) Barrier(string, recipes.BarrierConfig) (recipes.Barrier, error) {
+func (s *session) Barrier(string) (recipes.Barrier, error) {
 	return nil, errNotHere("barrier")
 }
 
@@ -16,11 +16,11 @@ func (s *session) DoubleBarrier(string, recipes.DoubleBarrierConfig) (recipes.Do
 	return nil, errNotHere("double-barrier")
 }
 
-func (s *session) Names(string, recipes.NamesConfig) (recipes.Names, error) {
+func (s *session) Names(string) (recipes.Names, error) {
 	return nil, errNotHere("names")
 }
 
-func (s *session) Configuration(string, recipes.ConfigurationConfig) (recipes.Configuration, error) {
+func (s *session) Configuration(string) (recipes.Configuration, error) {
 	return nil, errNotHere("configuration")
 }
 
