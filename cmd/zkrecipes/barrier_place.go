@@ -20,7 +20,7 @@ any program that follows ZooKeeper's recipe, waits until somebody removes it. Th
 barrier is the znode PATH itself. It stays when zkrecipes has ended. If it is in
 place already, that is no error, and its data stays.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *barrierPlaceVerb) flags(f *flag.FlagSet) {
@@ -49,7 +49,7 @@ func barrierPath(args []string) (string, error) {
 func (v *barrierPlaceVerb) otherwise() int { return exitFailed }
 
 func (v *barrierPlaceVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		b, err := s.Barrier(v.path)
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ func (v *barrierRemoveVerb) describe() (arguments, synopsis, help string) {
 Removes the barrier at PATH: all who wait at it go on. If it is not in place, that
 is no error.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *barrierRemoveVerb) flags(*flag.FlagSet) {}
@@ -28,7 +28,7 @@ func (v *barrierRemoveVerb) arguments(args []string) (err error) {
 func (v *barrierRemoveVerb) otherwise() int { return exitFailed }
 
 func (v *barrierRemoveVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		b, err := s.Barrier(v.path)
 		if err != nil {
 			return err

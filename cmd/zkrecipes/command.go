@@ -44,7 +44,7 @@ func (c *command) flagSet() *flag.FlagSet {
 	return f
 }
 
-// Run implements cli.Command. The arguments begin with the "--" of apart.
+// Run implements cli.Command. The arguments begin with the "--" of separate.
 func (c *command) Run(args []string) int {
 	out := &output{stdout: c.tool.stdout, stderr: c.tool.stderr}
 	err := c.run(args[1:], out)

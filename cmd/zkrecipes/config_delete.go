@@ -21,7 +21,7 @@ func (v *configDeleteVerb) describe() (arguments, synopsis, help string) {
 Removes KEY from the configuration at PATH; with -if-revision only if nobody has
 changed it meanwhile. A key that has keys below it is not removed.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *configDeleteVerb) flags(f *flag.FlagSet) {
@@ -42,7 +42,7 @@ func (v *configDeleteVerb) arguments(args []string) error {
 func (v *configDeleteVerb) otherwise() int { return exitFailed }
 
 func (v *configDeleteVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		c, err := s.Configuration(v.path)
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ somebody else has made of it meanwhile, take the revision first:
     value=$(zkrecipes config get /app db/host)
     zkrecipes config set -if-revision $revision /app db/host "$value,db2"
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *configGetVerb) flags(f *flag.FlagSet) {
@@ -58,7 +58,7 @@ func (v *configGetVerb) arguments(args []string) error {
 func (v *configGetVerb) otherwise() int { return exitFailed }
 
 func (v *configGetVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		c, err := s.Configuration(v.path)
 		if err != nil {
 			return err

@@ -27,7 +27,7 @@ are made.
 With -if-revision nothing is done, and the exit code is 4, if somebody has changed
 the value meanwhile; config get -revision shows the revision.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *configSetVerb) flags(f *flag.FlagSet) {
@@ -55,7 +55,7 @@ func (v *configSetVerb) run(ctx context.Context, t *tool, out *output) error {
 			return err
 		}
 	}
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		c, err := s.Configuration(v.path)
 		if err != nil {
 			return err

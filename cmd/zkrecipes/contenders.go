@@ -28,7 +28,7 @@ that a holder has named to be next "heir". SINCE is when a contender joined, or
 with priorities was granted, by the server's clock; TOKEN is its fencing token. It
 is a picture that may be outdated when you see it.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *contendersVerb) flags(f *flag.FlagSet) {
@@ -36,7 +36,7 @@ func (v *contendersVerb) flags(f *flag.FlagSet) {
 }
 
 func (v *contendersVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		line, err := v.all(ctx, s)
 		if err != nil {
 			return err

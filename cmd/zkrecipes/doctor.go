@@ -136,7 +136,7 @@ func (v *doctorVerb) configuration(cfg hostconfig.Config) {
 
 // end closes the plugin, which is a check too.
 func (v *doctorVerb) end(p *host.Plugin) {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := p.Close(ctx); err != nil {
 		v.found("end", warn, "", "%v", err)

@@ -21,7 +21,7 @@ const (
 	exitOwn     = 125 // verbs with a command: something of ours failed
 	exitCannot  = 126
 	exitMissing = 127
-	exitSignal  = 128 // and the signal's number
+	// A signal n has ended it: 128+n, from package job.
 )
 
 // exitError is an error with its exit code.

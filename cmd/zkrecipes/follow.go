@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -27,7 +28,7 @@ func follow[T any](ctx context.Context, t *tool, out *output,
 		return whyClosed(ctx, s)
 	})
 	if errors.Is(err, syscall.EPIPE) { // as any program that writes to one that has ended
-		return exitError{code: exitSignal + int(syscall.SIGPIPE)}
+		return exitError{code: job.ExitSignal + int(syscall.SIGPIPE)}
 	}
 	return err
 }

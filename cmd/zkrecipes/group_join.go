@@ -10,7 +10,7 @@ import (
 
 // groupJoinVerb is a member of a group.
 type groupJoinVerb struct {
-	presence
+	ephemeral
 	name string
 }
 
@@ -20,16 +20,16 @@ Joins the group at PATH, and is a member while the command runs or, without one,
 until a signal comes; then the member's znode and its token are shown on stdout. A
 member that dies has left when its session has timed out.
 
-` + presenceHelp
+` + ephemeralHelp
 }
 
 func (v *groupJoinVerb) flags(f *flag.FlagSet) {
-	v.presence.flags(f)
+	v.ephemeral.flags(f)
 	f.StringVar(&v.name, "name", "", "be called `name`, which two cannot be at a time; by default each member gets a\nname of its own")
 }
 
 func (v *groupJoinVerb) arguments(args []string) error {
-	if _, err := v.presence.arguments(args, 0); err != nil {
+	if _, err := v.ephemeral.arguments(args, 0); err != nil {
 		return err
 	}
 	if v.name == "" {
@@ -39,7 +39,7 @@ func (v *groupJoinVerb) arguments(args []string) error {
 }
 
 func (v *groupJoinVerb) run(ctx context.Context, t *tool, out *output) error {
-	return v.presence.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
+	return v.ephemeral.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
 		g, err := s.Group(v.path, recipes.GroupConfig{Name: v.name})
 		if err != nil {
 			return grant{}, err

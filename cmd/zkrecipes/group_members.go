@@ -20,11 +20,11 @@ SINCE is when a member joined, by the server's clock; TOKEN tells it from a late
 one of the same name. A member that has died is shown until its session has timed
 out.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *groupMembersVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		g, err := s.Group(v.path, recipes.GroupConfig{})
 		if err != nil {
 			return err

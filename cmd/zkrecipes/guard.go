@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -97,10 +98,8 @@ func (g *guard) run(ctx context.Context, t *tool, out *output, acquire func(cont
 	if err != nil {
 		return err
 	}
-	r := newRelay()
-	defer r.stop()
-	ctx, stop := r.interruptible(ctx)
-	defer stop()
+	r, ctx := job.NewRelay(ctx)
+	defer r.Stop()
 	waiting := ctx
 	if g.timeout > 0 {
 		var cancel context.CancelFunc
@@ -120,12 +119,12 @@ func (g *guard) run(ctx context.Context, t *tool, out *output, acquire func(cont
 		result = &ended
 		return ended
 	})
-	var interrupted interruption
+	var interrupted job.Interruption
 	switch {
 	case result != nil:
 		return *result
 	case errors.As(context.Cause(ctx), &interrupted):
-		return exitError{exitSignal + interrupted.number(), fmt.Errorf("%w before it was granted", interrupted)}
+		return exitError{interrupted.ExitCode(), fmt.Errorf("%w before it was granted", interrupted)}
 	case errors.Is(err, recipes.ErrContended):
 		return exitWith(exitTimeout, "%s is held by somebody else; zkrecipes contenders %s shows whom", g.path, g.path)
 	case inLine && late(err):

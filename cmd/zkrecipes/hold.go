@@ -5,24 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 )
 
 // hold runs the command under a grant and gives the grant back.
-func (g *guard) hold(h grant, out *output, r *relay, program string) exitError {
+func (g *guard) hold(h grant, out *output, r *job.Relay, program string) exitError {
 	lost := h.Done() // asks to be told, from now on
-	r.starting()
-	c, err := startChild(program, g.argv, []string{
+	j, err := r.Start(program, g.argv, []string{
 		tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path,
 	})
 	if err != nil {
-		r.to(nil)
 		g.release(h, out)
 		return exitError{exitCannot, fmt.Errorf("command %s: %w", g.argv[0], err)}
 	}
-	r.to(c)
 	if h.started != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		if err := h.started(ctx); err != nil && h.Err() == nil {
 			out.event(event{Event: "unacknowledged", Path: g.path, Cause: err.Error()},
@@ -31,22 +29,22 @@ func (g *guard) hold(h grant, out *output, r *relay, program string) exitError {
 	}
 	asked := false
 	select {
-	case <-c.exited:
-		if c.told.Load() { // by a signal that was passed on
-			g.await(c, out)
+	case <-j.Exited():
+		if j.Told() { // by a signal that was passed on
+			j.Await(g.grace, g.killing(out))
 		}
 	case <-lost:
 		out.event(event{Event: "lost", Path: g.path, Token: int64(h.Token()), Cause: fmt.Sprint(h.Err())},
 			fmt.Sprintf("lost %s, ending the command: %v", g.path, h.Err()))
-		g.end(c, out)
+		j.End(g.grace, g.killing(out))
 	case <-h.asked:
 		asked = true
 		out.event(event{Event: "asked", Path: g.path, Token: int64(h.Token())},
 			fmt.Sprintf("somebody asks for %s, ending the command", g.path))
-		g.end(c, out)
+		j.End(g.grace, g.killing(out))
 	}
-	leaving := r.again(context.Background()) // a signal is no longer the command's
-	status := c.exitCode()
+	leaving := r.Interruptible(context.Background()) // a signal is no longer the command's
+	status := j.ExitCode()
 	out.event(event{Event: "exited", Path: g.path, Code: &status}, "")
 	switch err := h.Err(); {
 	case err != nil:
@@ -61,34 +59,19 @@ func (g *guard) hold(h grant, out *output, r *relay, program string) exitError {
 	return exitError{code: status}
 }
 
-// end ends a command that may not go on.
-func (g *guard) end(c *child, out *output) {
-	c.terminate()
-	g.await(c, out)
-}
-
-// await waits for the end of a command that was told to end, and of what it has
-// started, and kills them after -grace.
-func (g *guard) await(c *child, out *output) {
-	grace := time.NewTimer(g.grace)
-	defer grace.Stop()
-	select {
-	case <-c.gone:
-	case <-grace.C:
+// killing says that the command, or what it has started, is killed after -grace.
+func (g *guard) killing(out *output) func(exited bool) {
+	return func(exited bool) {
 		what := "the command has not ended in %v, killing it"
-		select {
-		case <-c.exited:
+		if exited {
 			what = "what the command has started has not ended in %v, killing the process group"
-		default:
 		}
 		out.event(event{Event: "killed", Path: g.path}, fmt.Sprintf(what, g.grace))
-		c.kill()
-		<-c.exited
 	}
 }
 
 func (g *guard) release(h grant, out *output) {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := h.giveBack(ctx); err != nil {
 		out.event(event{Event: "unreleased", Path: g.path, Cause: err.Error()},
@@ -102,13 +85,13 @@ func (g *guard) release(h grant, out *output) {
 // they do, unless a signal comes.
 func (g *guard) leave(ctx context.Context, h grant, out *output, status int) exitError {
 	err := h.giveBack(ctx)
-	var interrupted interruption
+	var interrupted job.Interruption
 	switch {
 	case err == nil:
 		out.event(event{Event: "released", Path: g.path}, "")
 		return exitError{code: status}
 	case errors.As(context.Cause(ctx), &interrupted):
-		return exitError{exitSignal + interrupted.number(), fmt.Errorf("%w before all had left %s", interrupted, g.path)}
+		return exitError{interrupted.ExitCode(), fmt.Errorf("%w before all had left %s", interrupted, g.path)}
 	}
 	return exitError{exitLost, fmt.Errorf("the command has ended, but whether all others have is not known: %w", err)}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -12,17 +13,15 @@ import (
 // of f that has no exit code of its own gets the signal's then, unless f has left
 // something behind of which nothing is known.
 func (t *tool) interruptibly(ctx context.Context, out *output, f func(context.Context, recipes.Session) error) error {
-	r := newRelay()
-	defer r.stop()
-	ctx, stop := r.interruptible(ctx)
-	defer stop()
+	r, ctx := job.NewRelay(ctx)
+	defer r.Stop()
 	err := t.withSession(ctx, out, func(s recipes.Session) error { return f(ctx, s) })
-	var signal interruption
+	var signal job.Interruption
 	var own exitError
 	switch {
 	case err == nil || errors.As(err, &own) || errors.Is(err, recipes.ErrUnknownOutcome):
 	case errors.As(context.Cause(ctx), &signal):
-		return exitError{exitSignal + signal.number(), fmt.Errorf("%w: %w", signal, err)}
+		return exitError{signal.ExitCode(), fmt.Errorf("%w: %w", signal, err)}
 	}
-	return typed(err)
+	return withCode(err)
 }

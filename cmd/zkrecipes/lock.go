@@ -126,7 +126,7 @@ func (v *lockVerb) explain(err error) error {
 }
 
 func (v *lockVerb) giveUp(h grant) {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	_ = h.giveBack(ctx) // the end of the session does it otherwise
 }

@@ -56,9 +56,9 @@ func (v *lockVerb) acquireShared(ctx context.Context, s recipes.Session) (grant,
 		return grant{}, err
 	}
 	if v.exclusive {
-		return v.lent(choose(v.try, l.TryWrite, l.AcquireWrite)(ctx))
+		return v.revocably(choose(v.try, l.TryWrite, l.AcquireWrite)(ctx))
 	}
-	return v.lent(choose(v.try, l.TryRead, l.AcquireRead)(ctx))
+	return v.revocably(choose(v.try, l.TryRead, l.AcquireRead)(ctx))
 }
 
 func (v *lockVerb) acquirePriority(ctx context.Context, s recipes.Session) (grant, error) {
@@ -67,18 +67,18 @@ func (v *lockVerb) acquirePriority(ctx context.Context, s recipes.Session) (gran
 		return grant{}, err
 	}
 	if v.shared {
-		return v.lent(choose(v.try, l.TryRead, l.AcquireRead)(ctx))
+		return v.revocably(choose(v.try, l.TryRead, l.AcquireRead)(ctx))
 	}
-	return v.lent(choose(v.try, l.TryWrite, l.AcquireWrite)(ctx))
+	return v.revocably(choose(v.try, l.TryWrite, l.AcquireWrite)(ctx))
 }
 
-// loan is a hold that others may ask for.
-type loan interface {
+// revocableHold is a hold that others may ask for.
+type revocableHold interface {
 	recipes.Hold
 	Revoked() <-chan struct{}
 }
 
-func (v *lockVerb) lent(h loan, err error) (grant, error) {
+func (v *lockVerb) revocably(h revocableHold, err error) (grant, error) {
 	g, err := held(h, err)
 	if err == nil && v.revocable {
 		g.asked = h.Revoked()

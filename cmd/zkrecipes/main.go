@@ -1,5 +1,5 @@
 // Zkrecipes brings the ZooKeeper recipes to the command line: it runs commands
-// under locks, elections and barriers, and has a verb or a family of verbs for
+// under locks, elections and barriers, and has a verb or several for
 // each of the other recipes.
 //
 //	zkrecipes lock /backups/db1 -- ./backup.sh
@@ -33,12 +33,12 @@ func Main() int {
 	c := cli.NewCLI("zkrecipes", plugin.Version())
 	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
 	c.Commands = t.verbs()
-	c.Args = apart(os.Args[1:], c.Commands)
+	c.Args = separate(os.Args[1:], c.Commands)
 	completing := os.Getenv("COMP_LINE") != "" // then the arguments are the shell's own
 	if name := c.Subcommand(); name != "" && !completing && !c.IsHelp() && !c.IsVersion() {
 		// Here the library would show a page of help, and not what is wrong.
 		switch {
-		case c.Args[0] == "": // as of a variable; apart has seen no verb
+		case c.Args[0] == "": // as of a variable; separate has seen no verb
 			return t.unknown("", c.Commands)
 		case c.Commands[name] == nil:
 			return t.unknown(name, c.Commands)
@@ -56,17 +56,17 @@ func Main() int {
 	return code
 }
 
-// apart puts "--" between a verb and what follows it: the library looks no further
-// for flags of its own. It would take the data of an element that is "-h" for a
-// flag, and do nothing, successfully.
-func apart(args []string, commands map[string]cli.CommandFactory) []string {
+// separate puts "--" between a verb and what follows it: the library looks no further
+// for flags of its own. It would take an element whose data is "-h" for a flag, put
+// nothing, and return 0.
+func separate(args []string, commands map[string]cli.CommandFactory) []string {
 	for words := 1; words <= min(2, len(args)); words++ {
 		factory := commands[strings.Join(args[:words], " ")]
 		if factory == nil {
 			continue
 		}
 		made, _ := factory()
-		if _, verb := made.(*command); verb { // and no family
+		if _, verb := made.(*command); verb { // and no parent
 			return slices.Insert(slices.Clone(args), words, "--")
 		}
 	}
@@ -119,9 +119,8 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 		"tx status": verb(&txStatusVerb{}),
 		"tx vote":   verb(&txVoteVerb{}),
 	}
-	// Verbs of two words, such as "queue put", are in the table above; their
-	// families say here what they have in common.
-	t.addFamilies(verbs, map[string]string{
+	// Verbs of two words, such as "queue put", are in the table above.
+	t.addParents(verbs, map[string]string{
 		"barrier": "Have others wait until a barrier is removed",
 		"queue":   "Put into a queue, and take from it",
 		"config":  "Show, change and watch a configuration",

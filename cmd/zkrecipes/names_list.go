@@ -21,11 +21,11 @@ whose they are, or persistent for one that was taken for good; SINCE is when the
 were registered, by the server's clock; TOKEN tells a registration from a later one
 of the same name.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *namesListVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		n, err := s.Names(v.path)
 		if err != nil {
 			return err

@@ -17,11 +17,11 @@ Writes the data that NAME was registered with, in the directory at PATH, to stdo
 as they are stored. -format=json shows the registration too: whose it is, since
 when, and whether it is for good.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *namesLookupVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		n, err := s.Names(v.path)
 		if err != nil {
 			return err

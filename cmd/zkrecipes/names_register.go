@@ -11,7 +11,7 @@ import (
 
 // namesRegisterVerb takes a name.
 type namesRegisterVerb struct {
-	presence
+	ephemeral
 	name    string
 	forGood bool
 }
@@ -28,17 +28,17 @@ code 6 says then that the answer was lost, and it may be taken or not.
     zkrecipes names register -data 10.0.0.5:5432 /services db -- ./serve
     zkrecipes names lookup /services db
 
-` + presenceHelp
+` + ephemeralHelp
 }
 
 func (v *namesRegisterVerb) flags(f *flag.FlagSet) {
-	v.presence.flags(f)
+	v.ephemeral.flags(f)
 	f.BoolVar(&v.forGood, "persistent", false, "keep the name after zkrecipes has ended; -data is then empty by default")
 }
 
 func (v *namesRegisterVerb) arguments(args []string) error {
 	data := v.data
-	rest, err := v.presence.arguments(args, 1)
+	rest, err := v.ephemeral.arguments(args, 1)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (v *namesRegisterVerb) run(ctx context.Context, t *tool, out *output) error
 	if v.forGood {
 		return v.persist(ctx, t, out)
 	}
-	return v.presence.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
+	return v.ephemeral.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
 		n, err := s.Names(v.path)
 		if err != nil {
 			return grant{}, err
@@ -75,7 +75,7 @@ func (v *namesRegisterVerb) persist(ctx context.Context, t *tool, out *output) e
 		ctx, cancel = context.WithTimeout(ctx, v.timeout)
 		defer cancel()
 	}
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		n, err := s.Names(v.path)
 		if err != nil {
 			return err
@@ -90,6 +90,6 @@ func (v *namesRegisterVerb) persist(ctx context.Context, t *tool, out *output) e
 		if err != nil {
 			return err
 		}
-		return out.line(presenceJSON{v.path, r.Znode, int64(r.Token)}, fmt.Sprintf("%s %d", r.Znode, r.Token))
+		return out.line(ephemeralJSON{v.path, r.Znode, int64(r.Token)}, fmt.Sprintf("%s %d", r.Znode, r.Token))
 	})
 }

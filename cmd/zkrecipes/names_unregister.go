@@ -19,7 +19,7 @@ Gives back NAME in the directory at PATH, which was taken with -persistent, by
 whomever; with -token only if it is that registration, and not a later one. A name
 that a session has is given back by that.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *namesUnregisterVerb) flags(f *flag.FlagSet) {
@@ -27,7 +27,7 @@ func (v *namesUnregisterVerb) flags(f *flag.FlagSet) {
 }
 
 func (v *namesUnregisterVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		n, err := s.Names(v.path)
 		if err != nil {
 			return err

@@ -18,11 +18,11 @@ Writes the data of the first element that nobody has claimed to stdout, byte for
 byte (a terminal gets a line), and leaves it where it is. Somebody may have taken
 it when you see it. If the queue is empty the exit code is 3.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *queuePeekVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		q, err := v.open(s)
 		if err != nil {
 			return err
@@ -46,11 +46,11 @@ func (v *queueLenVerb) describe() (arguments, synopsis, help string) {
 Shows how many elements are in the queue at PATH, those included that somebody has
 claimed and not yet acknowledged. A queue that does not exist is empty.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *queueLenVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		q, err := v.open(s)
 		if err != nil {
 			return err

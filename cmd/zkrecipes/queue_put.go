@@ -109,7 +109,7 @@ func (v *queuePutVerb) run(ctx context.Context, t *tool, out *output) error {
 			return err
 		}
 	}
-	return v.waiting.run(ctx, t, out, v.vain(), func(ctx context.Context, s recipes.Session) error {
+	return v.waiting.run(ctx, t, out, v.failure(), func(ctx context.Context, s recipes.Session) error {
 		ids, err := v.put(ctx, s, data)
 		if err != nil {
 			return err
@@ -125,8 +125,8 @@ func (v *queuePutVerb) run(ctx context.Context, t *tool, out *output) error {
 	})
 }
 
-// vain is what there is to say of a wait that was for nothing.
-func (v *queuePutVerb) vain() string {
+// failure says that nothing was put.
+func (v *queuePutVerb) failure() string {
 	if v.capacity > 0 {
 		return fmt.Sprintf("nothing was put into %s, which had no room", v.path)
 	}

@@ -81,7 +81,7 @@ func (v *queueTakeVerb) receive(ctx context.Context, q recipes.Consumer) (recipe
 // handOver writes an element, and acknowledges it if it could be written. The
 // time for taking, and a signal, no longer matter.
 func (v *queueTakeVerb) handOver(d recipes.Delivery, out *output) error {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := out.element(d.Element()); err != nil {
 		if back := d.Return(ctx); back != nil {

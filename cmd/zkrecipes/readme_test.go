@@ -154,7 +154,7 @@ func TestEveryVerbTeaches(t *testing.T) {
 		}
 		verb, ok := made.(*command)
 		if !ok {
-			continue // a family
+			continue // a parent
 		}
 		help := verb.Help()
 		for _, part := range []string{"Usage: zkrecipes " + name + " ", "Exit code", "-format form", "-config file"} {

@@ -26,7 +26,7 @@ permits is agreed on by the first who comes, and forgotten some time after the
 last has left, with PATH itself. Where PATH was made by something else and stays,
 the number does, until somebody deletes PATH, or its data, while nobody is there.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *semaphoreVerb) arguments(args []string) error {
@@ -46,7 +46,7 @@ type permits struct {
 }
 
 func (v *semaphoreVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		line, n, err := semaphoreLine(ctx, s, v.path)
 		if err != nil {
 			return err

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// farewell bounds the giving back of what was taken, and the end of the plugin.
-const farewell = 10 * time.Second
+// closeTimeout bounds giving back what was taken, and ending the plugin.
+const closeTimeout = 10 * time.Second
 
 // tool is zkrecipes with what it talks to.
 type tool struct {
@@ -54,7 +54,7 @@ func (t *tool) withSession(ctx context.Context, out *output, f func(recipes.Sess
 		return err
 	}
 	defer func() { // closes the session too
-		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		if closing := p.Close(ctx); closing != nil && err == nil {
 			out.event(event{Event: "unclosed", Cause: closing.Error()}, closing.Error())

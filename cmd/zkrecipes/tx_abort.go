@@ -20,7 +20,7 @@ Decides to abort the transaction at PATH, whatever the votes, unless there is a
 decision, and shows the one that holds: it is the way out when a site does not vote
 and nobody coordinates. If it was committed already, the exit code is 4.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *txAbortVerb) flags(f *flag.FlagSet) {
@@ -28,7 +28,7 @@ func (v *txAbortVerb) flags(f *flag.FlagSet) {
 }
 
 func (v *txAbortVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		tx, err := s.Transaction(v.path, recipes.TransactionConfig{})
 		if err != nil {
 			return err

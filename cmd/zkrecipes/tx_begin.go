@@ -103,7 +103,7 @@ func (v *txBeginVerb) run(ctx context.Context, t *tool, out *output) error {
 func (v *txBeginVerb) begin(ctx context.Context, tx recipes.Transaction, payload []byte) error {
 	beginning, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, cancel) })()
 	return tx.Begin(beginning, payload, v.sites...)
 }
 
@@ -120,7 +120,7 @@ func (v *txBeginVerb) coordinate(ctx context.Context, tx recipes.Transaction) (r
 	if ctx.Err() != nil {
 		reason = "the coordinator was interrupted"
 	}
-	ending, cancel := context.WithTimeout(context.Background(), farewell)
+	ending, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	return tx.Abort(ending, reason)
 }

@@ -29,8 +29,8 @@ func (b beginning) Begin(ctx context.Context, _ []byte, _ ...string) error {
 // ended then, but nobody is kept for ever.
 func TestABeginningIsNotCutShortByASignal(t *testing.T) {
 	for _, tt := range []struct{ takes, want time.Duration }{
-		{farewell / 2, farewell / 2},
-		{time.Hour, farewell},
+		{closeTimeout / 2, closeTimeout / 2},
+		{time.Hour, closeTimeout},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

@@ -21,7 +21,7 @@ Says that SITE has acted on the decision of the transaction at PATH, and will no
 ask for it again. When all sites have said so, the transaction is deleted. It may
 be said again; exit code 3 says then that all are done.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *txDoneVerb) arguments(args []string) error {
@@ -33,7 +33,7 @@ func (v *txDoneVerb) arguments(args []string) error {
 }
 
 func (v *txDoneVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		tx, err := s.Transaction(v.path, recipes.TransactionConfig{})
 		if err != nil {
 			return err

@@ -19,11 +19,11 @@ Shows the transaction at PATH: what it is about, the decision if there is one,
 whether a coordinator is at work, and for each site its vote and whether it has
 acted on the decision. It is a picture that may be outdated when you see it.
 
-` + askHelp
+` + onceCodes
 }
 
 func (v *txStatusVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.ask(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
 		tx, err := s.Transaction(v.path, recipes.TransactionConfig{})
 		if err != nil {
 			return err

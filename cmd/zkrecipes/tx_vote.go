@@ -83,7 +83,7 @@ func (v *txVoteVerb) run(ctx context.Context, t *tool, out *output) error {
 
 // whatNow says what has become of a vote whose site does not wait any longer.
 func (v *txVoteVerb) whatNow(tx recipes.Transaction) string {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if status, err := tx.Status(ctx); err == nil && status.Variant == recipes.OwnNodes {
 		return "the site has its own node, which goes now: that aborts the transaction, unless there is a decision"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -42,10 +43,8 @@ const waitCodes = `Exit code: 0 if it was done, and otherwise
 
 // run runs f with a session, until -timeout has passed or a signal comes.
 func (w *waiting) run(ctx context.Context, t *tool, out *output, what string, f func(context.Context, recipes.Session) error) error {
-	r := newRelay()
-	defer r.stop()
-	ctx, stop := r.interruptible(ctx)
-	defer stop()
+	r, ctx := job.NewRelay(ctx)
+	defer r.Stop()
 	bounded := ctx
 	if w.timeout > 0 {
 		var cancel context.CancelFunc
@@ -57,13 +56,13 @@ func (w *waiting) run(ctx context.Context, t *tool, out *output, what string, f 
 		begun = true
 		return f(bounded, s)
 	})
-	var interrupted interruption
+	var interrupted job.Interruption
 	switch {
 	case err == nil:
 	case errors.As(context.Cause(ctx), &interrupted) && errors.Is(err, recipes.ErrUnknownOutcome): // which says more
 		return exitError{exitUnknown, fmt.Errorf("%w: %w", interrupted, err)}
 	case errors.As(context.Cause(ctx), &interrupted):
-		return exitError{exitSignal + interrupted.number(), fmt.Errorf("%w: %s", interrupted, what)}
+		return exitError{interrupted.ExitCode(), fmt.Errorf("%w: %s", interrupted, what)}
 	case !late(err), errors.Is(err, recipes.ErrUnknownOutcome):
 	case begun && w.timeout > 0:
 		return exitWith(exitTimeout, "%s in %v", what, w.timeout)
@@ -72,7 +71,7 @@ func (w *waiting) run(ctx context.Context, t *tool, out *output, what string, f 
 	case !begun: // the plugin's own time to start
 		return err
 	}
-	return typed(err)
+	return withCode(err)
 }
 
 // late reports that an error says only that some time was over. While no server

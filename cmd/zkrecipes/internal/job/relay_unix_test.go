@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package job
 
 import (
 	"os"
@@ -11,18 +11,16 @@ import (
 )
 
 // A command may be ready for a signal before zkrecipes knows that it runs.
-func TestASignalDuringTheStartIsTheCommands(t *testing.T) {
+func TestSignalDuringStartReachesCommand(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
-	r := newRelay()
-	defer r.stop()
-	_, stop := r.interruptible(t.Context())
-	defer stop()
-	r.starting()
-	c, err := startChild("/bin/sh", []string{"sh", "-c", `trap 'exit 7' USR1; : >"$READY"; while :; do sleep 0.01; done`}, []string{"READY=" + ready})
+	r, _ := NewRelay(t.Context())
+	defer r.Stop()
+	r.begin()
+	j, err := Start("/bin/sh", []string{"sh", "-c", `trap 'exit 7' USR1; : >"$READY"; while :; do sleep 0.01; done`}, []string{"READY=" + ready})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.kill(); <-c.exited })
+	t.Cleanup(func() { j.Kill(); <-j.exited })
 	for _, err := os.Stat(ready); err != nil; _, err = os.Stat(ready) {
 		select {
 		case <-time.After(5 * time.Millisecond): // looks again: it is another process
@@ -31,9 +29,9 @@ func TestASignalDuringTheStartIsTheCommands(t *testing.T) {
 		}
 	}
 	r.take(syscall.SIGUSR1)
-	r.to(c)
-	<-c.exited
-	if code := c.exitCode(); code != 7 {
+	r.pass(j)
+	<-j.exited
+	if code := j.ExitCode(); code != 7 {
 		t.Errorf("exit code %d; the signal was lost", code)
 	}
 }

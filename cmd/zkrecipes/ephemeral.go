@@ -10,20 +10,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// presence is what group join and names register have in common: a znode that is
-// there while a command runs or, without a command, until a signal comes.
-type presence struct{ guard }
+// ephemeral is what group join and names register have in common: an ephemeral znode
+// that exists while a command runs or, without a command, until a signal comes.
+type ephemeral struct{ guard }
 
-func (p *presence) flags(f *flag.FlagSet) {
+func (p *ephemeral) flags(f *flag.FlagSet) {
 	durationVar(f, &p.timeout, "timeout", 0, "give up if it is not there in this `duration`, connecting included; 0 is no limit")
 	durationVar(f, &p.grace, "grace", 5*time.Second, "the `duration` that a command may take to end after its TERM, when the znode or\nthe session is lost, before it is killed")
 	f.StringVar(&p.data, "data", "", "`text` that others see; by default this host, process and command")
 }
 
-const presenceHelp = `The command gets $ZKRECIPES_ZNODE, the path of the znode, and $ZKRECIPES_TOKEN,
+const ephemeralHelp = `The command gets $ZKRECIPES_ZNODE, the path of the znode, and $ZKRECIPES_TOKEN,
 which grows each time. When the znode or the session is lost, the command is sent
 TERM and, if it has not ended after -grace, KILL. Signals that zkrecipes gets are
 passed on to it. Without a command a signal is the end, and what was taken is
@@ -41,7 +42,7 @@ a command, and otherwise
 
 // arguments takes PATH, the n arguments that follow it, and a command if there
 // is one. It returns those that follow PATH.
-func (p *presence) arguments(args []string, n int) ([]string, error) {
+func (p *ephemeral) arguments(args []string, n int) ([]string, error) {
 	given, command := args, []string(nil)
 	if at := slices.Index(args, "--"); at >= 0 {
 		given, command = args[:at], args[at:]
@@ -59,21 +60,19 @@ func (p *presence) arguments(args []string, n int) ([]string, error) {
 	return given[1:], recipes.ValidatePath(p.path)
 }
 
-// presenceJSON is the result where no command runs.
-type presenceJSON struct {
+// ephemeralJSON is the result where no command runs.
+type ephemeralJSON struct {
 	Path  string `json:"path"`
 	Znode string `json:"znode"`
 	Token int64  `json:"token"`
 }
 
-func (p *presence) run(ctx context.Context, t *tool, out *output, take func(context.Context, recipes.Session) (grant, error)) error {
+func (p *ephemeral) run(ctx context.Context, t *tool, out *output, take func(context.Context, recipes.Session) (grant, error)) error {
 	if p.argv != nil {
 		return p.guard.run(ctx, t, out, take)
 	}
-	r := newRelay()
-	defer r.stop()
-	ctx, stop := r.interruptible(ctx)
-	defer stop()
+	r, ctx := job.NewRelay(ctx)
+	defer r.Stop()
 	taking := ctx
 	if p.timeout > 0 {
 		var cancel context.CancelFunc
@@ -90,11 +89,11 @@ func (p *presence) run(ctx context.Context, t *tool, out *output, take func(cont
 		there = true
 		return p.stay(ctx, h, out)
 	})
-	var interrupted interruption
+	var interrupted job.Interruption
 	switch {
 	case there || err == nil:
 	case errors.As(context.Cause(ctx), &interrupted):
-		return exitError{exitSignal + interrupted.number(), fmt.Errorf("%w before it was there", interrupted)}
+		return exitError{interrupted.ExitCode(), fmt.Errorf("%w before it was there", interrupted)}
 	case late(err) && (begun || taking.Err() != nil):
 		return exitWith(exitTimeout, "%s is not there after %v: %w", p.path, p.timeout, err)
 	}
@@ -102,9 +101,9 @@ func (p *presence) run(ctx context.Context, t *tool, out *output, take func(cont
 }
 
 // stay shows that it is there, and waits for the end.
-func (p *presence) stay(ctx context.Context, h grant, out *output) error {
+func (p *ephemeral) stay(ctx context.Context, h grant, out *output) error {
 	lost := h.Done()
-	if err := out.line(presenceJSON{p.path, h.Znode(), int64(h.Token())}, fmt.Sprintf("%s %d", h.Znode(), h.Token())); err != nil {
+	if err := out.line(ephemeralJSON{p.path, h.Znode(), int64(h.Token())}, fmt.Sprintf("%s %d", h.Znode(), h.Token())); err != nil {
 		p.leave(h, out)
 		return err
 	}
@@ -117,8 +116,8 @@ func (p *presence) stay(ctx context.Context, h grant, out *output) error {
 	}
 }
 
-func (p *presence) leave(h grant, out *output) {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+func (p *ephemeral) leave(h grant, out *output) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := h.giveBack(ctx); err != nil {
 		out.event(event{Event: "unreleased", Path: p.path, Cause: err.Error()},

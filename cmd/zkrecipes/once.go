@@ -7,20 +7,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ask is what verbs have in common that do one thing at once, and end: a session
-// for it, in bounded time, and an exit code for each decision that the caller can
-// make about an error. To open the session takes DefaultOpenTimeout at most by
-// itself: a context with an end would have it go on trying until then.
-func (t *tool) ask(ctx context.Context, out *output, f func(context.Context, recipes.Session) error) error {
-	return typed(t.withSession(ctx, out, func(s recipes.Session) error {
+// once runs f, one request that does not wait for others, with a session. It gives
+// errors their exit codes. f has DefaultOpenTimeout. So has opening the session, by
+// itself: with a deadline of ours it would go on trying until then.
+func (t *tool) once(ctx context.Context, out *output, f func(context.Context, recipes.Session) error) error {
+	return withCode(t.withSession(ctx, out, func(s recipes.Session) error {
 		ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 		defer cancel()
 		return f(ctx, s)
 	}))
 }
 
-// askHelp is the end of the help of such a verb.
-const askHelp = `Exit code: 0 if it was done, and otherwise
+// onceCodes are the exit codes of such a verb.
+const onceCodes = `Exit code: 0 if it was done, and otherwise
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
@@ -32,7 +31,7 @@ const askHelp = `Exit code: 0 if it was done, and otherwise
 
 // typed gives an error of the contract its exit code. An unknown outcome comes
 // first: it says more than the loss of the session that was the reason.
-func typed(err error) error {
+func withCode(err error) error {
 	var already exitError
 	if err == nil || errors.As(err, &already) {
 		return err

@@ -1,0 +1,23 @@
+//go:build !unix
+
+package job
+
+import "os"
+
+// Here an interrupt reaches the command without our help, and a process can
+// only be killed.
+
+var relayed = []os.Signal{os.Interrupt}
+
+func dropped(os.Signal) bool { return false }
+func ends(os.Signal) bool    { return true }
+
+func (j *Job) arrange()       {}
+func (j *Job) pass(os.Signal) {}
+func (j *Job) terminate()     { j.Kill() }
+
+// Kill kills the command.
+func (j *Job) Kill() { _ = j.cmd.Process.Kill() }
+
+// ExitCode is the command's, when it has exited.
+func (j *Job) ExitCode() int { return j.cmd.ProcessState.ExitCode() }

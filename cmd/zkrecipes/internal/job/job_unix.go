@@ -1,0 +1,121 @@
+//go:build unix
+
+package job
+
+import (
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// relayed are the signals that a command may be waiting for. SIGPIPE is taken
+// so that it does not end this process, and with it the hold, when somebody
+// stops reading stderr; it is not ignored, because a command would inherit that.
+var relayed = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
+}
+
+func dropped(s os.Signal) bool { return s == syscall.SIGPIPE }
+
+// ends reports whether a signal means that the process should end.
+func ends(s os.Signal) bool { return s != syscall.SIGUSR1 && s != syscall.SIGUSR2 }
+
+// arrange gives the command a process group of its own, so that all that it
+// starts can be ended with it. Not at a terminal: there the group would be in
+// the background, and could not read what is typed.
+func (j *Job) arrange() {
+	j.alone = !atTerminal()
+	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: j.alone}
+	dieWithParent(j.cmd.SysProcAttr)
+	if j.alone {
+		j.follow()
+	}
+}
+
+// follow closes gone at the end of all that the command starts. A shell that is told
+// to end does so at once, while what it waited for is still at work. The end of a
+// process that is not one's child shows in one way only: all of them inherit a pipe,
+// which ends with the last of them. Its descriptor is free in this process, because
+// the command inherits the others too, as by 3>file. It is none of the first ten,
+// which shells leave to scripts. No other process starts here that could inherit it.
+func (j *Job) follow() {
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return // gone is exited then
+	}
+	defer theirs.Close()
+	fd, err := unix.FcntlInt(theirs.Fd(), unix.F_DUPFD, 10)
+	if err != nil {
+		_ = ours.Close()
+		return
+	}
+	j.life = os.NewFile(uintptr(fd), "life")
+	j.gone = make(chan struct{})
+	go func() { // until then; a daemon may live longer than this process
+		defer close(j.gone)
+		_, _ = io.Copy(io.Discard, ours)
+		<-j.exited // the command may have closed a descriptor that it does not know
+		_ = ours.Close()
+	}()
+}
+
+// atTerminal reports whether this process group is in the foreground of a
+// terminal.
+func atTerminal() bool {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// pass passes a signal on. What is typed at the terminal has reached the
+// command already: a second Ctrl-C means something else to many programs.
+func (j *Job) pass(s os.Signal) {
+	if !j.alone && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
+		return
+	}
+	j.signal(s.(syscall.Signal))
+}
+
+func (j *Job) terminate() { j.signal(syscall.SIGTERM) }
+
+// Kill kills the command, and the rest of its process group.
+func (j *Job) Kill() { j.signal(syscall.SIGKILL) }
+
+func (j *Job) signal(s syscall.Signal) {
+	select {
+	case <-j.gone: // its number may be another's by now
+		return
+	default:
+	}
+	j.send(s)
+	if ends(s) { // a process that is stopped, as by reading from a terminal in the background, gets it only then
+		j.send(syscall.SIGCONT)
+	}
+}
+
+func (j *Job) send(s syscall.Signal) {
+	if !j.alone {
+		_ = j.cmd.Process.Signal(s)
+		return
+	}
+	if s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT {
+		j.told.Store(true)
+	}
+	_ = syscall.Kill(-j.cmd.Process.Pid, s)
+}
+
+// ExitCode is what a shell would say of a command that has exited: 128 and the
+// number of the signal that has ended it, or its own code.
+func (j *Job) ExitCode() int {
+	if st, ok := j.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+		return ExitSignal + int(st.Signal())
+	}
+	return j.cmd.ProcessState.ExitCode()
+}
