@@ -10,17 +10,27 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/scripttest"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // TestMain: the test binary is also the programs that the scripts run.
 func TestMain(m *testing.M) {
-	testscript.Main(ensembletest.Owner{Tests: m}, map[string]func(){
+	testscript.Main(ensembletest.Owner{Tests: tests{m}}, map[string]func(){
 		"zkrecipes": func() { os.Exit(Main()) },
 		// The host gives a plugin no GORACE (see quickExit): this end does not sleep.
 		"zkrecipes-plugin": func() { plugin.Serve(zookeeper.Open); syscall.Exit(0) },
 	})
+}
+
+// tests are run with the default action for each signal that a script sends. The
+// programs are not: what they ignore is what whoever starts them says.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	scripttest.ResetSignals()
+	return t.M.Run()
 }
 
 // TestToolDoesNotCarryZooKeeper: all of it goes through the plugin.

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/scripttest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -71,6 +72,7 @@ func runScripts(t *testing.T, real bool, start func(*testscript.Env) (*scriptSer
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
+			scripttest.Bound(env, scripttest.Limit)
 			s, err := start(env)
 			if err != nil {
 				return err
