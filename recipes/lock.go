@@ -1,9 +1,6 @@
 package recipes
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // Lock is a mutual exclusion lock: of all contenders for one path, in any
 // process, at most one is granted at a time, in the order in which they joined.
@@ -69,68 +66,10 @@ type LockConfig struct {
 	// who look at the znodes: who am I, and why do I want this.
 	Data []byte
 
-	// Cohort is how many times a hold may be handed on to another contender of
-	// this session at this path before the session has to go to the end of
-	// ZooKeeper's line; at most MaxCohort. 0: there is no cohort, and every
-	// contender stands in ZooKeeper's line itself.
-	//
-	// With a cohort the session's contenders for the path, of all its Locks
-	// there, queue in this process, in the order in which they came, and stand
-	// in ZooKeeper's line once, by one znode, whose data are those of the one
-	// who came first. A hold is handed on within the cohort by one write and no
-	// read, instead of a deletion, an event and, for each contender, a
-	// creation. What it costs is order: contenders of other sessions may wait
-	// for Cohort holds that were asked for after theirs, and then one of them
-	// is next.
-	//
-	// All who contend for the path must use cohorts, in every session, or none:
-	// a token is then not the czxid of the znode, which several holds share, but
-	// the number of the transaction that made the grant. It grows with every
-	// grant, but the two kinds of tokens do not compare. The path's data, which
-	// the session has to be allowed to write, says that it is used so. If it
-	// holds anything else, or if Locks of this session that are in use at the
-	// path disagree about Cohort, Acquire fails with ErrMismatch. Contenders of
-	// other sessions that use no cohorts do not look, and are not noticed. What
-	// Cohort is, each session chooses for itself.
-	//
-	// What is different for those in a cohort:
-	//   - TryAcquire returns ErrContended if anybody else of the cohort holds or
-	//     waits; the others wait on.
-	//   - Joined gets the place of the cohort's znode; whoever does not stand
-	//     there himself has the Position UnknownPosition.
-	//   - If somebody deletes the znode while the cohort waits, the first of
-	//     those who wait fails with ErrRemoved, and the others join the line
-	//     anew. If a hold is lost in that way, all who wait join anew.
-	//   - Release returns as soon as the hold is handed on, which asks no
-	//     server, so it does not find out that the znode was deleted meanwhile:
-	//     the next of the cohort does, and joins anew.
-	//   - The Znode is the cohort's, and stays when a hold is handed on. Write
-	//     is guarded by the hold itself all the same: the server refuses one
-	//     that comes after the next grant.
-	//   - If another hand changes the path's data, Write fails, and the hold is
-	//     lost.
-	//   - Contenders lists one contender for the cohort, with a Token that is
-	//     none.
-	//
-	// Source: Dice, Marathe and Shavit, "Lock Cohorting" (2012), with a bound on
-	// the local handovers as there.
-	Cohort int
-
 	// Joined, if not nil, is called at most once for each Acquire or TryAcquire,
 	// before it returns, when its place in the line is known; where it has to
 	// wait, when it has begun to (its watch is set). It is always called before
 	// a grant. Acquire waits for it to return: hand long work to another
 	// goroutine.
 	Joined func(Place)
-}
-
-// MaxCohort bounds LockConfig.Cohort.
-const MaxCohort = 1_000_000
-
-// Validate reports, as an ErrInvalid, which field cannot be used.
-func (c LockConfig) Validate() error {
-	if c.Cohort < 0 || c.Cohort > MaxCohort {
-		return fmt.Errorf("%w: Cohort is %d; it must be between 0, for none, and %d", ErrInvalid, c.Cohort, MaxCohort)
-	}
-	return nil
 }

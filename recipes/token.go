@@ -5,6 +5,4 @@ package recipes
 // ZooKeeper created their znodes, so of two grants of one path the later has
 // the larger token. Tokens of different paths on one ensemble are comparable
 // too, but mean nothing together. Zero is never a token.
-//
-// With LockConfig.Cohort it is the id of the transaction that made the grant.
 type Token int64

@@ -37,7 +37,6 @@ func groups() []group {
 	return []group{
 		{"session", sessionTests()},
 		{"lock", append(forKinds(lockKinds(), lineTests()), lockTests()...)},
-		{"cohort", cohortTests()},
 		{"write", forKinds([]kind{lockKind(recipes.DefaultStrategy), electionKind(recipes.DefaultStrategy)}, writeTests())},
 		{"election", append(forKinds(electionKinds(), lineTests()), electionTests()...)},
 		{"context", contextTests()},

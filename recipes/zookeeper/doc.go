@@ -5,34 +5,6 @@
 // line; what is here is the shape of each recipe: the names of its znodes and
 // what it reads.
 //
-// # Cohorts of a lock
-//
-// Follow "Lock Cohorting" (Dice, Marathe and Shavit, 2012): a global lock, here
-// ZooKeeper's line, that one thread can acquire and another release, here one
-// znode for all of a session, and a local one that knows who waits, here a queue
-// in cohort.go; the holder passes the local one on with the global one, a bounded
-// number of times. What the paper need not think of are tokens and what is late.
-//
-// A token cannot be a czxid. Several holds share the znode, and those who wait
-// behind it in ZooKeeper have theirs already, smaller than any transaction to
-// come: there is no room between. So each hold is stamped: one transaction checks
-// the own znode and sets the data of the path, and its number is the token. A
-// stamp is made while the znode stands, so after the stamps of all who held
-// before and before those of all who will hold later: tokens grow with every
-// grant, across sessions too.
-//
-// For the same reason the znode does not guard a write: one that was sent by a
-// hold, and comes when the next of the cohort has been stamped, finds the znode
-// there. It finds another version of the path's data, though, which only a stamp
-// changes, so a write checks both. Versions wrap after 2^32 stamps, and the one
-// of them that is -1 matches any; a write would have to be late for just that one.
-//
-// The data, "zkrecipes cohort", keep tokens of the two kinds apart as far as they
-// can be: a stamp writes over nothing else. A name of their own for cohorts'
-// znodes would have kept them apart for good, but also the locks: two lines at
-// one path exclude nobody. Giving every lock a stamp would have made one kind of
-// them, at the price of one write for each grant that needs none.
-//
 // # Shared lock and its revocation
 //
 // Follow ZooKeeper Recipes, "Shared Locks" and "Revocable Shared Locks". Where

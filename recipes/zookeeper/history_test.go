@@ -22,19 +22,18 @@ const historyPermits = 2
 // sessions expire at random. What they write under the guard of their holds is
 // in the server, in the order of its transactions, which no clock can falsify:
 // between the first and the last write of a writer as one, nobody else wrote.
-// Tokens of a priority lock are the transactions of the claims, those of a cohort
-// the transactions of the stamps, so there nobody
+// Tokens of a priority lock are the transactions of the claims, so there nobody
 // else has claimed between a writer's claim and its last write, no other writer
 // wrote after the claim, and who was granted before wrote nothing after the
 // writer's first write. Of a semaphore's holders,
 // no more than there are permits wrote at a time.
 func TestHistoryOfReadersAndWriters(t *testing.T) {
-	for name, turn := range map[string]rwTurn{"lock": exclusiveTurn, "cohort": cohortHistory, "shared": sharedTurn, "priority": priorityTurn, "semaphore": semaphoreTurn} {
+	for name, turn := range map[string]rwTurn{"lock": exclusiveTurn, "shared": sharedTurn, "priority": priorityTurn, "semaphore": semaphoreTurn} {
 		for range 3 {
 			seed := rand.Uint64()
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				t.Parallel()
-				runHistory(t, turn, seed, name == "priority" || name == "cohort")
+				runHistory(t, turn, seed, name == "priority")
 			})
 		}
 	}

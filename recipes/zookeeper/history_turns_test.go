@@ -112,55 +112,6 @@ func exclusiveTurn(ctx context.Context, r *rand.Rand, s recipes.Session, write f
 	return errors.Join(write(exclusive{h}), h.Release(ctx))
 }
 
-// cohortHistory has several of one session take the lock, some of them without
-// patience, and some who do not wait for their writes before they release.
-func cohortHistory(ctx context.Context, r *rand.Rand, s recipes.Session, write func(rwHold) error) error {
-	l, err := s.Lock("/history", recipes.LockConfig{Strategy: anyStrategy(r), Cohort: 2})
-	if err != nil {
-		return err
-	}
-	const mates = 4
-	ended := make(chan error, mates)
-	for range mates {
-		brief, cancel := ctx, func() {}
-		if r.IntN(8) == 0 {
-			brief, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(5000))*time.Microsecond)
-		}
-		hasty := r.IntN(4) == 0
-		go func() {
-			defer cancel()
-			h, err := l.Acquire(brief)
-			switch {
-			case errors.Is(err, context.DeadlineExceeded):
-				ended <- nil
-			case err != nil:
-				ended <- err
-			case hasty:
-				written := make(chan error)
-				go func() { written <- write(exclusive{h}) }()
-				err = h.Release(ctx)
-				<-written // it may be refused
-				ended <- err
-			default:
-				ended <- errors.Join(write(exclusive{h}), h.Release(ctx))
-			}
-		}()
-	}
-	var lost, wrong error
-	for range mates {
-		switch err := <-ended; {
-		case errors.Is(err, recipes.ErrSessionLost), errors.Is(err, recipes.ErrNotHeld), errors.Is(err, recipes.ErrUnknownOutcome):
-			lost = err
-		case err != nil:
-			wrong = err
-		}
-	}
-	if wrong != nil {
-		return wrong // not beside one that is allowed
-	}
-	return lost
-}
-
 // permit is a hold of a semaphore.
 type permit struct{ recipes.Hold }
 

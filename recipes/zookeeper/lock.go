@@ -13,9 +13,8 @@ import (
 const lockMarker = "lock-"
 
 type lock struct {
-	line    *line.Line
-	cfg     recipes.LockConfig
-	cohorts *cohorts // of the session
+	line *line.Line
+	cfg  recipes.LockConfig
 }
 
 func (l *lock) Path() string { return l.line.Path }
@@ -25,24 +24,9 @@ func (l *lock) Acquire(ctx context.Context) (recipes.Hold, error) { return l.ent
 func (l *lock) TryAcquire(ctx context.Context) (recipes.Hold, error) { return l.enter(ctx, true) }
 
 func (l *lock) enter(ctx context.Context, try bool) (recipes.Hold, error) {
-	enter := l.enterLine
-	if l.cfg.Cohort > 0 {
-		enter = l.enterCohort
-	}
-	hold, err := enter(ctx, try)
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
-	}
-	return hold, nil
-}
-
-func (l *lock) enterLine(ctx context.Context, try bool) (recipes.Hold, error) {
-	if err := l.cohorts.alone(l.line.Path); err != nil {
-		return nil, err
-	}
 	grant, err := l.line.Enter(ctx, line.Request{Data: l.cfg.Data, Try: try, Joined: l.cfg.Joined})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
 	}
 	return grant, nil
 }

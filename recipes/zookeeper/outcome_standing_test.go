@@ -92,13 +92,6 @@ func standingOperations() []operation {
 			}),
 		},
 		{
-			name: "acquire a lock in a cohort",
-			prepare: only(func(l *late, ctx context.Context) error {
-				_, err := must[recipes.Lock](l.T)(l.victim.Lock(latePath, recipes.LockConfig{Cohort: 2})).Acquire(ctx)
-				return err
-			}),
-		},
-		{
 			name: "acquire a permit",
 			prepare: only(func(l *late, ctx context.Context) error {
 				_, err := must[recipes.Semaphore](l.T)(l.victim.Semaphore(latePath, recipes.SemaphoreConfig{Permits: 2})).Acquire(ctx)

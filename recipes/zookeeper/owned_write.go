@@ -73,7 +73,7 @@ func (o *owned) done() { <-o.writing }
 
 // Write implements recipes.Grant.
 func (o *owned) Write(ctx context.Context, ops ...recipes.Op) error {
-	return session.GuardedWrite(ctx, o.Commit, session.Txn{}, ops)
+	return session.GuardedWrite(ctx, o.Commit, ops)
 }
 
 // Commit commits a transaction together with a check of the own node at its

@@ -22,7 +22,7 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 		if err != nil {
 			return nil, err
 		}
-		return zkSession{Session: s, listings: new(listings), crowds: new(line.Crowds), cohorts: new(cohorts)}, nil
+		return zkSession{Session: s, listings: new(listings), crowds: new(line.Crowds)}, nil
 	}
 }
 
@@ -31,7 +31,6 @@ type zkSession struct {
 	*session.Session
 	listings *listings    // of queues
 	crowds   *line.Crowds // of locks and elections
-	cohorts  *cohorts     // of locks
 }
 
 func (s zkSession) Stats(context.Context) (recipes.Stats, error) {
@@ -43,10 +42,7 @@ func (s zkSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return &lock{line: l, cfg: cfg, cohorts: s.cohorts}, nil
+	return &lock{line: l, cfg: cfg}, nil
 }
 
 func (s zkSession) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {

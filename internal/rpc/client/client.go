@@ -42,10 +42,9 @@ type Client struct {
 	ctx    context.Context // its cause is why all sessions are lost
 	cancel context.CancelCauseFunc
 
-	mu           sync.Mutex
-	closed       bool
-	capabilities []string       // of the plugin, once it was asked
-	running      sync.WaitGroup // goroutines of sessions
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup // goroutines of sessions
 }
 
 // New returns a Client over conn. The connection stays the caller's.

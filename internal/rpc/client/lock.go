@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -23,9 +22,6 @@ func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error
 	strategy, err := check(path, cfg.Strategy)
 	if err != nil {
 		return nil, err
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	cfg.Strategy = strategy
 	return &lock{s: s, path: path, cfg: cfg}, nil
@@ -50,16 +46,11 @@ func (l *lock) TryAcquire(ctx context.Context) (recipes.Hold, error) {
 }
 
 func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
-	if l.cfg.Cohort > 0 {
-		if err := l.s.capable(ctx, "lock "+l.path, "lock-cohort"); err != nil {
-			return nil, err
-		}
-	}
 	g, err := l.s.contend(ctx, "lock", "lock "+l.path, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
 		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
 			Session: l.s.handle, RequestId: id,
 			Path: l.path, Strategy: string(l.cfg.Strategy), Data: l.cfg.Data,
-			Try: try, Announce: l.cfg.Joined != nil, Cohort: int32(l.cfg.Cohort),
+			Try: try, Announce: l.cfg.Joined != nil,
 		})
 	})
 	if err != nil {

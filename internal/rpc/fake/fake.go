@@ -36,7 +36,6 @@ type World struct {
 type node struct {
 	recipes.Contender
 	path    string // of the line
-	cohort  int    // as it was asked for; none is formed
 	owner   *Session
 	acked   bool
 	ack     []byte
@@ -101,19 +100,6 @@ func (w *World) Line(path string) []recipes.Contender {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.line(path)
-}
-
-// Cohorts returns the LockConfig.Cohort of those who stand in line at path.
-func (w *World) Cohorts(path string) []int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var cohorts []int
-	for _, n := range w.nodes {
-		if n.path == path {
-			cohorts = append(cohorts, n.cohort)
-		}
-	}
-	return cohorts
 }
 
 func (w *World) line(path string) []recipes.Contender {

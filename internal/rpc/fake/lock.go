@@ -38,7 +38,6 @@ func (l *lock) contend(ctx context.Context, kind string, data []byte, try bool) 
 		return nil, err
 	}
 	n := w.join(l.s, l.path, kind, data)
-	n.cohort = l.cfg.Cohort
 	place := recipes.Place{Znode: n.Znode, Position: w.ahead(n)}
 	w.mu.Unlock()
 	if l.cfg.Joined != nil {

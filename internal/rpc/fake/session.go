@@ -107,9 +107,6 @@ func (s *Session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error
 	if _, err := recipes.ParseStrategy(string(cfg.Strategy)); err != nil {
 		return nil, err
 	}
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
 	return &lock{s: s, path: path, cfg: cfg}, nil
 }
 

@@ -2,8 +2,8 @@ package server
 
 import "slices"
 
-// capabilities are names of what a Server can do: its recipes, and what requests
-// came to know later that must not be ignored. They are only ever added.
+// capabilities are the names of the recipes that a Server offers. They are only
+// ever added.
 var capabilities = []string{
 	"lock",
 	"election",
@@ -20,7 +20,6 @@ var capabilities = []string{
 	"shared-lock",
 	"semaphore",
 	"priority-lock",
-	"lock-cohort", // AcquireRequest.cohort
 }
 
 // Capabilities returns what Info tells: the names of what a Server can do, which

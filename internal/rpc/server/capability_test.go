@@ -13,7 +13,7 @@ var about = map[string][]string{
 	"zkrecipes.v1.PluginService":        nil,
 	"zkrecipes.v1.SessionService":       nil,
 	"zkrecipes.v1.GrantService":         nil,
-	"zkrecipes.v1.LockService":          {"lock", "lock-cohort"},
+	"zkrecipes.v1.LockService":          {"lock"},
 	"zkrecipes.v1.ElectionService":      {"election"},
 	"zkrecipes.v1.QueueService":         {"queue", "priority-queue"},
 	"zkrecipes.v1.TransactionService":   {"transaction"},

@@ -17,7 +17,6 @@ func (s lockService) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.Acq
 	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
 		lock, err := ss.Lock(r.GetPath(), recipes.LockConfig{
 			Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
-			Cohort: int(r.GetCohort()),
 		})
 		if err != nil {
 			return nil, err

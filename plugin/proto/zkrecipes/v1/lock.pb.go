@@ -39,14 +39,7 @@ type AcquireRequest struct {
 	Try bool `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
 	// Send Joined on the session's stream as soon as the contender stands in
 	// line. The answer holds the place in any case.
-	Announce bool `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
-	// How many times a hold may be handed on within the session before it goes to
-	// the end of ZooKeeper's line; the session's contenders for the path then form
-	// a cohort. 0: none. A plugin that does not know this ignores it and forms
-	// none: ask for the capability "lock-cohort" first. All contenders for a path
-	// use cohorts, or none; those of one session the same number, or they are
-	// refused with MISMATCH.
-	Cohort        int32 `protobuf:"varint,8,opt,name=cohort,proto3" json:"cohort,omitempty"`
+	Announce      bool `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -128,13 +121,6 @@ func (x *AcquireRequest) GetAnnounce() bool {
 		return x.Announce
 	}
 	return false
-}
-
-func (x *AcquireRequest) GetCohort() int32 {
-	if x != nil {
-		return x.Cohort
-	}
-	return 0
 }
 
 // AcquireResponse is a granted lock.
@@ -293,7 +279,7 @@ var File_zkrecipes_v1_lock_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17zkrecipes/v1/lock.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xd3\x01\n" +
+	"\x17zkrecipes/v1/lock.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xbb\x01\n" +
 	"\x0eAcquireRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -302,8 +288,7 @@ const file_zkrecipes_v1_lock_proto_rawDesc = "" +
 	"\bstrategy\x18\x04 \x01(\tR\bstrategy\x12\x12\n" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x10\n" +
 	"\x03try\x18\x06 \x01(\bR\x03try\x12\x1a\n" +
-	"\bannounce\x18\a \x01(\bR\bannounce\x12\x16\n" +
-	"\x06cohort\x18\b \x01(\x05R\x06cohort\"g\n" +
+	"\bannounce\x18\a \x01(\bR\bannounce\"g\n" +
 	"\x0fAcquireResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"A\n" +

@@ -11,13 +11,7 @@ import (
 
 // Write implements recipes.Grant.
 func (g *Grant) Write(ctx context.Context, ops ...recipes.Op) error {
-	return g.WriteIf(ctx, session.Txn{}, ops...)
-}
-
-// WriteIf is Write with more to check, which is done first. The index in a
-// *session.TxnError is that of the operation in checks.
-func (g *Grant) WriteIf(ctx context.Context, checks session.Txn, ops ...recipes.Op) error {
-	return session.GuardedWrite(ctx, g.Commit, checks, ops)
+	return session.GuardedWrite(ctx, g.Commit, ops)
 }
 
 // Commit commits a transaction together with a check of the own node. The index

@@ -8,11 +8,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// GuardedWrite has commit commit checks and then ops, together with the guard that
-// only it knows. Its errors are those that recipes.Grant.Write documents; but the
-// refusal of a check is a *TxnError.
-func GuardedWrite(ctx context.Context, commit func(context.Context, Txn) error, checks Txn, ops []recipes.Op) error {
-	t, first := checks, checks.Len()
+// GuardedWrite has commit commit ops, together with the guard that only it
+// knows. Its errors are those that recipes.Grant.Write documents.
+func GuardedWrite(ctx context.Context, commit func(context.Context, Txn) error, ops []recipes.Op) error {
+	var t Txn
 	for i, op := range ops {
 		if err := op.Validate(); err != nil {
 			return fmt.Errorf("guarded write: operation %d: %w", i, err)
@@ -28,9 +27,8 @@ func GuardedWrite(ctx context.Context, commit func(context.Context, Txn) error, 
 	}
 	err := commit(ctx, t)
 	var refused *TxnError
-	if errors.As(err, &refused) && refused.Index >= first {
-		i := refused.Index - first
-		return &recipes.WriteError{Index: i, Op: ops[i], Err: refused.Err}
+	if errors.As(err, &refused) {
+		return &recipes.WriteError{Index: refused.Index, Op: ops[refused.Index], Err: refused.Err}
 	}
 	return err
 }

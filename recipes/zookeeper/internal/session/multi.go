@@ -91,16 +91,6 @@ func (s *Session) Commit(ctx context.Context, t Txn) error {
 	return err
 }
 
-// CommitSet is Commit for a transaction whose last operation is a Set. It returns
-// the new record of that znode, whose Mzxid is the transaction's number.
-func (s *Session) CommitSet(ctx context.Context, t Txn) (Stat, error) {
-	results, err := s.commit(ctx, t)
-	if err != nil {
-		return Stat{}, err
-	}
-	return results[len(results)-1].set, nil
-}
-
 // TxnFits reports, as an ErrTooLarge, that the transaction could not be sent.
 func (s *Session) TxnFits(t Txn) error {
 	size := packetSlack
