@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
 // Exit codes. They are part of the interface and are listed in the help.
@@ -60,6 +61,9 @@ func (c command) run(ctx context.Context, args []string) int {
 	switch name {
 	case "help", "-h", "-help", "--help":
 		printHelp(c.stdout)
+		return exitOK
+	case "version", "-version", "--version":
+		fmt.Fprintln(c.stdout, version.Line("zkbench"))
 		return exitOK
 	case relayVerbName: // for zkbench itself
 		return c.exit(ctx, name, c.relayVerb(os.Stdin, args))

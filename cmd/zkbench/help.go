@@ -13,6 +13,7 @@ Usage:
 
 	zkbench              the same as zkbench run
 	zkbench VERB -h      what a verb does, with examples, exit codes and flags
+	zkbench version      the version of zkbench
 
 Verbs:
 

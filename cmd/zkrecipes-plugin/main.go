@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/zkrecipes/zkrecipes/internal/version"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -28,10 +29,10 @@ func run(args []string, cfg *plugin.Config, stdout, stderr io.Writer) (code int,
 	flags := flag.NewFlagSet("zkrecipes-plugin", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: zkrecipes-plugin [-max-... number] [-version | -debug | describe]\n\n"+plugin.About("zkrecipes-plugin")+"\n")
+		fmt.Fprint(stderr, "usage: zkrecipes-plugin [-max-... number] [-debug | describe | version]\n\n"+plugin.About("zkrecipes-plugin")+"\n")
 		flags.PrintDefaults()
 	}
-	version := flags.Bool("version", false, "print the version and the protocol version, and exit")
+	showVersion := flags.Bool("version", false, "print the version and the protocol version, and exit; \"version\" does too")
 	debug := flags.Bool("debug", false, "serve hosts that have the environment variable that is printed, until interrupted,\nwithout TLS: for running the plugin in a debugger")
 	defineLimits(flags, &cfg.Limits)
 	switch err := flags.Parse(args); {
@@ -41,13 +42,13 @@ func run(args []string, cfg *plugin.Config, stdout, stderr io.Writer) (code int,
 		return 2, true
 	case flags.NArg() == 1 && flags.Arg(0) == "describe":
 		return report(stderr, describe(stdout)), true
+	case *showVersion, flags.NArg() == 1 && flags.Arg(0) == "version":
+		fmt.Fprintf(stdout, "%s, protocol %d\n", version.Line("zkrecipes-plugin"), plugin.ProtocolVersion)
+		return 0, true
 	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "zkrecipes-plugin takes no arguments but describe; it was given %q\n", flags.Args())
+		fmt.Fprintf(stderr, "zkrecipes-plugin takes no arguments but describe and version; it was given %q\n", flags.Args())
 		flags.Usage()
 		return 2, true
-	case *version:
-		fmt.Fprintf(stdout, "zkrecipes-plugin %s, protocol %d\n", plugin.Version(), plugin.ProtocolVersion)
-		return 0, true
 	case *debug:
 		return report(stderr, serveDebug(stdout, *cfg)), true
 	}

@@ -28,6 +28,7 @@ func TestPluginRunByHandExplainsItself(t *testing.T) {
 		{"nothing", nil, 1, "", "host.Launch"},
 		{"version", []string{"-version"}, 0, "protocol 1", ""},
 		{"long version", []string{"--version"}, 0, "protocol 1", ""},
+		{"version verb", []string{"version"}, 0, "zkrecipes-plugin ", ""},
 		{"help", []string{"-h"}, 0, "", "host.Launch"},
 		{"argument", []string{"serve"}, 2, "", "takes no arguments but describe"},
 		{"flag", []string{"-port=1"}, 2, "", "usage:"},

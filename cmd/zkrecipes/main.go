@@ -22,7 +22,7 @@ import (
 
 	"github.com/hashicorp/cli"
 
-	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
 func main() { os.Exit(Main()) }
@@ -30,10 +30,13 @@ func main() { os.Exit(Main()) }
 // Main is main with an exit code.
 func Main() int {
 	t := &tool{stdout: os.Stdout, stderr: os.Stderr}
-	c := cli.NewCLI("zkrecipes", plugin.Version())
+	c := cli.NewCLI("zkrecipes", version.Line("zkrecipes"))
 	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
 	c.Commands = t.verbs()
 	c.Args = separate(os.Args[1:], c.Commands)
+	if slices.Equal(c.Args, []string{"version"}) {
+		c.Args = []string{"-version"}
+	}
 	completing := os.Getenv("COMP_LINE") != "" // then the arguments are the shell's own
 	if name := c.Subcommand(); name != "" && !completing && !c.IsHelp() && !c.IsVersion() {
 		// Here the library would show a page of help, and not what is wrong.

@@ -1,0 +1,62 @@
+// Package version says which version of zkrecipes a program was built from. The
+// three binaries, the plugin's answer to its hosts and `make release` use it.
+package version
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// release is the version of a release. `make release` sets it:
+//
+//	-ldflags "-X github.com/zkrecipes/zkrecipes/internal/version.release=v0.1.0"
+var release string
+
+// String returns the version: that of the release, or else of the module, as Go
+// writes it. That is "(devel)" for a build in a working copy that does not know
+// its commit, and "(unknown)" for a build without modules.
+func String() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return choose(release, info)
+}
+
+// Line returns what a program prints for -version, without a newline: its name,
+// its version, and what it was built with, from and for.
+func Line(program string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	details := []string{runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	return fmt.Sprintf("%s %s (%s)", program, choose(release, info), strings.Join(append(details, commit(info)...), ", "))
+}
+
+func choose(release string, info *debug.BuildInfo) string {
+	return cmp.Or(release, info.Main.Version, "(unknown)")
+}
+
+// commit returns the commit and its time, or nothing where the build does not
+// know them.
+func commit(info *debug.BuildInfo) []string {
+	var revision, modified, when string
+	for _, setting := range info.Settings {
+		switch {
+		case setting.Key == "vcs.revision":
+			revision = setting.Value
+		case setting.Key == "vcs.modified" && setting.Value == "true":
+			modified = " with changes"
+		case setting.Key == "vcs.time":
+			when = setting.Value
+		}
+	}
+	if revision == "" {
+		return nil
+	}
+	return []string{"commit " + revision[:min(12, len(revision))] + modified, when}
+}
