@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-launches build cross bench bench-peers bench-plugin results lint vet proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-launches build cross bench bench-peers bench-plugin results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -23,7 +23,9 @@ help:
 	@echo 'make bench-peers    handoff against go-zookeeper and against what no lock can be faster than (12 minutes)'
 	@echo 'make bench-plugin   the plugin against a library call, and against any second process (8 minutes)'
 	@echo 'make results        record the sweep on real ZooKeepers into testdata/results (10 minutes)'
-	@echo 'make lint           gofmt, vet on three systems, staticcheck'
+	@echo 'make release        archives for six platforms with VERSION, checksums, into bin/release/'
+	@echo 'make lint           gofmt, vet on three systems, staticcheck, actionlint'
+	@echo 'make vulncheck      known vulnerabilities in what the binaries call'
 	@echo 'make proto          the generated code from the .proto files'
 	@echo 'make proto-check    lint them, and fail if the generated code is not theirs'
 	@echo 'make proto-release  note them as released: nothing of them may change from then on'
@@ -58,6 +60,12 @@ cross:
 		rm -rf $$dir; \
 	done
 
+# The newest tag, unless VERSION says otherwise.
+VERSION ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
+release:
+	rm -rf bin/release
+	$(GO) run ./internal/release -version '$(VERSION)'
+
 bench: zookeeper
 	@mkdir -p bin
 	$(GO) run ./cmd/zkbench run -ensemble 1 -workload drain -contenders 10,100 -count 6 -out bin/bench.txt
@@ -89,6 +97,11 @@ vet:
 lint: vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }
 	$(TOOL) staticcheck ./...
+	$(TOOL) actionlint -shellcheck= -pyflakes=
+
+# Asks the Go vulnerability database, so that it needs a network.
+vulncheck:
+	$(TOOL) govulncheck ./...
 
 proto:
 	$(TOOL) buf generate

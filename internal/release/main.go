@@ -1,0 +1,88 @@
+// Command release builds a release. For each platform it writes an archive with
+// the three binaries, and a file with the plugin's checksum for config.hcl.
+// SHA256SUMS is over all of them, for `sha256sum -c`.
+//
+//	go run ./internal/release -version v0.1.0
+//
+// The same commit, version and Go make the same bytes: nothing in an archive
+// depends on the machine, and file times are the commit's.
+//
+// GoReleaser would bring hundreds of modules for what is one loop. A shell script
+// would need GNU's tar and a zip.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/semver"
+)
+
+const platforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "release: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout io.Writer) error {
+	flags := flag.NewFlagSet("release", flag.ExitOnError)
+	version := flags.String("version", "", "`version` of the release, such as v0.1.0")
+	list := flags.String("platforms", platforms, "`list` of operating systems and architectures")
+	out := flags.String("out", filepath.Join("bin", "release"), "`directory` to write to; it must not exist")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if !semver.IsValid(*version) {
+		return fmt.Errorf("-version %q: give a semantic version such as v0.1.0", *version)
+	}
+	when, err := commitTime(ctx)
+	if err != nil {
+		return err
+	}
+	// An old archive in it would get into SHA256SUMS.
+	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(*out, 0o755); err != nil {
+		return fmt.Errorf("%w; remove it, or give another -out", err)
+	}
+	for _, platform := range strings.Split(*list, ",") {
+		goos, goarch, ok := strings.Cut(platform, "/")
+		if !ok {
+			return fmt.Errorf("-platforms: %q is not an operating system, a slash and an architecture", platform)
+		}
+		fmt.Fprintf(stdout, "release: %s for %s\n", *version, platform)
+		t := target{version: *version, goos: goos, goarch: goarch, time: when}
+		if err := t.make(ctx, *out); err != nil {
+			return fmt.Errorf("%s: %w", platform, err)
+		}
+	}
+	return writeSums(*out)
+}
+
+// commitTime returns the time of the commit that is checked out.
+func commitTime(ctx context.Context) (time.Time, error) {
+	out, err := exec.CommandContext(ctx, "git", "log", "-1", "--format=%ct").Output()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("time of the commit: git log: %w", err)
+	}
+	seconds, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("time of the commit: %w", err)
+	}
+	return time.Unix(seconds, 0).UTC(), nil
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+)
+
+// TestARelease is `make release` for the platform of the test.
+func TestARelease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the three binaries")
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("unpacks with tar")
+	}
+	out := filepath.Join(t.TempDir(), "release")
+	var said bytes.Buffer
+	if err := run(t.Context(), []string{"-version", "v9.8.7", "-platforms", runtime.GOOS + "/" + runtime.GOARCH, "-out", out}, &said); err != nil {
+		t.Fatal(err)
+	}
+	name := "zkrecipes_9.8.7_" + runtime.GOOS + "_" + runtime.GOARCH
+	checkSums(t, out, name+".hcl", name+".tar.gz")
+
+	if said, err := exec.CommandContext(t.Context(), "tar", "-xzf", filepath.Join(out, name+".tar.gz"), "-C", out).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	unpacked := filepath.Join(out, name)
+	for _, document := range documents {
+		if _, err := os.Stat(filepath.Join(unpacked, document)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, program := range programs {
+		for _, arg := range []string{"-version", "version"} {
+			said, err := exec.CommandContext(t.Context(), filepath.Join(unpacked, program), arg).CombinedOutput()
+			if want := program + " v9.8.7 ("; err != nil || !strings.HasPrefix(string(said), want) {
+				t.Errorf("%s %s: %v: %q does not begin with %q", program, arg, err, said, want)
+			}
+		}
+	}
+	checkHCL(t, filepath.Join(out, name+".hcl"), filepath.Join(unpacked, "zkrecipes-plugin"))
+	checkHCL(t, filepath.Join(unpacked, "plugin.hcl"), filepath.Join(unpacked, "zkrecipes-plugin"))
+
+	if err := run(t.Context(), []string{"-version", "v9.8.7", "-out", out}, &said); err == nil {
+		t.Error("a second release into the same directory is no error")
+	}
+}
+
+// checkSums fails unless SHA256SUMS is about these files and right.
+func checkSums(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&want, "%x  %s\n", checksum(t, filepath.Join(dir, name)), name)
+	}
+	if string(sums) != want.String() {
+		t.Errorf("SHA256SUMS is\n%s\nnot\n%s", sums, &want)
+	}
+}
+
+// checkHCL fails unless the file is a configuration with the plugin's checksum.
+func checkHCL(t *testing.T, file, plugin string) {
+	t.Helper()
+	t.Setenv("ZKRECIPES_SERVERS", "127.0.0.1:2181")
+	cfg, err := hostconfig.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%x", checksum(t, plugin)); cfg.Plugin.Checksum != want {
+		t.Errorf("%s: checksum %q, not %q", file, cfg.Plugin.Checksum, want)
+	}
+}
+
+func checksum(t *testing.T, file string) [sha256.Size]byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha256.Sum256(data)
+}
+
+func TestAReleaseForWindowsIsAZip(t *testing.T) {
+	dir := t.TempDir()
+	when := time.Date(2026, 11, 22, 9, 41, 12, 0, time.UTC)
+	w := target{version: "v1.2.3-rc.1", goos: "windows", goarch: "arm64", time: when}
+	if err := w.pack(dir, []file{{"zkrecipes.exe", 0o755, []byte("program")}, {"LICENSE", 0o644, []byte("text")}}); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := zip.OpenReader(filepath.Join(dir, "zkrecipes_1.2.3-rc.1_windows_arm64.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	var got []string
+	for _, f := range archive.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s %v %s %q", f.Name, f.Mode(), f.Modified.UTC().Format(time.RFC3339), data))
+	}
+	want := []string{
+		`zkrecipes_1.2.3-rc.1_windows_arm64/zkrecipes.exe -rwxr-xr-x 2026-11-22T09:41:12Z "program"`,
+		`zkrecipes_1.2.3-rc.1_windows_arm64/LICENSE -rw-r--r-- 2026-11-22T09:41:12Z "text"`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the archive holds\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestAnArchiveIsTheSameEachTime(t *testing.T) {
+	files := []file{{"a/b", 0o755, []byte("program")}}
+	for name, write := range map[string]func(io.Writer, []file, time.Time) error{"tar": writeTar, "zip": writeZip} {
+		var first, second bytes.Buffer
+		when := time.Date(2026, 11, 22, 9, 41, 12, 0, time.UTC)
+		if err := write(&first, files, when); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(&second, files, when); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(first.Bytes(), second.Bytes()) {
+			t.Errorf("%s: two archives of the same files differ", name)
+		}
+	}
+}
+
+func TestAReleaseNeedsASemanticVersion(t *testing.T) {
+	for _, version := range []string{"", "0.1.0", "v0.1.0-dirty tree"} {
+		err := run(t.Context(), []string{"-version", version, "-out", filepath.Join(t.TempDir(), "release")}, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "give a semantic version") {
+			t.Errorf("version %q: %v", version, err)
+		}
+	}
+}
