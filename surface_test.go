@@ -1,0 +1,108 @@
+package zkrecipes_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// maxExported is how many names a user may have to know. README and
+// docs/architecture.md tell it.
+const maxExported = 300
+
+// TestThePublicSurfaceIsSmall counts the exported names that others can depend
+// on: the top-level names of all packages but commands and what is internal.
+// Methods and fields belong to their types, and generated code to its protos.
+// With -v it prints the list.
+func TestThePublicSurfaceIsSmall(t *testing.T) {
+	surface := map[string][]string{}
+	count := 0
+	for _, file := range goFiles(t) {
+		folder := path.Dir(file)
+		if strings.HasSuffix(file, "_test.go") || !public(folder) {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parsed.Name.Name == "main" || ast.IsGenerated(parsed) {
+			continue
+		}
+		names := exported(parsed)
+		surface[folder] = append(surface[folder], names...)
+		count += len(names)
+	}
+	for _, folder := range slices.Sorted(maps.Keys(surface)) {
+		slices.Sort(surface[folder])
+		t.Logf("%3d %s: %s", len(surface[folder]), folder, strings.Join(surface[folder], " "))
+	}
+	t.Logf("%3d exported names, of at most %d", count, maxExported)
+	if count > maxExported {
+		t.Errorf("%d exported names; at most %d: move to internal what no user needs", count, maxExported)
+	}
+	if len(surface["recipes"]) == 0 { // the test itself looks where they are
+		t.Error("package recipes exports nothing")
+	}
+}
+
+// public reports whether other modules can import a package.
+func public(folder string) bool {
+	return !slices.Contains(strings.Split(folder, "/"), "internal")
+}
+
+// exported returns the exported top-level names of a file.
+func exported(file *ast.File) (names []string) {
+	add := func(ids ...*ast.Ident) {
+		for _, id := range ids {
+			if id.IsExported() {
+				names = append(names, id.Name)
+			}
+		}
+	}
+	for _, decl := range file.Decls {
+		switch decl := decl.(type) {
+		case *ast.FuncDecl:
+			if decl.Recv == nil {
+				add(decl.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range decl.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					add(spec.Name)
+				case *ast.ValueSpec:
+					add(spec.Names...)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// goFiles returns the Go files of this module, by paths with slashes.
+func goFiles(t *testing.T) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		switch name := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir() && file != "." && (name[0] == '.' || name[0] == '_' || name == "testdata" || name == "tools"):
+			return fs.SkipDir
+		case filepath.Ext(name) == ".go":
+			files = append(files, filepath.ToSlash(file))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}

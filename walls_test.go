@@ -1,0 +1,167 @@
+package zkrecipes_test
+
+import (
+	"go/parser"
+	"go/token"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/zkrecipes/zkrecipes/"
+	client = "github.com/go-zookeeper/zk"
+)
+
+// walls are what packages must not depend on, not by others either. A name that
+// ends with "/..." is a package and all below it; other modules are named in full.
+// Tests may import what they like.
+var walls = []struct {
+	packages, never []string
+	why             string
+}{
+	{
+		[]string{"recipes"}, []string{"..."},
+		"the contract depends on nothing of the project",
+	},
+	{
+		[]string{"recipes/..."}, []string{"host/...", "plugin/...", "internal/rpc/...", "bench/...", "internal/zkbench/...", "internal/zkserver"},
+		"an application that talks to ZooKeeper itself carries no plugin and no benchmark",
+	},
+	{
+		[]string{"bench/...", "internal/zkbench/..."}, []string{"recipes/zookeeper/...", "host/...", "plugin/...", "internal/rpc/...", "internal/zkserver", "internal/ensemble/...", client},
+		"the benchmark knows only the contract: cmd/zkbench hands it an opener",
+	},
+	{
+		[]string{"host", "host/hostconfig", "cmd/zkrecipes/..."}, []string{"recipes/zookeeper/...", "bench/...", "internal/zkserver", client},
+		"a host does not carry a ZooKeeper client",
+	},
+	{
+		[]string{"internal/rpc/...", "plugin/..."}, []string{"recipes/zookeeper/...", "host/...", "bench/...", "internal/zkserver", client},
+		"what is served over gRPC is the contract, and not this implementation of it",
+	},
+	{
+		[]string{"internal/zkserver", "internal/ensemble/...", "internal/feed", "internal/leaktest", "internal/version"},
+		[]string{"recipes/...", "host/...", "plugin/...", "bench/...", "internal/rpc/...", "internal/zkbench/...", client},
+		"a server knows nothing of its clients, and a tool nothing of its users",
+	},
+	{
+		[]string{"..."}, []string{"cmd/zkbench", "cmd/zkrecipes", "cmd/zkrecipes-plugin", "internal/release"},
+		"commands are imported by nobody",
+	},
+}
+
+// onlySession: where all that go-zookeeper gets wrong is put right. The contract
+// tests use it as another client, whose znodes the recipes have not made.
+var onlySession = []string{"recipes/zookeeper/internal/session", "recipes/recipestest"}
+
+// noNames say nothing of what a package is for.
+var noNames = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base"}
+
+func TestImportsRunOneWay(t *testing.T) {
+	imports := projectImports(t)
+	for _, wall := range walls {
+		found := false
+		for pkg := range imports {
+			if !matches(pkg, wall.packages) {
+				continue
+			}
+			found = true
+			// What lies behind another package of the wall is that one's mistake.
+			end := func(p string) bool { return matches(p, wall.never) || matches(p, wall.packages) }
+			for _, way := range ways(imports, pkg, end) {
+				if matches(way[len(way)-1], wall.never) {
+					t.Errorf("%s: %s", strings.Join(way, " imports "), wall.why)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("there is no package %q", wall.packages)
+		}
+	}
+}
+
+func TestOnlyTheSessionPackageCallsGoZookeeper(t *testing.T) {
+	for pkg, imported := range projectImports(t) {
+		if slices.Contains(imported, client) && !slices.Contains(onlySession, pkg) {
+			t.Errorf("%s imports %s", pkg, client)
+		}
+	}
+}
+
+func TestNoPackageIsCalledWhatSaysNothing(t *testing.T) {
+	for pkg := range projectImports(t) {
+		if slices.Contains(noNames, path.Base(pkg)) {
+			t.Errorf("%s: name it after what it is for", pkg)
+		}
+	}
+}
+
+// projectImports returns what each package imports from the project and from
+// go-zookeeper, on any system. Packages of the project are named by their folder.
+func projectImports(t *testing.T) map[string][]string {
+	t.Helper()
+	imports := map[string][]string{}
+	for _, file := range goFiles(t) {
+		pkg := path.Dir(file)
+		if strings.HasSuffix(file, "_test.go") || pkg == "." {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		imports[pkg] = append(imports[pkg], nil...) // also one that imports nothing
+		for _, spec := range parsed.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if folder, ok := strings.CutPrefix(name, module); ok {
+				name = folder
+			} else if name != client {
+				continue
+			}
+			imports[pkg] = append(imports[pkg], name)
+		}
+	}
+	return imports
+}
+
+// ways returns a way from pkg to each package that it depends on. No way goes on
+// behind a package that is an end.
+func ways(imports map[string][]string, pkg string, end func(string) bool) (found [][]string) {
+	seen := map[string]bool{pkg: true}
+	for open := [][]string{{pkg}}; len(open) > 0; open = open[1:] {
+		way := open[0]
+		for _, next := range imports[way[len(way)-1]] {
+			if seen[next] {
+				continue
+			}
+			seen[next] = true
+			longer := append(slices.Clone(way), next)
+			found = append(found, longer)
+			if !end(next) {
+				open = append(open, longer)
+			}
+		}
+	}
+	return found
+}
+
+// matches reports whether a pattern is about the package. "..." is about all of
+// the project's.
+func matches(pkg string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		tree, ok := strings.CutSuffix(pattern, "...")
+		switch {
+		case !ok:
+			return pkg == pattern
+		case tree == "":
+			return pkg != client
+		}
+		return pkg == strings.TrimSuffix(tree, "/") || strings.HasPrefix(pkg, tree)
+	})
+}
