@@ -10,12 +10,22 @@ import (
 // barrierRemoveVerb takes a barrier away.
 type barrierRemoveVerb struct{ path string }
 
-func (v *barrierRemoveVerb) describe() (arguments, synopsis, help string) {
-	return "barrier remove [flags] PATH", "Remove a barrier, so that all who wait at it go on", `
-Removes the barrier at PATH: all who wait at it go on. If it is not in place, that
-is no error.
+func (v *barrierRemoveVerb) describe() doc {
+	return doc{
+		usage:    "barrier remove [flags] PATH",
+		synopsis: "Remove a barrier, so that all who wait at it go on",
+		about: `
+Removes the barrier at PATH. All who wait at it go on.
+`,
+		examples: [2]string{
+			"zkrecipes barrier remove /releases/next",
+			"zkrecipes barrier remove -format=json /releases/next",
+		},
+		rules: `
+A barrier that is not set is no error.
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *barrierRemoveVerb) flags(*flag.FlagSet) {}

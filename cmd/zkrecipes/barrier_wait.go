@@ -7,27 +7,34 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// barrierWaitVerb waits until a barrier is not in place.
+// barrierWaitVerb waits until a barrier is not set.
 type barrierWaitVerb struct {
 	waiting
 	try  bool
 	path string
 }
 
-func (v *barrierWaitVerb) describe() (arguments, synopsis, help string) {
-	return "barrier wait [flags] PATH", "Wait until a barrier is removed", `
-Waits until no barrier is in place at PATH. If there is none, it does not wait:
+func (v *barrierWaitVerb) describe() doc {
+	return doc{
+		usage:    "barrier wait [flags] PATH",
+		synopsis: "Wait until a barrier is removed",
+		about: `
+Waits until no barrier is set at PATH. If none is set, it does not wait.
+`,
+		examples: [2]string{
+			"zkrecipes barrier wait /releases/next",
+			"zkrecipes barrier wait -timeout 10m /releases/next",
+		},
+		rules: `
+With -try it only looks, and exits with 124 if the barrier is set.
 
-    zkrecipes barrier wait /releases/next && ./start
-
-With -try it only looks.
-
-` + waitHelp
+` + waitHelp,
+	}
 }
 
 func (v *barrierWaitVerb) flags(f *flag.FlagSet) {
 	v.waiting.flags(f)
-	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if the barrier is in place")
+	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if the barrier is set")
 }
 
 func (v *barrierWaitVerb) arguments(args []string) (err error) {
@@ -57,9 +64,9 @@ func (v *barrierWaitVerb) pass(ctx context.Context, b recipes.Barrier) error {
 	if !v.try {
 		return b.Wait(ctx)
 	}
-	placed, err := b.IsSet(ctx)
-	if err == nil && placed {
-		return exitWith(exitTimeout, "the barrier %s is in place", v.path)
+	set, err := b.IsSet(ctx)
+	if err == nil && set {
+		return exitWith(exitTimeout, "the barrier %s is set", v.path)
 	}
 	return err
 }

@@ -15,16 +15,24 @@ import (
 
 // verb is one verb of the tool.
 type verb interface {
-	// describe returns what follows the flags on the command line, one line
-	// about the verb, and all about it.
-	describe() (arguments, synopsis, help string)
+	describe() doc
 	// flags defines the flags that only this verb has.
 	flags(*flag.FlagSet)
 	// arguments takes what follows the flags. An error is a usage error.
 	arguments([]string) error
-	// run does it. otherwise is the exit code for errors that have none.
+	// run does what the verb is for. otherwise is the exit code of an error that has
+	// none.
 	run(ctx context.Context, t *tool, out *output) error
 	otherwise() int
+}
+
+// doc is what the help says about a verb, in this order, before its flags.
+type doc struct {
+	usage    string    // what follows "zkrecipes" on the command line
+	synopsis string    // one line for the list of verbs
+	about    string    // what the verb does, in two sentences
+	examples [2]string // command lines
+	rules    string    // what else one has to know; at the end the exit codes
 }
 
 // command is a verb as hashicorp/cli has it.
@@ -83,9 +91,13 @@ func (c *command) run(args []string, out *output) error {
 
 // Help implements cli.Command.
 func (c *command) Help() string {
-	arguments, _, help := c.verb.describe()
+	d := c.verb.describe()
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "Usage: zkrecipes %s\n\n%s\n\nFlags:\n\n", arguments, strings.TrimSpace(help))
+	fmt.Fprintf(b, "Usage: zkrecipes %s\n\n%s\n\nExamples:\n\n", d.usage, strings.TrimSpace(d.about))
+	for _, e := range d.examples {
+		fmt.Fprintf(b, "    %s\n", e)
+	}
+	fmt.Fprintf(b, "\n%s\n\nFlags:\n\n", strings.TrimSpace(d.rules))
 	f := c.flagSet()
 	f.SetOutput(b)
 	f.PrintDefaults()
@@ -94,8 +106,7 @@ func (c *command) Help() string {
 
 // Synopsis implements cli.Command.
 func (c *command) Synopsis() string {
-	_, synopsis, _ := c.verb.describe()
-	return synopsis
+	return c.verb.describe().synopsis
 }
 
 // AutocompleteArgs implements cli.CommandAutocomplete. Paths of znodes are not

@@ -16,12 +16,23 @@ type configDeleteVerb struct {
 	path, key string
 }
 
-func (v *configDeleteVerb) describe() (arguments, synopsis, help string) {
-	return "config delete [flags] PATH KEY", "Remove a key", `
-Removes KEY from the configuration at PATH; with -if-revision only if nobody has
-changed it meanwhile. A key that has keys below it is not removed.
+func (v *configDeleteVerb) describe() doc {
+	return doc{
+		usage:    "config delete [flags] PATH KEY",
+		synopsis: "Remove a key",
+		about: `
+Removes KEY from the configuration at PATH. With -if-revision it does so only if
+nobody has changed the value since then.
+`,
+		examples: [2]string{
+			"zkrecipes config delete /app db/host",
+			"zkrecipes config delete -if-revision 4294967301 /app db/host",
+		},
+		rules: `
+A key that has keys below it is not removed: the exit code is 4.
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *configDeleteVerb) flags(f *flag.FlagSet) {

@@ -20,20 +20,29 @@ type configGetVerb struct {
 	all       bool
 }
 
-func (v *configGetVerb) describe() (arguments, synopsis, help string) {
-	return "config get [flags] PATH [KEY]", "Show the value of a key, or all keys", `
+func (v *configGetVerb) describe() doc {
+	return doc{
+		usage:    "config get [flags] PATH [KEY]",
+		synopsis: "Show the value of a key, or all keys",
+		about: `
 Writes the value of KEY in the configuration at PATH to stdout, as it is stored.
-KEY is a path below PATH, such as db/host; "" is PATH itself. Without KEY all keys
-are listed.
-
-A value's revision grows with every change. To change a value and not what
-somebody else has made of it meanwhile, take the revision first:
+Without KEY it lists all keys.
+`,
+		examples: [2]string{
+			"zkrecipes config get /app db/host",
+			"zkrecipes config get -format=json /app",
+		},
+		rules: `
+KEY is a path below PATH, such as db/host; "" is PATH itself. A value's revision grows
+with every change. To replace only the value that you have read, read its revision
+first:
 
     revision=$(zkrecipes config get -revision /app db/host)
     value=$(zkrecipes config get /app db/host)
     zkrecipes config set -if-revision $revision /app db/host "$value,db2"
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *configGetVerb) flags(f *flag.FlagSet) {

@@ -18,16 +18,25 @@ type configSetVerb struct {
 	path, key, value string
 }
 
-func (v *configSetVerb) describe() (arguments, synopsis, help string) {
-	return "config set [flags] PATH KEY VALUE|-", "Give a key a value", `
-Gives KEY in the configuration at PATH a value, and shows its new revision. "-"
-takes the value from stdin, to the last byte. Keys and parents that are missing
-are made.
+func (v *configSetVerb) describe() doc {
+	return doc{
+		usage:    "config set [flags] PATH KEY VALUE|-",
+		synopsis: "Give a key a value",
+		about: `
+Gives KEY in the configuration at PATH a value, and shows the new revision. "-" takes
+the value from stdin, to the last byte.
+`,
+		examples: [2]string{
+			"zkrecipes config set /app db/host db1",
+			"zkrecipes config set -if-revision 0 /app db/password -",
+		},
+		rules: `
+Missing keys and parents are created. With -if-revision the value is changed only if
+it still has that revision; otherwise the exit code is 4. zkrecipes config get -revision
+shows the revision.
 
-With -if-revision nothing is done, and the exit code is 4, if somebody has changed
-the value meanwhile; config get -revision shows the revision.
-
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *configSetVerb) flags(f *flag.FlagSet) {

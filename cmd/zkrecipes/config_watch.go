@@ -18,19 +18,30 @@ type configWatchVerb struct {
 	known     map[string]recipes.Entry
 }
 
-func (v *configWatchVerb) describe() (arguments, synopsis, help string) {
-	return "config watch [flags] PATH [KEY]", "Show each change of a key, or of all keys", `
-Shows the value of KEY in the configuration at PATH, and then a line for each
-change; without KEY those of all keys. A line is the revision, the key and the
-value, which is quoted where it would not fit a line; revision 0 says that there
-is no such key. Changes that follow each other fast may be shown as one: the last
-line is always the present value.
+func (v *configWatchVerb) describe() doc {
+	return doc{
+		usage:    "config watch [flags] PATH [KEY]",
+		synopsis: "Show each change of a key, or of all keys",
+		about: `
+Shows the value of KEY in the configuration at PATH, and then a line for each change.
+Without KEY it shows all keys.
+`,
+		examples: [2]string{
+			"zkrecipes config watch /app db/host",
+			"zkrecipes config watch -format=json /app",
+		},
+		rules: `
+A line is the revision, the key and the value. A value that would not fit a line is
+quoted. Revision 0 says that the key does not exist. Changes that follow each other
+fast may be shown as one: the last line is always the present value. A shell reads
+them so:
 
     zkrecipes config watch /app db/host | while read -r revision key value; do
         ...
     done
 
-` + followHelp
+` + followHelp,
+	}
 }
 
 func (v *configWatchVerb) flags(*flag.FlagSet) {}

@@ -18,17 +18,29 @@ type contendersVerb struct {
 	election bool
 }
 
-func (v *contendersVerb) describe() (arguments, synopsis, help string) {
-	return "contenders [flags] PATH", "Show who holds a lock, and who waits", `
-Shows who stands in line at PATH: who holds and who waits, in order. Each recipe
-has a line of its own, told by KIND: lock, read and write (of a shared lock),
-priority-read and priority-write with their priority, semaphore, election. One that
-can be asked to give its lock back is "revocable", one that was asked "asked", one
-that a holder has named to be next "heir". SINCE is when a contender joined, or
-with priorities was granted, by the server's clock; TOKEN is its fencing token. It
-is a picture that may be outdated when you see it.
+func (v *contendersVerb) describe() doc {
+	return doc{
+		usage:    "contenders [flags] PATH",
+		synopsis: "Show who holds a lock, and who waits",
+		about: `
+Shows the contenders for the lock at PATH: who holds it, and who waits, in order. The
+answer may be outdated when you read it.
+`,
+		examples: [2]string{
+			"zkrecipes contenders /backups/db1",
+			"zkrecipes contenders -format=json -election /service/leader",
+		},
+		rules: `
+KIND tells the recipe: lock, semaphore, election, read and write (of a shared lock),
+priority-read and priority-write (with the priority). Each recipe has a line of its
+own at PATH. The word "revocable" follows if the contender can be asked to give the
+lock back, "asked" if it was asked, and "heir" if a holder has chosen it to be next.
 
-` + onceCodes
+SINCE is when the contender joined, by the server's clock; in a priority lock it is
+when the lock was granted. TOKEN is the fencing token.
+
+` + onceCodes,
+	}
 }
 
 func (v *contendersVerb) flags(f *flag.FlagSet) {

@@ -35,17 +35,31 @@ const (
 	fail = "fail"
 )
 
-func (v *doctorVerb) describe() (arguments, synopsis, help string) {
-	return "doctor [flags]", "Check configuration, plugin and ZooKeeper", `
-Checks the configuration, where the plugin is and who may change it, its
-checksum, its start and its version, and each ZooKeeper server by itself: can a
-session be opened, can a lock be taken, and is its clock right. Says what to do
-about what it finds.
+func (v *doctorVerb) describe() doc {
+	return doc{
+		usage:    "doctor [flags]",
+		synopsis: "Check configuration, plugin and ZooKeeper",
+		about: `
+Checks the configuration, the plugin and each ZooKeeper server. It says what to do
+about each problem.
+`,
+		examples: [2]string{
+			"zkrecipes doctor",
+			"zkrecipes doctor -read-only -format=json",
+		},
+		rules: `
+Of the plugin it checks where it is, who may change it, its checksum, its start and its
+version. Of each server it checks, one by one, that a session can be opened and a lock
+taken, and whether its clock is right.
 
-The lock is taken at /zkrecipes-doctor, below the chroot, and leaves an empty
-node at most, which ZooKeeper removes where it knows containers.
+The lock is taken at /zkrecipes-doctor, below the chroot. It leaves an empty znode at
+most, which ZooKeeper removes where it knows containers.
 
-Exit code: 0 if nothing failed, be there warnings or not; else 1.`
+Exit code: 0 if no check failed, though some may have warned; otherwise:
+
+    1    a check failed
+    2    wrong usage`,
+	}
 }
 
 func (v *doctorVerb) flags(f *flag.FlagSet) {

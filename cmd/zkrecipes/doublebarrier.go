@@ -15,18 +15,28 @@ type doubleBarrierVerb struct {
 	size int
 }
 
-func (v *doubleBarrierVerb) describe() (arguments, synopsis, help string) {
-	return "double-barrier [flags] PATH SIZE -- COMMAND [ARGUMENT...]", "Run a command together with others, from start to end", `
-Waits at PATH until SIZE members are there, runs the command, and when it has
-ended waits until the commands of all others have, too. All begin together, and
-none goes on before all have ended. All have to give the same SIZE; it is not
-compared. What is more than SIZE waits for the next round.
+func (v *doubleBarrierVerb) describe() doc {
+	return doc{
+		usage:    "double-barrier [flags] PATH SIZE -- COMMAND [ARGUMENT...]",
+		synopsis: "Run a command together with others, from start to end",
+		about: `
+Waits at PATH until SIZE members are there, and runs the command. When the command
+has ended, it waits until the commands of all other members have ended too.
+`,
+		examples: [2]string{
+			"zkrecipes double-barrier /load-test 3 -- ./generate-load",
+			"zkrecipes double-barrier -timeout 5m /load-test 3 -- ./generate-load",
+		},
+		rules: `
+All members begin together, and none goes on before all have ended. All must give the
+same SIZE; zkrecipes does not compare it. Members beyond SIZE wait for the next round.
+A member that dies delays the others until its session ends, at most.
 
-A member that dies does not keep the others waiting longer than its session lasts.
--timeout bounds the wait for the beginning. There is none for the end: a signal
-ends it, with exit code 128+n, and leaves the others to themselves.
+-timeout bounds the wait for the beginning. The wait for the end has no bound: a
+signal ends it, with exit code 128+n, and the other members do not wait for this one.
 
-` + guardHelp
+` + guardHelp,
+	}
 }
 
 func (v *doubleBarrierVerb) arguments(args []string) (err error) {

@@ -10,13 +10,25 @@ import (
 // electVerb runs a command while leading.
 type electVerb struct{ guard }
 
-func (v *electVerb) describe() (arguments, synopsis, help string) {
-	return "elect [flags] PATH -- COMMAND [ARGUMENT...]", "Run a command while being the leader", `
-Stands for election at PATH, runs the command while elected, and resigns when
-the command has ended. The leadership is acknowledged with -data as soon as the
-command runs.
+func (v *electVerb) describe() doc {
+	return doc{
+		usage:    "elect [flags] PATH -- COMMAND [ARGUMENT...]",
+		synopsis: "Run a command while being the leader",
+		about: `
+Campaigns for the leadership at PATH, and runs the command while it leads. It resigns
+when the command has ended.
+`,
+		examples: [2]string{
+			"zkrecipes elect /service/leader -- ./serve",
+			"zkrecipes elect -data 10.0.0.5:8080 /service/leader -- ./serve -port 8080",
+		},
+		rules: `
+Only one candidate leads at a time; the others wait in the order in which they came.
+As soon as the command runs, zkrecipes acknowledges the leadership with -data.
+zkrecipes contenders -election PATH shows the leader and the candidates.
 
-` + guardHelp
+` + guardHelp,
+	}
 }
 
 func (v *electVerb) flags(f *flag.FlagSet) { v.guard.flags(f) }

@@ -19,23 +19,22 @@ import (
 type ephemeral struct{ guard }
 
 func (p *ephemeral) flags(f *flag.FlagSet) {
-	durationVar(f, &p.timeout, "timeout", 0, "give up if it is not there in this `duration`, connecting included; 0 is no limit")
-	durationVar(f, &p.grace, "grace", 5*time.Second, "the `duration` that a command may take to end after its TERM, when the znode or\nthe session is lost, before it is killed")
+	durationVar(f, &p.timeout, "timeout", 0, "give up if the znode is not there within this `duration`, connecting included; 0\nwaits for ever")
+	durationVar(f, &p.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
 	f.StringVar(&p.data, "data", "", "`text` that others see; by default this host, process and command")
 }
 
-const ephemeralHelp = `The command gets $ZKRECIPES_ZNODE, the path of the znode, and $ZKRECIPES_TOKEN,
-which grows each time. When the znode or the session is lost, the command is sent
-TERM and, if it has not ended after -grace, KILL. Signals that zkrecipes gets are
-passed on to it. Without a command a signal is the end, and what was taken is
-given back.
+const ephemeralHelp = `The command finds the path of the znode in $ZKRECIPES_ZNODE, and in $ZKRECIPES_TOKEN a
+number that grows each time. When the znode or the session is lost, the command is
+sent TERM, and KILL after -grace. Signals that zkrecipes gets are passed on to the
+command. Without a command a signal ends it, and the znode is deleted.
 
-Exit code: that of the command, 128+n if signal n ended it, 0 for a signal without
-a command, and otherwise
+Exit code: the command's, or 128+n if signal n ended it; 0 for a signal without a
+command. Otherwise:
 
     2    wrong usage or configuration; nothing was done
-    123  it was lost, whatever the command returned
-    124  somebody else has the name, or the time has passed
+    123  the znode or the session was lost, whatever the command returned
+    124  somebody else has the name, or the time is over
     125  zkrecipes failed, for example to reach ZooKeeper
     126  the command cannot be run
     127  the command was not found`

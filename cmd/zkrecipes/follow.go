@@ -53,12 +53,12 @@ func whyClosed(ctx context.Context, s recipes.Session) error {
 // errWatch: a look failed for a reason that will last, such as an ACL.
 var errWatch = errors.New("the watch has ended though the session has not: what is watched cannot be read any more")
 
-const followHelp = `Exit code: 0 when a signal has ended it, and otherwise
+const followHelp = `Exit code: 0 when a signal has ended it. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration
-    123  the session was lost: what has changed since then is not known
-    128  and n: signal n has come before there was anything to show`
+    123  the session was lost: later changes are not known
+    128  and n: signal n came before there was anything to show`
 
 // line writes one change: in JSON one object a line.
 func (o *output) line(value any, text string) error {

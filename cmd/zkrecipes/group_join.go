@@ -14,18 +14,28 @@ type groupJoinVerb struct {
 	name string
 }
 
-func (v *groupJoinVerb) describe() (arguments, synopsis, help string) {
-	return "group join [flags] PATH [-- COMMAND [ARGUMENT...]]", "Be a member of a group, while a command runs", `
-Joins the group at PATH, and is a member while the command runs or, without one,
-until a signal comes; then the member's znode and its token are shown on stdout. A
-member that dies has left when its session has timed out.
+func (v *groupJoinVerb) describe() doc {
+	return doc{
+		usage:    "group join [flags] PATH [-- COMMAND [ARGUMENT...]]",
+		synopsis: "Be a member of a group, while a command runs",
+		about: `
+Joins the group at PATH, and stays a member while the command runs. Without a command
+it stays until a signal comes, and shows its znode and its token on stdout.
+`,
+		examples: [2]string{
+			"zkrecipes group join -name web1 -data 10.0.0.5:80 /web -- ./serve",
+			"zkrecipes group join /web",
+		},
+		rules: `
+A member that dies leaves the group when its session times out.
 
-` + ephemeralHelp
+` + ephemeralHelp,
+	}
 }
 
 func (v *groupJoinVerb) flags(f *flag.FlagSet) {
 	v.ephemeral.flags(f)
-	f.StringVar(&v.name, "name", "", "be called `name`, which two cannot be at a time; by default each member gets a\nname of its own")
+	f.StringVar(&v.name, "name", "", "the member's `name`, which only one member can have at a time; by default a new\nname for each")
 }
 
 func (v *groupJoinVerb) arguments(args []string) error {

@@ -13,14 +13,24 @@ import (
 // groupMembersVerb shows who is in a group.
 type groupMembersVerb struct{ onePath }
 
-func (v *groupMembersVerb) describe() (arguments, synopsis, help string) {
-	return "group members [flags] PATH", "Show the members of a group", `
-Shows the members of the group at PATH, those first who have been there longest.
-SINCE is when a member joined, by the server's clock; TOKEN tells it from a later
-one of the same name. A member that has died is shown until its session has timed
-out.
+func (v *groupMembersVerb) describe() doc {
+	return doc{
+		usage:    "group members [flags] PATH",
+		synopsis: "Show the members of a group",
+		about: `
+Shows the members of the group at PATH. The member that has been there longest comes
+first.
+`,
+		examples: [2]string{
+			"zkrecipes group members /web",
+			"zkrecipes group members -format=json /web",
+		},
+		rules: `
+SINCE is when the member joined, by the server's clock. TOKEN tells it from a later
+member of the same name. A member that has died is shown until its session times out.
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *groupMembersVerb) run(ctx context.Context, t *tool, out *output) error {

@@ -14,14 +14,25 @@ type groupWatchVerb struct {
 	known []recipes.Member
 }
 
-func (v *groupWatchVerb) describe() (arguments, synopsis, help string) {
-	return "group watch [flags] PATH", "Show who joins and leaves a group", `
-Shows the members of the group at PATH, and then a line for each change. A line
-is joined, left or updated, the member's name, and its data, which are quoted where
-they would not fit a line. Who is there at the beginning has joined. Changes that
-follow each other fast may be shown as one.
+func (v *groupWatchVerb) describe() doc {
+	return doc{
+		usage:    "group watch [flags] PATH",
+		synopsis: "Show who joins and leaves a group",
+		about: `
+Shows the members of the group at PATH, and then a line for each change. It ends when
+a signal comes.
+`,
+		examples: [2]string{
+			"zkrecipes group watch /web",
+			"zkrecipes group watch -format=json /web",
+		},
+		rules: `
+A line is "joined", "left" or "updated", the member's name, and its data. Data that
+would not fit a line are quoted. Members that are there at the beginning are shown as
+joined. Changes that follow each other fast may be shown as one.
 
-` + followHelp
+` + followHelp,
+	}
 }
 
 func (v *groupWatchVerb) run(ctx context.Context, t *tool, out *output) error {

@@ -40,30 +40,33 @@ type grant struct {
 }
 
 func (g *guard) flags(f *flag.FlagSet) {
-	durationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted in this `duration`, connecting included; 0 waits for ever")
-	durationVar(f, &g.grace, "grace", 5*time.Second, "the `duration` that a command whose hold is lost may take to end after its TERM,\nbefore it is killed")
-	f.StringVar(&g.data, "data", "", "`text` to store in line, which contenders shows; by default this host, process\nand command")
+	durationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted within this `duration`, connecting included; 0 waits for ever")
+	durationVar(f, &g.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
+	f.StringVar(&g.data, "data", "", "`text` that zkrecipes contenders shows; by default this host, process and command")
 }
 
-const guardHelp = `The command gets the fencing token in $ZKRECIPES_TOKEN: pass it on to what the
+const guardHelp = `The command finds its fencing token in $ZKRECIPES_TOKEN. Pass the token on to what the
 command changes, so that it can refuse an older one. $ZKRECIPES_PATH is PATH, and
-$ZKRECIPES_ZNODE the znode whose existence is the grant.
+$ZKRECIPES_ZNODE is the znode whose existence is the grant.
 
-When the hold is lost, the command is sent TERM and, if it has not ended after
--grace, KILL. Unless it is in a terminal's foreground it has a process group of its
-own: all of the group gets them, and all that it has started is waited for as long,
-a daemon too; but not what has closed the descriptors that it inherited, as what a
-Python, Java or Node program starts has. Signals that zkrecipes gets are passed on
-to the command; before the command runs they end the wait, and nothing is left in
-line. A zkrecipes that is stopped (Ctrl-Z) loses the hold at the session timeout. On
-Linux the command is killed if zkrecipes is, but not what it has started. Under
-systemd set KillMode=mixed, so that the lock is held until the command has ended.
+When the hold is lost, the command is sent TERM, and KILL after -grace. It has a
+process group of its own, unless it is in a terminal's foreground: the whole group
+gets the signals, and zkrecipes waits up to -grace for all that the command has
+started, a daemon too. It does not wait for a process that has closed the descriptors
+that it inherited, as children of Python, Java and Node programs do.
 
-Exit code: that of the command, 128+n if signal n ended it, and otherwise
+Signals that zkrecipes gets are passed on to the command. Before the command runs,
+they end the wait, and nothing is left behind. Under systemd set KillMode=mixed, so
+that the lock is held until the command has ended.
+
+A zkrecipes that is stopped (Ctrl-Z) loses the hold at the session timeout. On Linux
+the command is killed if zkrecipes is killed; what the command has started is not.
+
+Exit code: the command's, or 128+n if signal n ended it. Otherwise:
 
     2    wrong usage or configuration; nothing was done
     123  the hold was lost, or somebody asked for it, whatever the command returned
-    124  it was not granted: somebody else holds it, or the time has passed
+    124  not granted: somebody else holds it, or the time is over
     125  zkrecipes failed, for example to reach ZooKeeper
     126  the command cannot be run
     127  the command was not found`

@@ -23,55 +23,65 @@ type lockVerb struct {
 	forceAfter        time.Duration
 }
 
-func (v *lockVerb) describe() (arguments, synopsis, help string) {
-	return "lock [flags] PATH -- COMMAND [ARGUMENT...]", "Run a command while holding a lock, or a permit", `
-Waits for the lock at PATH, runs the command while it is held, and gives it back
-when the command has ended. Of all who lock PATH, in any program that follows
-ZooKeeper's lock recipe, one runs at a time, in the order in which they came.
+func (v *lockVerb) describe() doc {
+	return doc{
+		usage:    "lock [flags] PATH -- COMMAND [ARGUMENT...]",
+		synopsis: "Run a command while holding a lock, or a permit",
+		about: `
+Waits for the lock at PATH, and runs the command while it holds the lock. Only one
+command holding PATH runs at a time, in the order in which they came.
+`,
+		examples: [2]string{
+			"zkrecipes lock -timeout 1h /backups/db1 -- ./backup.sh",
+			"zkrecipes lock -n 4 -try /render -- ./render frame.svg",
+		},
+		rules: `
+Any program that follows ZooKeeper's lock recipe may take part. PATH is one of four
+kinds of lock, and all contenders must use the same kind:
 
-With -n, up to so many run at a time: PATH is a semaphore. All have to give the
-same number. -n 1 is the lock.
+    no flag              a lock: one command at a time
+    -n PERMITS           a semaphore: up to PERMITS commands at a time; all
+                         contenders must give the same number
+    -shared, -exclusive  a shared lock: commands with -shared run together, one
+                         with -exclusive runs alone; a waiter with -exclusive goes
+                         before all who come later
+    -priority NUMBER     a priority lock: of the waiters the lowest number goes
+                         first, and equal numbers in order; commands with -shared
+                         run together, any other alone
 
-With -shared and -exclusive, PATH is a lock of readers and writers: those with
--shared run together, one with -exclusive runs alone. One who waits with
--exclusive goes before all who come later.
+The kinds do not see each other in ZooKeeper: a plain lock does NOT exclude -shared,
+but -exclusive does. So zkrecipes looks for contenders of another kind before it runs
+the command. If there is one, it gives up with exit code 125. Of two that come at the
+same time, at least the later one sees the other. Other programs may not look.
 
-With -priority, PATH is a priority lock: of those who wait, lower numbers go first,
-whenever they came, and equal ones in order. One runs at a time, or with -shared
-readers together. Who holds keeps it; with -ask, one who waits asks those who hold
-with a larger number to give way. Larger numbers wait for as long as smaller ones
-keep coming.
+In a priority lock the holder keeps the lock until it has done. A waiter with -ask asks
+holders with larger numbers to give way. Large numbers wait for as long as smaller
+ones keep coming.
 
-What PATH is has to be agreed on: a lock, a semaphore, a shared lock or a priority
-lock. In ZooKeeper they are lines of their own, which do not see each other: a
-plain lock does NOT exclude -shared, -exclusive does. So before the command runs,
-zkrecipes looks at the others at PATH, and if PATH is something else to any of
-them, it gives up with exit code 125. (Of two zkrecipes who come at the same time,
-at least the later sees the other. Another program may not look.)
+With -revocable, others may ask for the lock: with zkrecipes revoke PATH, or with
+-ask. The command is then ended as if the hold were lost, and the lock given back.
+-revocable needs -shared, -exclusive or -priority.
 
-With -revocable, which -shared, -exclusive and -priority have, zkrecipes revoke
-PATH can ask for the lock: the command is then ended, as if the hold were lost,
-and the lock given back.
-
-` + guardHelp
+` + guardHelp,
+	}
 }
 
 func (v *lockVerb) flags(f *flag.FlagSet) {
 	v.guard.flags(f)
-	f.BoolVar(&v.try, "try", false, "do not wait for others: exit with 124 if somebody holds it")
+	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if somebody else holds it")
 	f.IntVar(&v.permits, "n", 1, "let `permits` commands run at a time")
-	f.BoolVar(&v.shared, "shared", false, "share PATH with others who share it: read")
-	f.BoolVar(&v.exclusive, "exclusive", false, "have PATH alone, also of those who share it: write")
-	f.Var(&v.priority, "priority", "wait with this `priority`, from 0, the first, to 99")
-	f.BoolVar(&v.ask, "ask", false, "with -priority: while waiting, ask those who hold with a larger number, and with\n-revocable, to give way")
-	f.BoolVar(&v.revocable, "revocable", false, "end the command when somebody asks for the lock with zkrecipes revoke")
-	durationVar(f, &v.forceAfter, "force-after", 0, "with -revocable: let zkrecipes revoke -force take the lock away this `duration` after\nit was asked for; longer than -grace; 0 lets nobody")
+	f.BoolVar(&v.shared, "shared", false, "share PATH with other commands that share it: read")
+	f.BoolVar(&v.exclusive, "exclusive", false, "have PATH alone, without those that share it: write")
+	f.Var(&v.priority, "priority", "wait with this `number`, from 0, which goes first, to 99")
+	f.BoolVar(&v.ask, "ask", false, "with -priority: while waiting, ask holders with a larger number to give way")
+	f.BoolVar(&v.revocable, "revocable", false, "end the command when somebody asks for the lock")
+	durationVar(f, &v.forceAfter, "force-after", 0, "with -revocable: zkrecipes revoke -force may take the lock away this `duration`\nafter it was asked for; longer than -grace; 0: never")
 }
 
 func (v *lockVerb) arguments(args []string) error {
 	switch {
 	case v.try && v.timeout > 0:
-		return errors.New("-try does not wait, so that it takes no -timeout")
+		return errors.New("-try does not wait: leave -timeout out")
 	case v.semaphoreConfig().Validate() != nil:
 		return fmt.Errorf("-n %d: the number of permits is from 1 to 2^31-1", v.permits)
 	case v.shared && v.exclusive:
@@ -81,13 +91,13 @@ func (v *lockVerb) arguments(args []string) error {
 	case v.permits > 1 && v.priority.given:
 		return errors.New("-n is for a semaphore, -priority is for a priority lock: PATH is one or the other")
 	case v.ask && !v.priority.given:
-		return errors.New("-ask needs -priority: nobody else goes before those who hold")
+		return errors.New("-ask needs -priority: only there does a waiter go before a holder")
 	case v.ask && v.try:
-		return errors.New("-try does not wait, so that there is nobody to -ask")
+		return errors.New("-ask asks while it waits, and -try does not wait: leave one out")
 	case v.revocable && !v.shared && !v.exclusive && !v.priority.given:
-		return errors.New("-revocable is for shared locks and priority locks: give -shared, -exclusive or -priority too")
+		return errors.New("-revocable needs -shared, -exclusive or -priority")
 	case v.forceAfter != 0 && !v.revocable:
-		return errors.New("-force-after needs -revocable: nobody is forced who was not asked")
+		return errors.New("-force-after needs -revocable: only what can be asked for can be forced")
 	case v.forceAfter != 0 && v.forceAfter <= v.grace:
 		return fmt.Errorf("-force-after %v must be longer than -grace, which is %v: the command has to have ended before the lock is taken away", v.forceAfter, v.grace)
 	}

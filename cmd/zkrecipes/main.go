@@ -94,7 +94,7 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 		"contenders": verb(&contendersVerb{}),
 		"doctor":     verb(&doctorVerb{}),
 
-		"barrier place":  verb(&barrierPlaceVerb{}),
+		"barrier set":    verb(&barrierSetVerb{}),
 		"barrier remove": verb(&barrierRemoveVerb{}),
 		"barrier wait":   verb(&barrierWaitVerb{}),
 		"double-barrier": verb(&doubleBarrierVerb{}),
@@ -124,11 +124,11 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 	}
 	// Verbs of two words, such as "queue put", are in the table above.
 	t.addParents(verbs, map[string]string{
-		"barrier": "Have others wait until a barrier is removed",
+		"barrier": "Make others wait until a barrier is removed",
 		"queue":   "Put into a queue, and take from it",
 		"config":  "Show, change and watch a configuration",
 		"group":   "Join a group and see who is in it",
-		"names":   "Take names, and look up whose they are",
+		"names":   "Register names, and look them up",
 		"tx":      "Begin, vote in and end two-phase commits",
 	})
 	return verbs

@@ -14,14 +14,24 @@ import (
 // namesListVerb shows all names of a directory.
 type namesListVerb struct{ onePath }
 
-func (v *namesListVerb) describe() (arguments, synopsis, help string) {
-	return "names list [flags] PATH", "Show all names of a directory", `
-Shows the names that are registered in the directory at PATH, sorted. SESSION is
-whose they are, or persistent for one that was taken for good; SINCE is when they
-were registered, by the server's clock; TOKEN tells a registration from a later one
-of the same name.
+func (v *namesListVerb) describe() doc {
+	return doc{
+		usage:    "names list [flags] PATH",
+		synopsis: "Show all names of a directory",
+		about: `
+Shows the names that are registered in the directory at PATH. They are sorted.
+`,
+		examples: [2]string{
+			"zkrecipes names list /services",
+			"zkrecipes names list -format=json /services",
+		},
+		rules: `
+SESSION is the session that owns the name, or "persistent" for a name without one.
+SINCE is when the name was registered, by the server's clock. TOKEN tells the
+registration from a later one of the same name.
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *namesListVerb) run(ctx context.Context, t *tool, out *output) error {

@@ -11,13 +11,24 @@ import (
 // namesLookupVerb shows who has a name.
 type namesLookupVerb struct{ pathAndName }
 
-func (v *namesLookupVerb) describe() (arguments, synopsis, help string) {
-	return "names lookup [flags] PATH NAME", "Show the data of a name", `
-Writes the data that NAME was registered with, in the directory at PATH, to stdout,
-as they are stored. -format=json shows the registration too: whose it is, since
-when, and whether it is for good.
+func (v *namesLookupVerb) describe() doc {
+	return doc{
+		usage:    "names lookup [flags] PATH NAME",
+		synopsis: "Show the data of a name",
+		about: `
+Writes the data of NAME in the directory at PATH to stdout, as they are stored. If
+nobody has registered NAME, the exit code is 3.
+`,
+		examples: [2]string{
+			"zkrecipes names lookup /services db",
+			"zkrecipes names lookup -format=json /services db",
+		},
+		rules: `
+-format=json shows the registration too: its session, its time, and whether it is
+persistent.
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *namesLookupVerb) run(ctx context.Context, t *tool, out *output) error {

@@ -16,19 +16,25 @@ type namesRegisterVerb struct {
 	forGood bool
 }
 
-func (v *namesRegisterVerb) describe() (arguments, synopsis, help string) {
-	return "names register [flags] PATH NAME [-- COMMAND [ARGUMENT...]]", "Take a name, while a command runs or for good", `
-Takes NAME in the directory at PATH, which nobody else has then. It is kept while
-the command runs or, without one, until a signal comes; then its znode and its
-token are shown on stdout.
+func (v *namesRegisterVerb) describe() doc {
+	return doc{
+		usage:    "names register [flags] PATH NAME [-- COMMAND [ARGUMENT...]]",
+		synopsis: "Take a name, while a command runs or for good",
+		about: `
+Registers NAME in the directory at PATH while the command runs; nobody else has NAME
+then. Without a command it keeps NAME until a signal comes, and shows its znode and its
+token on stdout.
+`,
+		examples: [2]string{
+			"zkrecipes names register -data 10.0.0.5:5432 /services db -- ./serve",
+			"zkrecipes names register -persistent -data 10.0.0.5:5432 /services db",
+		},
+		rules: `
+With -persistent the name stays until zkrecipes names unregister, and no command runs.
+Then exit code 6 says that the answer was lost: the name may be registered or not.
 
-With -persistent it is kept until names unregister, and no command is run. Exit
-code 6 says then that the answer was lost, and it may be taken or not.
-
-    zkrecipes names register -data 10.0.0.5:5432 /services db -- ./serve
-    zkrecipes names lookup /services db
-
-` + ephemeralHelp
+` + ephemeralHelp,
+	}
 }
 
 func (v *namesRegisterVerb) flags(f *flag.FlagSet) {
@@ -45,7 +51,7 @@ func (v *namesRegisterVerb) arguments(args []string) error {
 	v.name = rest[0]
 	if v.forGood {
 		if v.argv != nil {
-			return errors.New("-persistent keeps the name after zkrecipes has ended, so that it takes no command")
+			return errors.New("-persistent runs no command: the name stays when zkrecipes has ended")
 		}
 		v.data = data
 	}

@@ -13,13 +13,23 @@ type namesUnregisterVerb struct {
 	token int64
 }
 
-func (v *namesUnregisterVerb) describe() (arguments, synopsis, help string) {
-	return "names unregister [flags] PATH NAME", "Give back a name that was taken for good", `
-Gives back NAME in the directory at PATH, which was taken with -persistent, by
-whomever; with -token only if it is that registration, and not a later one. A name
-that a session has is given back by that.
+func (v *namesUnregisterVerb) describe() doc {
+	return doc{
+		usage:    "names unregister [flags] PATH NAME",
+		synopsis: "Give back a name that was taken for good",
+		about: `
+Removes the persistent registration of NAME in the directory at PATH, whoever made it.
+With -token it removes only that registration, and not a later one.
+`,
+		examples: [2]string{
+			"zkrecipes names unregister /services db",
+			"zkrecipes names unregister -token 4294967301 /services db",
+		},
+		rules: `
+A name that belongs to a session is not removed: it ends with that session.
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *namesUnregisterVerb) flags(f *flag.FlagSet) {

@@ -19,18 +19,18 @@ func (t *tool) once(ctx context.Context, out *output, f func(context.Context, re
 }
 
 // onceCodes are the exit codes of such a verb.
-const onceCodes = `Exit code: 0 if it was done, and otherwise
+const onceCodes = `Exit code: 0 if it was done. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
     3    what was asked for is not there
-    4    what is there is somebody else's, or has changed; nothing was done
-    6    the answer was lost, and it may have been done or not: look first
+    4    it belongs to somebody else, or has changed; nothing was done
+    6    unknown: the answer was lost; look before you repeat it
     123  the session was lost
-    124  it has taken too long`
+    124  the time is over`
 
-// typed gives an error of the contract its exit code. An unknown outcome comes
-// first: it says more than the loss of the session that was the reason.
+// withCode gives an error of the contract its exit code. An unknown outcome comes
+// first: it says more than the loss of the session that has caused it.
 func withCode(err error) error {
 	var already exitError
 	if err == nil || errors.As(err, &already) {

@@ -12,13 +12,24 @@ import (
 // queuePeekVerb shows the first element of a queue.
 type queuePeekVerb struct{ consumer }
 
-func (v *queuePeekVerb) describe() (arguments, synopsis, help string) {
-	return "queue peek [flags] PATH", "Show the first element of a queue, and leave it there", `
-Writes the data of the first element that nobody has claimed to stdout, byte for
-byte (a terminal gets a line), and leaves it where it is. Somebody may have taken
-it when you see it. If the queue is empty the exit code is 3.
+func (v *queuePeekVerb) describe() doc {
+	return doc{
+		usage:    "queue peek [flags] PATH",
+		synopsis: "Show the first element of a queue, and leave it there",
+		about: `
+Writes the data of the first unclaimed element of the queue at PATH to stdout. The
+element stays in the queue.
+`,
+		examples: [2]string{
+			"zkrecipes queue peek /mail",
+			"zkrecipes queue peek -priorities -format=json /jobs",
+		},
+		rules: `
+The data are written byte for byte; a terminal gets a line. Another consumer may have
+taken the element when you read it. If the queue is empty, the exit code is 3.
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *queuePeekVerb) run(ctx context.Context, t *tool, out *output) error {
@@ -41,12 +52,23 @@ func (v *queuePeekVerb) run(ctx context.Context, t *tool, out *output) error {
 // queueLenVerb counts the elements of a queue.
 type queueLenVerb struct{ consumer }
 
-func (v *queueLenVerb) describe() (arguments, synopsis, help string) {
-	return "queue len [flags] PATH", "Count the elements of a queue", `
-Shows how many elements are in the queue at PATH, those included that somebody has
-claimed and not yet acknowledged. A queue that does not exist is empty.
+func (v *queueLenVerb) describe() doc {
+	return doc{
+		usage:    "queue len [flags] PATH",
+		synopsis: "Count the elements of a queue",
+		about: `
+Shows how many elements are in the queue at PATH. It counts elements that a consumer
+has claimed and not yet acknowledged.
+`,
+		examples: [2]string{
+			"zkrecipes queue len /mail",
+			"zkrecipes queue len -priorities /jobs",
+		},
+		rules: `
+A queue that does not exist is empty.
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *queueLenVerb) run(ctx context.Context, t *tool, out *output) error {

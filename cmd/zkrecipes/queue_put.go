@@ -23,32 +23,41 @@ type queuePutVerb struct {
 	stdin    bool // the data are there
 }
 
-func (v *queuePutVerb) describe() (arguments, synopsis, help string) {
-	return "queue put [flags] PATH [--] DATA...|-", "Put elements into a queue", `
-Appends elements to the queue at PATH and shows their names. Each DATA is an
-element; several are put all or none, next to each other. "-" takes one element
-from stdin, to the last byte. What follows "--" is data, whatever it looks like:
+func (v *queuePutVerb) describe() doc {
+	return doc{
+		usage:    "queue put [flags] PATH [--] DATA...|-",
+		synopsis: "Put elements into a queue",
+		about: `
+Appends elements to the queue at PATH, and shows their names. Each DATA is one
+element, and "-" takes one element from stdin.
+`,
+		examples: [2]string{
+			"zkrecipes queue put /mail 'to alice' 'to bob'",
+			"zkrecipes queue put -priority 5 /jobs -- -v",
+		},
+		rules: `
+Several elements are put all or none, next to each other. stdin is read to its last
+byte. What follows "--" is data, whatever it looks like.
 
-    zkrecipes queue put /mail -- "$line"
+With -priority, PATH is a priority queue: lower numbers are taken first. A priority
+queue and a queue do not see each other's elements, even at the same PATH.
 
-With -priority PATH is a priority queue: lower numbers are taken first. It and a
-queue without priorities do not see each other's elements, also at the same PATH.
+With -capacity, zkrecipes waits while the queue has no room for all the elements. It
+counts elements that a consumer has claimed and not yet acknowledged. ZooKeeper does
+not know the number: all producers must give the same, and a producer that gives none
+does not wait.
 
-With -capacity it waits while the queue has no room for all of them, so that no
-more elements are ever in it, those included that somebody has claimed and not yet
-acknowledged. ZooKeeper does not know the number: all who put have to give the
-same, and one who gives none does not wait.
+A signal ends the wait with exit code 128+n, and nothing is put. If it comes while the
+elements are being put, the exit code is 6.
 
-A signal ends the wait, with exit code 128+n, and nothing is put; or, where it came
-while they were being put, with exit code 6.
-
-` + waitCodes
+` + waitCodes,
+	}
 }
 
 func (v *queuePutVerb) flags(f *flag.FlagSet) {
 	v.waiting.flags(f)
 	f.Var(&v.priority, "priority", "put into a priority queue, with this `priority` from 0, the first, to 99")
-	f.IntVar(&v.capacity, "capacity", 0, "wait while the queue has no room: it holds so many `elements`; 0 is no bound")
+	f.IntVar(&v.capacity, "capacity", 0, "wait while the queue has no room for more than this `number` of elements; 0 is\nno bound")
 }
 
 func (v *queuePutVerb) arguments(args []string) error {

@@ -17,14 +17,25 @@ type queueTakeVerb struct {
 	try bool
 }
 
-func (v *queueTakeVerb) describe() (arguments, synopsis, help string) {
-	return "queue take [flags] PATH", "Take the first element of a queue", `
-Waits for an element in the queue at PATH, writes its data to stdout, byte for
-byte (a terminal gets a line), and removes it. It is removed when it has been
-written: if zkrecipes is killed in between, or it cannot be written, the element
-goes back and the next gets it, so that it may be seen twice but is not lost.
+func (v *queueTakeVerb) describe() doc {
+	return doc{
+		usage:    "queue take [flags] PATH",
+		synopsis: "Take the first element of a queue",
+		about: `
+Waits for an element in the queue at PATH, and writes its data to stdout. Then it
+removes the element from the queue.
+`,
+		examples: [2]string{
+			"zkrecipes queue take -timeout 30s /mail",
+			"zkrecipes queue take -try -priorities /jobs",
+		},
+		rules: `
+The data are written byte for byte; a terminal gets a line. The element is removed
+after it was written. If zkrecipes is killed in between, or cannot write, the element
+goes back to the queue: it may be delivered twice, but it is not lost.
 
-` + waitHelp
+` + waitHelp,
+	}
 }
 
 func (v *queueTakeVerb) flags(f *flag.FlagSet) {

@@ -144,31 +144,3 @@ func TestTableOfTheReadme(t *testing.T) {
 		}
 	}
 }
-
-// TestEveryVerbTeaches: what -h says about each has the same parts.
-func TestEveryVerbTeaches(t *testing.T) {
-	for name, factory := range (&tool{}).verbs() {
-		made, err := factory()
-		if err != nil {
-			t.Fatal(err)
-		}
-		verb, ok := made.(*command)
-		if !ok {
-			continue // a parent
-		}
-		help := verb.Help()
-		for _, part := range []string{"Usage: zkrecipes " + name + " ", "Exit code", "-format form", "-config file"} {
-			if !strings.Contains(help, part) {
-				t.Errorf("the help of %s has no %q:\n%s", name, part, help)
-			}
-		}
-		for line := range strings.Lines(help) {
-			if len(line) > 100 {
-				t.Errorf("the help of %s has a long line: %s", name, line)
-			}
-		}
-		if s := verb.Synopsis(); s == "" || len(s) > 60 || strings.HasSuffix(s, ".") {
-			t.Errorf("the synopsis of %s is %q", name, s)
-		}
-	}
-}

@@ -16,41 +16,49 @@ type revokeVerb struct {
 	path, znode string
 }
 
-func (v *revokeVerb) describe() (arguments, synopsis, help string) {
-	return "revoke [flags] PATH", "Ask those who hold a shared or priority lock for it", `
-Asks all who hold the shared lock or the priority lock at PATH to give it back.
-They have to have taken it revocably: zkrecipes lock -revocable ends its command
-then. Whether and when they give way is up to them.
+func (v *revokeVerb) describe() doc {
+	return doc{
+		usage:    "revoke [flags] PATH",
+		synopsis: "Ask those who hold a shared or priority lock for it",
+		about: `
+Asks all holders of the shared lock or priority lock at PATH to give it back. A holder
+that was started with zkrecipes lock -revocable ends its command then.
+`,
+		examples: [2]string{
+			"zkrecipes revoke -wait -timeout 1m /reports",
+			"zkrecipes revoke -force /reports",
+		},
+		rules: `
+Whether and when a holder gives way is up to the holder. Plain locks, semaphores and
+elections cannot be revoked.
 
-With -wait it also waits until all who were asked have given it back, at most for
--timeout: the exit code says whether they have.
+With -wait, zkrecipes also waits until all that were asked have given the lock back,
+for -timeout at most.
 
-With -force it waits too, and deletes the znodes of those who have not gone when
-the time is over that they have allowed (lock -force-after). They may not know that
-they have lost the lock, and go on: what they change has to check their token.
+With -force, zkrecipes waits too. It deletes the znode of a holder that is still there
+when the time that it allows is over (lock -force-after). That holder may not know
+that it has lost the lock, and go on: what it changes has to check its token.
 
-Who was asked stays asked, also when zkrecipes has given up waiting; zkrecipes
-contenders PATH shows who is still there. Other locks, semaphores and elections
-cannot be revoked.
+A request stays when zkrecipes has given up waiting: zkrecipes contenders PATH shows
+who is still there. A signal ends the wait, with exit code 128+n.
 
-A signal ends the wait, with exit code 128+n.
-
-Exit code: 0 if all were asked or, with -wait or -force, have gone, and otherwise
+Exit code: 0 if all were asked or, with -wait or -force, are gone. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
     3    nobody holds a shared lock or a priority lock there
-    4    one of them did not agree to be asked, or forced; the others were asked
-    6    the answer was lost, and they may have been asked or not: look first
+    4    a holder does not allow it to be asked, or forced; the others were asked
+    6    unknown: the answer was lost; look before you repeat it
     123  the session was lost
-    124  one of them had not gone when the time was over`
+    124  a holder was still there when the time was over`,
+	}
 }
 
 func (v *revokeVerb) flags(f *flag.FlagSet) {
-	f.BoolVar(&v.wait, "wait", false, "wait until those who were asked have given the lock back")
-	f.BoolVar(&v.force, "force", false, "take the lock away when the time is over that its holder has allowed")
-	durationVar(f, &v.timeout, "timeout", 0, "with -wait or -force: give up waiting after this `duration`, connecting included; 0\nwaits for ever")
-	f.StringVar(&v.znode, "znode", "", "ask only this contender, be it that it waits: `path` of its znode, as contenders\n-format=json shows it")
+	f.BoolVar(&v.wait, "wait", false, "wait until all that were asked have given the lock back")
+	f.BoolVar(&v.force, "force", false, "take the lock away when the time that its holder allows is over")
+	durationVar(f, &v.timeout, "timeout", 0, "with -wait or -force: give up after this `duration`, connecting included; 0 waits\nfor ever")
+	f.StringVar(&v.znode, "znode", "", "ask only the contender with this znode, even if it waits: a `path`, as zkrecipes\ncontenders -format=json shows it")
 }
 
 func (v *revokeVerb) arguments(args []string) error {

@@ -14,19 +14,27 @@ import (
 // with another name.
 type semaphoreVerb struct{ onePath }
 
-func (v *semaphoreVerb) describe() (arguments, synopsis, help string) {
-	return "semaphore [flags] PATH", "Show how many permits of a semaphore are free", `
-Shows how many permits the semaphore at PATH has, how many are held and how many
-are free, and how many wait for one. To run a command that holds a permit, use
+func (v *semaphoreVerb) describe() doc {
+	return doc{
+		usage:    "semaphore [flags] PATH",
+		synopsis: "Show how many permits of a semaphore are free",
+		about: `
+Shows how many permits the semaphore at PATH has: held, free and waited for. To take
+a permit, run a command with zkrecipes lock -n.
+`,
+		examples: [2]string{
+			"zkrecipes semaphore /render",
+			"zkrecipes semaphore -format=json /render",
+		},
+		rules: `
+zkrecipes contenders PATH shows who holds a permit, and who waits.
 
-    zkrecipes lock -n PERMITS PATH -- COMMAND
+The first contender decides the number of permits. ZooKeeper forgets it some time
+after the last contender has left, together with PATH. A PATH that something else has
+made stays, and so does the number: delete PATH, or its data, while nobody is there.
 
-and to see who holds and who waits, zkrecipes contenders PATH. The number of
-permits is agreed on by the first who comes, and forgotten some time after the
-last has left, with PATH itself. Where PATH was made by something else and stays,
-the number does, until somebody deletes PATH, or its data, while nobody is there.
-
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *semaphoreVerb) arguments(args []string) error {

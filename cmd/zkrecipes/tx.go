@@ -13,16 +13,16 @@ import (
 // txPath is what the verbs of transactions have in common.
 type txPath struct{ onePath }
 
-const txHelp = `Exit code: 0 for commit, 5 for abort, and otherwise
+const txHelp = `Exit code: 0 for commit, 5 for abort. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
-    2    wrong usage or configuration, or no site of the transaction
+    2    wrong usage or configuration, or the transaction has no such site
     3    there is no transaction, or all its sites are done with it
-    4    what is there forbids it: a transaction, another vote, a dead site
-    6    the answer was lost, and it may have been done or not: tx status tells
+    4    something forbids it: another transaction, another vote, a dead site
+    6    unknown: the answer was lost; zkrecipes tx status tells
     123  the session was lost
-    124  it has taken too long
-    128  and n: signal n has come before that`
+    124  the time is over
+    128  and n: signal n came before that`
 
 // decisionJSON is a decision in JSON.
 type decisionJSON struct {

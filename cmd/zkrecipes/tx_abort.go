@@ -14,17 +14,28 @@ type txAbortVerb struct {
 	reason string
 }
 
-func (v *txAbortVerb) describe() (arguments, synopsis, help string) {
-	return "tx abort [flags] PATH", "Abort a two-phase commit that waits", `
-Decides to abort the transaction at PATH, whatever the votes, unless there is a
-decision, and shows the one that holds: it is the way out when a site does not vote
-and nobody coordinates. If it was committed already, the exit code is 4.
+func (v *txAbortVerb) describe() doc {
+	return doc{
+		usage:    "tx abort [flags] PATH",
+		synopsis: "Abort a two-phase commit that waits",
+		about: `
+Decides to abort the transaction at PATH, whatever the votes are. If there is a
+decision already, it shows that one.
+`,
+		examples: [2]string{
+			"zkrecipes tx abort -reason 'site cache is down' /deploy/7",
+			"zkrecipes tx abort -format=json /deploy/7",
+		},
+		rules: `
+It is the way out when a site does not vote and nobody coordinates. If the transaction
+was committed already, the exit code is 4.
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *txAbortVerb) flags(f *flag.FlagSet) {
-	f.StringVar(&v.reason, "reason", "by hand", "`text` that tells people why")
+	f.StringVar(&v.reason, "reason", "by hand", "`text` that says why")
 }
 
 func (v *txAbortVerb) run(ctx context.Context, t *tool, out *output) error {

@@ -24,32 +24,43 @@ type txBeginVerb struct {
 	detach  bool
 }
 
-func (v *txBeginVerb) describe() (arguments, synopsis, help string) {
-	return "tx begin -sites SITE,... [flags] PATH", "Begin a two-phase commit, and wait for the decision", `
-Begins a transaction at PATH, in which every one of the sites votes with tx vote,
-and shows the decision: commit if all have voted for it, abort as soon as one has
-not. The decision is kept until every site has said tx done.
+func (v *txBeginVerb) describe() doc {
+	return doc{
+		usage:    "tx begin -sites SITE,... [flags] PATH",
+		synopsis: "Begin a two-phase commit, and wait for the decision",
+		about: `
+Begins a transaction at PATH, in which each of the sites votes with zkrecipes tx vote.
+It waits for the decision and shows it.
+`,
+		examples: [2]string{
+			"zkrecipes tx begin -sites db,cache -data 'schema 7' -timeout 1m /deploy/7",
+			"zkrecipes tx begin -sites db,cache -detach /deploy/7",
+		},
+		rules: `
+The decision is commit if all sites have voted to commit. It is abort as soon as one
+has not. It is kept until every site has said tx done.
 
-A site that does not vote makes all others wait: -timeout aborts then, and so does
-a signal, unless there is a decision. If zkrecipes is killed, or with -detach, a
-site that waits in tx vote makes the decision.
+All sites wait for one that does not vote. -timeout aborts then, and so does a signal,
+unless there is a decision. With -detach, or if zkrecipes is killed, a site that waits
+in tx vote makes the decision.
 
-The variants differ in who watches whom: coordinator-only has this process watch
-the sites; all-watch has the sites watch each other, and costs more the more they
-are; own-nodes sees a site that dies, whose tx vote has to run until the decision,
-and aborts.
+The variants differ in who watches whom:
 
-    zkrecipes tx begin -sites db,cache -data 'schema 7' -timeout 1m /deploy/7
+    coordinator-only  this process watches the sites
+    all-watch         the sites watch each other, at a cost that grows with them
+    own-nodes         tx vote has to run until the decision: a site that dies is
+                      seen, and the transaction is aborted
 
-` + txHelp
+` + txHelp,
+	}
 }
 
 func (v *txBeginVerb) flags(f *flag.FlagSet) {
-	f.StringVar(&v.list, "sites", "", "`names` of the sites, with commas between them; required")
+	f.StringVar(&v.list, "sites", "", "`names` of the sites, separated by commas; required")
 	f.StringVar(&v.data, "data", "", "`text` for the sites, which tx status shows them; - takes it from stdin")
-	f.StringVar(&v.variant, "variant", string(recipes.DefaultVariant), "`who` watches whom: all-watch, coordinator-only or own-nodes")
+	f.StringVar(&v.variant, "variant", string(recipes.DefaultVariant), "`variant`, which says who watches whom")
 	durationVar(f, &v.timeout, "timeout", 0, "abort if there is no decision in this `duration`; 0 waits for ever")
-	f.BoolVar(&v.detach, "detach", false, "do not wait: a site that waits coordinates")
+	f.BoolVar(&v.detach, "detach", false, "do not wait: a waiting site makes the decision")
 }
 
 func (v *txBeginVerb) arguments(args []string) error {
@@ -57,11 +68,11 @@ func (v *txBeginVerb) arguments(args []string) error {
 	case len(args) != 1:
 		return errors.New("give one PATH, after the flags")
 	case v.list == "":
-		return errors.New("-sites is missing: the names of who has to vote")
+		return errors.New("-sites is missing: the names of the sites that vote")
 	case v.timeout < 0:
 		return errors.New("-timeout must not be negative")
 	case v.detach && v.timeout > 0:
-		return errors.New("-detach does not wait, so that it takes no -timeout")
+		return errors.New("-detach does not wait: leave -timeout out")
 	}
 	v.path, v.sites = args[0], strings.Split(v.list, ",")
 	_, err := recipes.ParseVariant(v.variant)

@@ -15,13 +15,23 @@ type txDoneVerb struct {
 	site string
 }
 
-func (v *txDoneVerb) describe() (arguments, synopsis, help string) {
-	return "tx done [flags] PATH SITE", "Say that a site has acted on the decision", `
-Says that SITE has acted on the decision of the transaction at PATH, and will not
-ask for it again. When all sites have said so, the transaction is deleted. It may
-be said again; exit code 3 says then that all are done.
+func (v *txDoneVerb) describe() doc {
+	return doc{
+		usage:    "tx done [flags] PATH SITE",
+		synopsis: "Say that a site has acted on the decision",
+		about: `
+Says that SITE has acted on the decision of the transaction at PATH, and will not ask
+for it again. When all sites have said so, the transaction is deleted.
+`,
+		examples: [2]string{
+			"zkrecipes tx done /deploy/7 db",
+			"zkrecipes tx done -format=json /deploy/7 db",
+		},
+		rules: `
+It may be said again. Exit code 3 says that all sites are done.
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *txDoneVerb) arguments(args []string) error {

@@ -13,13 +13,23 @@ import (
 // txStatusVerb shows a transaction.
 type txStatusVerb struct{ txPath }
 
-func (v *txStatusVerb) describe() (arguments, synopsis, help string) {
-	return "tx status [flags] PATH", "Show the votes and the decision of a two-phase commit", `
-Shows the transaction at PATH: what it is about, the decision if there is one,
-whether a coordinator is at work, and for each site its vote and whether it has
-acted on the decision. It is a picture that may be outdated when you see it.
+func (v *txStatusVerb) describe() doc {
+	return doc{
+		usage:    "tx status [flags] PATH",
+		synopsis: "Show the votes and the decision of a two-phase commit",
+		about: `
+Shows the transaction at PATH: its data, its decision, whether a coordinator is at work,
+and the vote of each site. The answer may be outdated when you read it.
+`,
+		examples: [2]string{
+			"zkrecipes tx status /deploy/7",
+			"zkrecipes tx status -format=json /deploy/7",
+		},
+		rules: `
+DONE says whether the site has acted on the decision.
 
-` + onceCodes
+` + onceCodes,
+	}
 }
 
 func (v *txStatusVerb) run(ctx context.Context, t *tool, out *output) error {

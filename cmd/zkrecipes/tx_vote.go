@@ -19,11 +19,20 @@ type txVoteVerb struct {
 	timeout time.Duration
 }
 
-func (v *txVoteVerb) describe() (arguments, synopsis, help string) {
-	return "tx vote [flags] PATH SITE commit|abort", "Vote in a two-phase commit, and wait for the decision", `
-Votes as SITE in the transaction at PATH, waits for the decision, and shows it.
-Whoever votes commit must be able to commit, and must not act before the decision.
-When it has acted it says tx done.
+func (v *txVoteVerb) describe() doc {
+	return doc{
+		usage:    "tx vote [flags] PATH SITE commit|abort",
+		synopsis: "Vote in a two-phase commit, and wait for the decision",
+		about: `
+Votes as SITE in the transaction at PATH. It waits for the decision and shows it.
+`,
+		examples: [2]string{
+			"zkrecipes tx vote /deploy/7 db commit",
+			"zkrecipes tx vote -timeout 1m /deploy/7 db abort",
+		},
+		rules: `
+A site that votes commit must be able to commit, and must not act before the decision.
+When it has acted, it says tx done. In a script:
 
     zkrecipes tx vote /deploy/7 db commit
     case $? in
@@ -33,11 +42,12 @@ When it has acted it says tx done.
     esac
     zkrecipes tx done /deploy/7 db
 
-A vote cannot be changed. The same vote again is no error, and shows the decision:
-so does a site that comes back. But with the variant own-nodes a site lives as long
-as its tx vote, and the transaction is aborted if that ends before the decision.
+A vote cannot be changed. To give the same vote again is no error, and shows the
+decision: so does a site that comes back. But with the variant own-nodes a site must
+stay in tx vote: the transaction is aborted if that ends before the decision.
 
-` + txHelp
+` + txHelp,
+	}
 }
 
 func (v *txVoteVerb) flags(f *flag.FlagSet) {

@@ -24,7 +24,7 @@ func (w *waiting) check(try bool) error {
 	case w.timeout < 0:
 		return errors.New("-timeout must not be negative")
 	case try && w.timeout > 0:
-		return errors.New("-try does not wait, so that it takes no -timeout")
+		return errors.New("-try does not wait: leave -timeout out")
 	}
 	return nil
 }
@@ -33,13 +33,13 @@ const waitHelp = `A signal ends the wait, with exit code 128+n, and leaves nothi
 
 ` + waitCodes
 
-const waitCodes = `Exit code: 0 if it was done, and otherwise
+const waitCodes = `Exit code: 0 if it was done. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
-    6    the answer was lost, and it may have been done or not: look first
+    6    unknown: the answer was lost; look before you repeat it
     123  the session was lost
-    124  it did not happen in the time given, or, with -try, at once`
+    124  the time is over, or -try would have had to wait`
 
 // run runs f with a session, until -timeout has passed or a signal comes.
 func (w *waiting) run(ctx context.Context, t *tool, out *output, what string, f func(context.Context, recipes.Session) error) error {
