@@ -6,14 +6,12 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
 // ACL is one entry of a node's access list.
-type ACL struct {
-	Perms  int32 // sum of 1 read, 2 write, 4 create, 8 delete, 16 admin
-	Scheme string
-	ID     string
-}
+type ACL = jute.ACL
 
 const (
 	permRead   = 1
@@ -41,14 +39,14 @@ func allowed(acl []ACL, perms int32, who []identity) bool {
 		if a.Scheme == "world" && a.ID == "anyone" {
 			return true
 		}
-		if slices.ContainsFunc(who, a.matches) {
+		if slices.ContainsFunc(who, func(w identity) bool { return w.matches(a) }) {
 			return true
 		}
 	}
 	return len(acl) == 0
 }
 
-func (a ACL) matches(who identity) bool {
+func (who identity) matches(a ACL) bool {
 	if a.Scheme != who.scheme {
 		return false
 	}

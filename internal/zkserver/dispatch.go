@@ -1,6 +1,10 @@
 package zkserver
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+)
 
 // task is one request on its way through the server.
 type task struct {
@@ -12,10 +16,10 @@ type task struct {
 
 // receive takes one packet after the handshake.
 func (c *conn) receive(body []byte) error {
-	d := decoder{b: body}
-	xid, op := d.i32(), Op(d.i32())
-	if d.err != nil {
-		return d.err
+	d := jute.Decoder{Bytes: body}
+	xid, op := d.Int32(), Op(d.Int32())
+	if d.Err != nil {
+		return d.Err
 	}
 	s := c.srv
 	if !s.lockThawed() {
@@ -24,7 +28,7 @@ func (c *conn) receive(body []byte) error {
 	c.sess.touch() // whatever becomes of the request, its client is alive
 	s.mu.Unlock()
 
-	call, err := decodeOperation(op, d.b)
+	call, err := decodeOperation(op, d.Bytes)
 	s.enqueue(task{c: c, xid: xid, call: call, bad: err != nil})
 	if c.finishing() {
 		return errFinished
@@ -139,11 +143,11 @@ func (s *Server) execute(t task) {
 	}
 	if result == codeUnimplemented && !known(t.call.op) {
 		// ZooKeeper does not let such a client stay.
-		t.c.send(f.seal(t.xid, -1, result))
+		t.c.send(seal(f, t.xid, -1, result))
 		t.c.finish()
 		return
 	}
-	t.c.send(f.seal(t.xid, s.tree.zxid, result))
+	t.c.send(seal(f, t.xid, s.tree.zxid, result))
 	if t.call.op == OpCloseSession {
 		s.detach(t.c).finish()
 	}
@@ -170,7 +174,7 @@ func (s *Server) authenticate(t task) {
 	default:
 		result = codeAuthFailed
 	}
-	t.c.send(newFrame().seal(t.xid, 0, result))
+	t.c.send(seal(newFrame(), t.xid, 0, result))
 	if result != codeOK {
 		s.detach(t.c).finish()
 	}

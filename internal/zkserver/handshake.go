@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
 // handshake answers the connect request. A refused session is told so by an
@@ -24,23 +26,23 @@ func (c *conn) handshake(body []byte) error {
 		return errors.New("zkserver: client is ahead of this server")
 	}
 	sess := s.open(c, r)
-	e := encoder{b: make([]byte, 4, 64)}
-	e.i32(0)
+	e := jute.Encoder{Bytes: make([]byte, 4, 64)}
+	e.Int32(0)
 	if sess == nil {
-		e.i32(0)
-		e.i64(0)
-		e.buffer(make([]byte, 16))
+		e.Int32(0)
+		e.Int64(0)
+		e.Buffer(make([]byte, 16))
 	} else {
 		c.sess = sess
-		e.i32(int32(sess.timeout / time.Millisecond))
-		e.i64(sess.id)
-		e.buffer(s.password(sess.id))
+		e.Int32(int32(sess.timeout / time.Millisecond))
+		e.Int64(sess.id)
+		e.Buffer(s.password(sess.id))
 	}
 	if r.hasRO {
-		e.bool(false)
+		e.Bool(false)
 	}
-	binary.BigEndian.PutUint32(e.b, uint32(len(e.b)-4))
-	c.send(e.b)
+	binary.BigEndian.PutUint32(e.Bytes, uint32(len(e.Bytes)-4))
+	c.send(e.Bytes)
 	if sess == nil {
 		c.finish()
 		return errFinished

@@ -1,9 +1,11 @@
 package zkserver
 
+import "github.com/zkrecipes/zkrecipes/internal/jute"
+
 // multi executes all parts or none. The reply itself reports success in either
 // case; each part has a result, and when one failed the parts before it say 0
 // and those after it RuntimeInconsistency.
-func (s *Server) multi(t *txn, req task, f *encoder) {
+func (s *Server) multi(t *txn, req task, f *jute.Encoder) {
 	results := make([]result, 0, len(req.call.parts))
 	failed, failure := -1, codeOK
 	for i, part := range req.call.parts {
@@ -17,7 +19,7 @@ func (s *Server) multi(t *txn, req task, f *encoder) {
 	for i, part := range req.call.parts {
 		switch {
 		case failed < 0:
-			multiHeader(f, resultType(part.op), codeOK)
+			f.MultiHeader(int32(resultType(part.op)), int32(codeOK))
 			results[i].encodePart(f, part.op)
 		case i < failed:
 			multiError(f, codeOK)
@@ -27,7 +29,7 @@ func (s *Server) multi(t *txn, req task, f *encoder) {
 			multiError(f, codeRuntimeInconsistency)
 		}
 	}
-	multiEnd(f)
+	f.MultiEnd()
 	if failed >= 0 {
 		t.rollback()
 		return
@@ -45,7 +47,7 @@ func resultType(op Op) Op {
 }
 
 // A check has no result inside a multi.
-func (r result) encodePart(f *encoder, op Op) {
+func (r result) encodePart(f *jute.Encoder, op Op) {
 	if op != OpCheck {
 		r.encode(f, op)
 	}
@@ -53,33 +55,21 @@ func (r result) encodePart(f *encoder, op Op) {
 
 // multiRead answers several reads at one point in time; one that fails does
 // not concern the others.
-func (s *Server) multiRead(req task, f *encoder) {
+func (s *Server) multiRead(req task, f *jute.Encoder) {
 	for _, part := range req.call.parts {
-		sub := &encoder{}
+		sub := &jute.Encoder{}
 		c := s.read(task{c: req.c, call: part}, sub)
 		if c != codeOK {
 			multiError(f, c)
 			continue
 		}
-		multiHeader(f, part.op, codeOK)
-		f.b = append(f.b, sub.b...)
+		f.MultiHeader(int32(part.op), int32(codeOK))
+		f.Bytes = append(f.Bytes, sub.Bytes...)
 	}
-	multiEnd(f)
+	f.MultiEnd()
 }
 
-func multiHeader(f *encoder, op Op, c code) {
-	f.i32(int32(op))
-	f.bool(false)
-	f.i32(int32(c))
-}
-
-func multiError(f *encoder, c code) {
-	multiHeader(f, opError, c)
-	f.i32(int32(c))
-}
-
-func multiEnd(f *encoder) {
-	f.i32(int32(opError))
-	f.bool(true)
-	f.i32(-1)
+func multiError(f *jute.Encoder, c code) {
+	f.MultiHeader(int32(opError), int32(c))
+	f.Int32(int32(c))
 }

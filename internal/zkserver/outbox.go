@@ -148,9 +148,9 @@ func (c *conn) thawed() bool {
 func (c *conn) sendEvent(e eventType, path string) {
 	const connected = 3
 	f := newFrame()
-	f.i32(int32(e))
-	f.i32(connected)
-	f.str(path)
-	c.send(f.seal(-1, -1, codeOK))
+	f.Int32(int32(e))
+	f.Int32(connected)
+	f.String(path)
+	c.send(seal(f, -1, -1, codeOK))
 	c.srv.counters.WatchEvents++
 }

@@ -1,11 +1,15 @@
 package zkserver
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+)
 
 // read executes a request that changes nothing and appends the body of its
 // reply. A watch is armed in the same moment, so nothing can change between
 // what the reply says and what the watch will tell.
-func (s *Server) read(t task, f *encoder) code {
+func (s *Server) read(t task, f *jute.Encoder) code {
 	o := t.call
 	switch o.op {
 	case OpExists:
@@ -19,7 +23,7 @@ func (s *Server) read(t task, f *encoder) code {
 	case OpCountChildren:
 		return s.countChildren(t, f)
 	case OpSync:
-		f.str(o.path)
+		f.String(o.path)
 	case OpMultiRead:
 		s.multiRead(t, f)
 	case OpAddWatch:
@@ -28,7 +32,7 @@ func (s *Server) read(t task, f *encoder) code {
 			return codeMarshalling
 		}
 		s.addWatch(o.path, t.c, mode)
-		f.i32(int32(codeOK))
+		f.Int32(int32(codeOK))
 	case OpSetWatches, OpSetWatches2:
 		s.rearm(t.c, o.watches)
 	case OpCheckWatches, OpRemoveWatches:
@@ -44,7 +48,7 @@ func (s *Server) read(t task, f *encoder) code {
 }
 
 // exists leaves a watch even where there is no node: it waits for the creation.
-func (s *Server) exists(t task, f *encoder) code {
+func (s *Server) exists(t task, f *jute.Encoder) code {
 	path := t.call.path
 	if strings.IndexByte(path, 0) >= 0 {
 		return codeBadArguments
@@ -56,7 +60,7 @@ func (s *Server) exists(t task, f *encoder) code {
 	if n == nil {
 		return codeNoNode
 	}
-	f.stat(n.stat())
+	f.Stat(n.stat())
 	return codeOK
 }
 
@@ -72,7 +76,7 @@ func (s *Server) readable(t task, perms int32) (*znode, code) {
 	return n, codeOK
 }
 
-func (s *Server) getData(t task, f *encoder) code {
+func (s *Server) getData(t task, f *jute.Encoder) code {
 	n, bad := s.readable(t, permRead)
 	if bad != codeOK {
 		return bad
@@ -80,12 +84,12 @@ func (s *Server) getData(t task, f *encoder) code {
 	if t.call.watch {
 		s.dataWatches.add(t.call.path, t.c, watchOnce)
 	}
-	f.buffer(n.data)
-	f.stat(n.stat())
+	f.Buffer(n.data)
+	f.Stat(n.stat())
 	return codeOK
 }
 
-func (s *Server) getChildren(t task, f *encoder) code {
+func (s *Server) getChildren(t task, f *jute.Encoder) code {
 	n, bad := s.readable(t, permRead)
 	if bad != codeOK {
 		return bad
@@ -93,14 +97,14 @@ func (s *Server) getChildren(t task, f *encoder) code {
 	if t.call.watch {
 		s.childWatches.add(t.call.path, t.c, watchOnce)
 	}
-	f.strings(n.children.list)
+	f.Strings(n.children.list...)
 	if t.call.op == OpGetChildren2 {
-		f.stat(n.stat())
+		f.Stat(n.stat())
 	}
 	return codeOK
 }
 
-func (s *Server) getACL(t task, f *encoder) code {
+func (s *Server) getACL(t task, f *jute.Encoder) code {
 	n, bad := s.readable(t, permRead|permAdmin)
 	if bad != codeOK {
 		return bad
@@ -109,12 +113,12 @@ func (s *Server) getACL(t task, f *encoder) code {
 	if !allowed(n.acl, permAdmin, t.c.who) {
 		acl = maskDigests(acl)
 	}
-	f.acls(acl)
-	f.stat(n.stat())
+	f.ACLs(acl...)
+	f.Stat(n.stat())
 	return codeOK
 }
 
-func (s *Server) countChildren(t task, f *encoder) code {
+func (s *Server) countChildren(t task, f *jute.Encoder) code {
 	_, bad := s.readable(t, permRead)
 	if bad != codeOK {
 		return bad
@@ -126,11 +130,11 @@ func (s *Server) countChildren(t task, f *encoder) code {
 			count++
 		}
 	}
-	f.i32(count)
+	f.Int32(count)
 	return codeOK
 }
 
-func (s *Server) getEphemerals(t task, f *encoder) {
+func (s *Server) getEphemerals(t task, f *jute.Encoder) {
 	prefix := t.call.path
 	if strings.TrimSpace(prefix) == "/" {
 		prefix = ""
@@ -141,19 +145,19 @@ func (s *Server) getEphemerals(t task, f *encoder) {
 			list = append(list, path)
 		}
 	}
-	f.strings(list)
+	f.Strings(list...)
 }
 
 // whoAmI tells a client what its connection has proved, without the secrets.
-func whoAmI(who []identity, f *encoder) {
-	f.i32(int32(len(who)))
+func whoAmI(who []identity, f *jute.Encoder) {
+	f.Int32(int32(len(who)))
 	for _, w := range who {
 		user := w.id
 		if w.scheme == "digest" {
 			user, _, _ = strings.Cut(w.id, ":")
 		}
-		f.str(w.scheme)
-		f.str(user)
+		f.String(w.scheme)
+		f.String(user)
 	}
 }
 

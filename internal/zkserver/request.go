@@ -1,5 +1,7 @@
 package zkserver
 
+import "github.com/zkrecipes/zkrecipes/internal/jute"
+
 // operation is the decoded body of a request: the union of the fields of all
 // request records. A multi has one operation for each of its parts.
 type operation struct {
@@ -25,64 +27,63 @@ type watchList struct {
 	persistent, recursive []string // of setWatches2 only
 }
 
-func decodeWatches(d *decoder) watchList {
-	return watchList{relativeZxid: d.i64(), data: d.strings(), exist: d.strings(), child: d.strings()}
+func decodeWatches(d *jute.Decoder) watchList {
+	return watchList{relativeZxid: d.Int64(), data: d.Strings(), exist: d.Strings(), child: d.Strings()}
 }
 
 // decodeOperation reads the body of a request. An error means that ZooKeeper
 // would answer with a marshalling error. For a request type that the server
 // does not know it returns an operation without fields.
 func decodeOperation(op Op, body []byte) (operation, error) {
-	d := &decoder{b: body}
+	d := &jute.Decoder{Bytes: body}
 	o := operation{op: op, ttl: -1}
 	switch op {
 	case OpMulti, OpMultiRead:
 		o.parts = decodeParts(d, op == OpMulti)
 	case OpAuth:
-		d.i32()
-		o.scheme, o.data = d.str(), d.buffer()
+		d.Int32()
+		o.scheme, o.data = d.String(), d.Buffer()
 	case OpSetWatches:
 		o.watches = decodeWatches(d)
 	case OpSetWatches2:
 		o.watches = decodeWatches(d)
-		o.watches.persistent, o.watches.recursive = d.strings(), d.strings()
+		o.watches.persistent, o.watches.recursive = d.Strings(), d.Strings()
 	default:
 		decodeSimple(d, &o)
 	}
-	return o, d.err
+	return o, d.Err
 }
 
 // decodeSimple reads the records that may also be parts of a multi.
-func decodeSimple(d *decoder, o *operation) {
+func decodeSimple(d *jute.Decoder, o *operation) {
 	switch o.op {
 	case OpCreate, OpCreate2, OpCreateContainer:
-		o.path, o.data, o.acl, o.flags = d.str(), d.buffer(), d.acls(), d.i32()
+		o.path, o.data, o.acl, o.flags = d.String(), d.Buffer(), d.ACLs(), d.Int32()
 	case OpCreateTTL:
-		o.path, o.data, o.acl, o.flags, o.ttl = d.str(), d.buffer(), d.acls(), d.i32(), d.i64()
+		o.path, o.data, o.acl, o.flags, o.ttl = d.String(), d.Buffer(), d.ACLs(), d.Int32(), d.Int64()
 	case OpDelete, OpCheck:
-		o.path, o.version = d.str(), d.i32()
+		o.path, o.version = d.String(), d.Int32()
 	case OpSetData:
-		o.path, o.data, o.version = d.str(), d.buffer(), d.i32()
+		o.path, o.data, o.version = d.String(), d.Buffer(), d.Int32()
 	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
-		o.path, o.watch = d.str(), d.bool()
+		o.path, o.watch = d.String(), d.Bool()
 	case OpGetACL, OpSync, OpGetEphemerals, OpCountChildren:
-		o.path = d.str()
+		o.path = d.String()
 	case OpSetACL:
-		o.path, o.acl, o.version = d.str(), d.acls(), d.i32()
+		o.path, o.acl, o.version = d.String(), d.ACLs(), d.Int32()
 	case OpCheckWatches, OpRemoveWatches, OpAddWatch:
-		o.path, o.kind = d.str(), d.i32()
+		o.path, o.kind = d.String(), d.Int32()
 	}
 }
 
 // decodeParts reads (header, record) pairs up to the header that says done.
 // Writes and reads cannot be mixed.
-func decodeParts(d *decoder, writes bool) []operation {
+func decodeParts(d *jute.Decoder, writes bool) []operation {
 	var parts []operation
 	for {
-		part := operation{op: Op(d.i32()), ttl: -1}
-		done := d.bool()
-		d.i32() // err, of use only in replies
-		if done || d.err != nil {
+		op, done, _ := d.MultiHeader() // the code is of use only in replies
+		part := operation{op: Op(op), ttl: -1}
+		if done || d.Err != nil {
 			return parts
 		}
 		switch part.op {
@@ -90,10 +91,10 @@ func decodeParts(d *decoder, writes bool) []operation {
 			OpGetData, OpGetChildren:
 			decodeSimple(d, &part)
 		default:
-			d.fail()
+			d.Fail()
 		}
 		if part.op.writes() != writes {
-			d.fail()
+			d.Fail()
 		}
 		part.asPart(d)
 		parts = append(parts, part)
@@ -103,7 +104,7 @@ func decodeParts(d *decoder, writes bool) []operation {
 // asPart makes of a request what ZooKeeper makes of it inside a multi: the
 // flags decide which kind of create it is, so a create2 is a plain create, and
 // watches are not set.
-func (o *operation) asPart(d *decoder) {
+func (o *operation) asPart(d *jute.Decoder) {
 	o.watch = false
 	switch o.op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
@@ -117,7 +118,7 @@ func (o *operation) asPart(d *decoder) {
 		o.op = OpCreateContainer
 	case flagTTL, flagTTLSeq:
 		if !isTTL {
-			d.fail()
+			d.Fail()
 		}
 		o.op, o.ttl = OpCreateTTL, ttl
 	default:
@@ -135,13 +136,13 @@ type connectRequest struct {
 }
 
 func decodeConnect(body []byte) (connectRequest, error) {
-	d := &decoder{b: body}
-	d.i32() // protocol version: there has only been one
-	r := connectRequest{lastZxid: d.i64(), timeout: d.i32(), sessionID: d.i64(), password: d.buffer()}
-	if err := d.err; err != nil {
+	d := &jute.Decoder{Bytes: body}
+	d.Int32() // protocol version: there has only been one
+	r := connectRequest{lastZxid: d.Int64(), timeout: d.Int32(), sessionID: d.Int64(), password: d.Buffer()}
+	if err := d.Err; err != nil {
 		return connectRequest{}, err
 	}
-	d.bool()
-	r.hasRO = d.err == nil
+	d.Bool()
+	r.hasRO = d.Err == nil
 	return r, nil
 }

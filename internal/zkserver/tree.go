@@ -4,21 +4,13 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
 // Stat is what ZooKeeper tells about a node besides its data. Times are in
 // milliseconds of the Unix epoch.
-type Stat struct {
-	Czxid, Mzxid   int64 // transactions that created it and last set its data
-	Ctime, Mtime   int64
-	Version        int32 // data changes
-	Cversion       int32 // child changes: creations and deletions
-	Aversion       int32 // ACL changes
-	EphemeralOwner int64 // session; 0 for nodes without one, containers and TTL nodes too
-	DataLength     int32
-	NumChildren    int32
-	Pzxid          int64 // transaction that last created or deleted a child
-}
+type Stat = jute.Stat
 
 // Node is one node as [Server.Tree] shows it.
 type Node struct {

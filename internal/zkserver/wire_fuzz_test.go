@@ -5,22 +5,24 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
 // A decoder of what strangers send must neither panic nor allocate what they
 // only announce.
 func FuzzDecodeOperation(f *testing.F) {
-	e := encoder{}
-	e.str("/x")
-	e.buffer([]byte("data"))
-	e.acls(openACL)
-	e.i32(3)
-	f.Add(int32(OpCreate), e.b)
-	m := encoder{}
-	multiHeader(&m, OpCreate, codeOK)
-	m.b = append(m.b, e.b...)
-	multiEnd(&m)
-	f.Add(int32(OpMulti), m.b)
+	e := jute.Encoder{}
+	e.String("/x")
+	e.Buffer([]byte("data"))
+	e.ACLs(openACL...)
+	e.Int32(3)
+	f.Add(int32(OpCreate), e.Bytes)
+	m := jute.Encoder{}
+	m.MultiHeader(int32(OpCreate), int32(codeOK))
+	m.Bytes = append(m.Bytes, e.Bytes...)
+	m.MultiEnd()
+	f.Add(int32(OpMulti), m.Bytes)
 	f.Add(int32(OpSetWatches), []byte{0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff})
 	f.Add(int32(OpSetACL), []byte{0, 0, 0, 1, '/', 0x7f, 0xff, 0xff, 0xff})
 	f.Add(int32(OpGetData), []byte{0xff, 0xff, 0xff, 0xff})
@@ -36,14 +38,14 @@ func FuzzDecodeOperation(f *testing.F) {
 }
 
 func FuzzDecodeConnect(f *testing.F) {
-	e := encoder{}
-	e.i32(0)
-	e.i64(0)
-	e.i32(4000)
-	e.i64(0)
-	e.buffer(make([]byte, 16))
-	f.Add(e.b)
-	f.Add(append(e.b, 1))
+	e := jute.Encoder{}
+	e.Int32(0)
+	e.Int64(0)
+	e.Int32(4000)
+	e.Int64(0)
+	e.Buffer(make([]byte, 16))
+	f.Add(e.Bytes)
+	f.Add(append(e.Bytes, 1))
 	f.Add([]byte{0xff})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if r, err := decodeConnect(body); err == nil && len(r.password) > len(body) {

@@ -1,10 +1,14 @@
 package zkserver
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+)
 
 // write executes a request that takes a transaction id, and appends the body
 // of its reply.
-func (s *Server) write(t task, f *encoder) code {
+func (s *Server) write(t task, f *jute.Encoder) code {
 	txn := s.begin()
 	if t.bad {
 		return codeMarshalling
@@ -29,15 +33,15 @@ type result struct {
 	stat Stat
 }
 
-func (r result) encode(f *encoder, op Op) {
+func (r result) encode(f *jute.Encoder, op Op) {
 	switch op {
 	case OpCreate:
-		f.str(r.path)
+		f.String(r.path)
 	case OpCreate2, OpCreateContainer, OpCreateTTL:
-		f.str(r.path)
-		f.stat(r.stat)
+		f.String(r.path)
+		f.Stat(r.stat)
 	case OpSetData, OpSetACL, OpCheck:
-		f.stat(r.stat)
+		f.Stat(r.stat)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
 func isRaw(xid int32) bool { return xid < rawXids/2 }
@@ -13,7 +15,7 @@ func isRaw(xid int32) bool { return xid < rawXids/2 }
 // send writes the requests as one piece.
 func (c *conn) send(requests []request) (*batch, error) {
 	b := &batch{conn: c, replies: make([]reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
-	var e encoder
+	var e jute.Encoder
 	c.mu.Lock()
 	if !c.established || !c.trusted {
 		c.mu.Unlock()
@@ -23,16 +25,16 @@ func (c *conn) send(requests []request) (*batch, error) {
 	for i, r := range requests {
 		c.rawXid = (c.rawXid + 1) & (1<<30 - 1)
 		xid := rawXids + c.rawXid
-		e.i32(int32(8 + len(r.body)))
-		e.i32(xid)
-		e.i32(r.op)
-		e.b = append(e.b, r.body...)
+		e.Int32(int32(8 + len(r.body)))
+		e.Int32(xid)
+		e.Int32(r.op)
+		e.Bytes = append(e.Bytes, r.body...)
 		c.pending = append(c.pending, sent{xid: xid, op: r.op, at: now, batch: b, index: i})
 		c.wire.counters.request(r.op)
 	}
 	c.mu.Unlock()
-	c.wire.counters.requestBytes.Add(int64(len(e.b)))
-	if err := c.write(e.b); err != nil {
+	c.wire.counters.requestBytes.Add(int64(len(e.Bytes)))
+	if err := c.write(e.Bytes); err != nil {
 		c.Close() // some of it may have been sent
 		return nil, err
 	}

@@ -1,15 +1,19 @@
 package session
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+)
 
 // A server's reply may be anything.
 func FuzzReply(f *testing.F) {
-	var e encoder
-	e.opHeader(opSetData, false, 0)
-	e.b = append(e.b, make([]byte, 68)...)
-	e.opHeader(opDelete, false, 0)
-	e.opHeader(-1, true, -1)
-	f.Add(e.b)
+	var e jute.Encoder
+	e.MultiHeader(opSetData, 0)
+	e.Bytes = append(e.Bytes, make([]byte, 68)...)
+	e.MultiHeader(opDelete, 0)
+	e.MultiEnd()
+	f.Add(e.Bytes)
 	f.Add([]byte("\x00\x00\x00\x02\x00\x00\x00\x01a\x00\x00\x00\x01b"))
 	f.Add([]byte("\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -19,8 +23,8 @@ func FuzzReply(f *testing.F) {
 		}
 		_ = r.multi()
 		_ = r.siblings(Place{})
-		d := decoder{b: body}
-		if names := d.strs(); d.err == nil && 4*len(names) > len(body) {
+		d := jute.Decoder{Bytes: body}
+		if names := d.Strings(); d.Err == nil && 4*len(names) > len(body) {
 			t.Fatalf("%d names from %d bytes", len(names), len(body))
 		}
 		if data, ok := PlaceData(body); ok && len(data)+placeHeader != len(body) {

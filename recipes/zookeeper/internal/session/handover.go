@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -90,16 +91,16 @@ func (h *handOver) finish(life context.Context) error {
 }
 
 func handOverBody(full string, place Place) []byte {
-	var e encoder
-	e.opHeader(opSetData, false, -1)
-	e.str(full)
-	e.i32(0) // no data
-	e.i32(place.Stat.Version)
-	e.opHeader(opDelete, false, -1)
-	e.str(full)
-	e.i32(place.Stat.Version + 1)
-	e.opHeader(-1, true, -1)
-	return e.b
+	var e jute.Encoder
+	e.MultiHeader(opSetData, -1)
+	e.String(full)
+	e.Int32(0) // no data
+	e.Int32(place.Stat.Version)
+	e.MultiHeader(opDelete, -1)
+	e.String(full)
+	e.Int32(place.Stat.Version + 1)
+	e.MultiEnd()
+	return e.Bytes
 }
 
 // multi is the first error among the results of a transaction.
@@ -107,20 +108,19 @@ func (r reply) multi() error {
 	if r.code != 0 {
 		return r.err()
 	}
-	d := decoder{b: r.body}
-	for d.err == nil {
-		op, done := d.i32(), d.bool()
-		d.i32()
+	d := jute.Decoder{Bytes: r.body}
+	for d.Err == nil {
+		op, done, _ := d.MultiHeader()
 		switch {
 		case done:
-			return d.err
+			return d.Err
 		case op == -1:
-			if code := d.i32(); code != 0 {
+			if code := d.Int32(); code != 0 {
 				return reply{code: code}.err()
 			}
 		case op == opSetData:
-			d.stat()
+			d.Stat()
 		}
 	}
-	return d.err
+	return d.Err
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
 // identity is a digest user of this session's own, with a password that nobody
@@ -40,11 +42,11 @@ func (i *identity) acl(others []zk.ACL) []zk.ACL {
 // request gives the identity to a connection.
 func (i *identity) request() request {
 	i.prepare()
-	var e encoder
-	e.i32(0)
-	e.str("digest")
-	e.str(i.user + ":" + i.secret)
-	return request{op: opAuth, body: e.b}
+	var e jute.Encoder
+	e.Int32(0)
+	e.String("digest")
+	e.String(i.user + ":" + i.secret)
+	return request{op: opAuth, body: e.Bytes}
 }
 
 // Identified reports whether servers take the session's identity, as far as is

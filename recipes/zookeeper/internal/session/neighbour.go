@@ -1,6 +1,10 @@
 package session
 
-import "context"
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+)
 
 // Neighbour reads the znode at path and watches it, and watches for the deletion
 // of the caller's own place, in one exchange. The watch on the place was set
@@ -24,10 +28,10 @@ func (s *Session) Neighbour(ctx context.Context, place Place, path string) (node
 		}
 		var arm bool
 		neighbour, arm, _ = s.watches.join(key)
-		var e encoder
-		e.str(key.path)
-		e.bool(arm)
-		replies, err := s.exchangeIdentified(life, append(requests, request{opGetData, e.b})...)
+		var e jute.Encoder
+		e.String(key.path)
+		e.Bool(arm)
+		replies, err := s.exchangeIdentified(life, append(requests, request{opGetData, e.Bytes})...)
 		var node Node
 		if armOwn {
 			if err == nil {
@@ -69,19 +73,19 @@ func (s *Session) PlaceW(ctx context.Context, place Place) (*Watch, error) {
 // of its name is there, the server says so at once. It is for an identified
 // connection: a server keeps events from whoever may not read the znode.
 func (s *Session) deletionRequest(place Place) request {
-	var e encoder
-	e.i64(place.Stat.Czxid)
-	e.strs()
-	e.strs()
-	e.strs(s.full(place.Path))
-	return request{opSetWatches, e.b}
+	var e jute.Encoder
+	e.Int64(place.Stat.Czxid)
+	e.Strings()
+	e.Strings()
+	e.Strings(s.full(place.Path))
+	return request{opSetWatches, e.Bytes}
 }
 
 func (r reply) node() (Node, error) {
 	if err := r.err(); err != nil {
 		return Node{}, err
 	}
-	d := decoder{b: r.body}
-	node := Node{Data: d.bytes(), Stat: d.stat()}
-	return node, d.err
+	d := jute.Decoder{Bytes: r.body}
+	node := Node{Data: d.Buffer(), Stat: Stat(d.Stat())}
+	return node, d.Err
 }

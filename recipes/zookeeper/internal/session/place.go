@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
 // Place is an ephemeral sequential znode whose name is what was asked for and the
@@ -86,13 +88,13 @@ type placeCreation struct {
 
 func (s *Session) placeCreation(dir, name string, data []byte, look bool) *placeCreation {
 	c := &placeCreation{attempt: attempt{session: s}, dir: dir, name: name, header: placePrefix + uuid.NewString() + "-", begun: s.wire.lastZxid.Load()}
-	var e encoder
-	e.str(s.full(gopath.Join(dir, name)))
-	e.i32(int32(len(c.header) + len(data)))
-	e.b = append(append(e.b, c.header...), data...)
-	e.acl(s.identity.acl(s.acl))
-	e.i32(zk.FlagEphemeral | zk.FlagSequence)
-	c.requests = []request{{opCreate2, e.b}}
+	var e jute.Encoder
+	e.String(s.full(gopath.Join(dir, name)))
+	e.Int32(int32(len(c.header) + len(data)))
+	e.Bytes = append(append(e.Bytes, c.header...), data...)
+	e.ACLs(juteACLs(s.identity.acl(s.acl))...)
+	e.Int32(zk.FlagEphemeral | zk.FlagSequence)
+	c.requests = []request{{opCreate2, e.Bytes}}
 	if look {
 		c.requests = append(c.requests, s.existsRequest(dir))
 	}
@@ -109,10 +111,10 @@ func (c *placeCreation) begin(ctx context.Context) {
 }
 
 func (c *placeCreation) created(replies []reply) (Place, int, error) {
-	d := decoder{b: replies[0].body}
-	place := Place{Path: c.session.local(d.str()), Stat: d.stat()}
-	if d.err != nil {
-		return Place{}, 0, d.err
+	d := jute.Decoder{Bytes: replies[0].body}
+	place := Place{Path: c.session.local(d.String()), Stat: Stat(d.Stat())}
+	if d.Err != nil {
+		return Place{}, 0, d.Err
 	}
 	c.session.places.made(place)
 	if len(replies) == 1 {
@@ -159,20 +161,27 @@ func (c *placeCreation) finish(ctx, life context.Context) (Place, int, error) {
 	}
 }
 
+func juteACLs(list []zk.ACL) (acls []jute.ACL) {
+	for _, a := range list {
+		acls = append(acls, jute.ACL(a))
+	}
+	return acls
+}
+
 func (s *Session) existsRequest(path string) request {
-	var e encoder
-	e.str(s.full(path))
-	e.bool(false)
-	return request{opExists, e.b}
+	var e jute.Encoder
+	e.String(s.full(path))
+	e.Bool(false)
+	return request{opExists, e.Bytes}
 }
 
 // siblings is how many other children the parent had, by its record as it was
 // read after the place was created. That there is none holds for the place, and
 // not for another child, if nothing has come or gone since the place came.
 func (r reply) siblings(p Place) int {
-	d := decoder{b: r.body}
-	parent := d.stat()
-	if r.code != 0 || d.err != nil || parent.NumChildren == 1 && parent.Pzxid != p.Stat.Czxid {
+	d := jute.Decoder{Bytes: r.body}
+	parent := d.Stat()
+	if r.code != 0 || d.Err != nil || parent.NumChildren == 1 && parent.Pzxid != p.Stat.Czxid {
 		return -1
 	}
 	return int(parent.NumChildren) - 1

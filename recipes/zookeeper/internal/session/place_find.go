@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -59,11 +60,11 @@ func (c *placeCreation) find(ctx context.Context) (Place, error) {
 // whatever their ACL is, and not bound by SessionConfig.MaxPacket, for others may have
 // stored more.
 func (s *Session) getIdentified(ctx context.Context, path string) (Node, error) {
-	var e encoder
-	e.str(s.full(path))
-	e.bool(false)
+	var e jute.Encoder
+	e.String(s.full(path))
+	e.Bool(false)
 	return readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
-		replies, err := s.exchangeIdentified(life, request{opGetData, e.b})
+		replies, err := s.exchangeIdentified(life, request{opGetData, e.Bytes})
 		if err != nil {
 			return Node{}, err
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
 // Stat is ZooKeeper's record of a znode.
@@ -96,20 +98,23 @@ func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error)
 		names []string
 		stat  Stat
 	}
-	var e encoder
-	e.str(s.full(path))
-	e.bool(false)
+	var e jute.Encoder
+	e.String(s.full(path))
+	e.Bool(false)
 	l, err := readAgain(ctx, s, "list", path, func(life context.Context) (listing, error) {
-		replies, err := s.exchange(life, request{opGetChildren2, e.b})
+		replies, err := s.exchange(life, request{opGetChildren2, e.Bytes})
 		if err == nil {
 			err = replies[0].err()
 		}
 		if err != nil {
 			return listing{}, err
 		}
-		d := decoder{b: replies[0].body}
-		l := listing{d.strs(), d.stat()}
-		return l, d.err
+		d := jute.Decoder{Bytes: replies[0].body}
+		l := listing{d.Strings(), Stat(d.Stat())}
+		if l.names == nil { // the null vector, which no server sends
+			d.Fail()
+		}
+		return l, d.Err
 	})
 	return l.names, l.stat, err
 }
