@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-launches build cross bench bench-peers bench-plugin results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-launches test-model build cross bench bench-peers bench-plugin results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -17,6 +17,7 @@ help:
 	@echo 'make test-contract  the contract over every transport and server, counted by recipe'
 	@echo 'make test-faults    the fault sweep, with its number of cases'
 	@echo 'make test-launches  200 launches of the plugin leave no process, file or goroutine'
+	@echo 'make test-model     the model of handoff with two faults: 7 million states (30 seconds)'
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make cross          the binaries for every platform, thrown away'
 	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
@@ -48,6 +49,9 @@ test-faults:
 
 test-launches:
 	ZKRECIPES_TEST_LAUNCHES=200 $(GO) test -count=1 -v -run TestLaunchesLeaveNothing ./host
+
+test-model:
+	ZKRECIPES_MODEL_FAULTS=2 $(GO) test -count=1 -v -run '^TestHandoffModel$$' ./recipes/zookeeper/internal/line
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...

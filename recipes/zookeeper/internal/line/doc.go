@@ -81,6 +81,10 @@
 // (Entry.Exhausted), and where the server does not take the identity, a contender
 // stands in line by the protected creation instead.
 //
+// A model of all this is explored exhaustively for three contenders and up to two
+// faults (handoff_model_test.go; the same functions decide in it, handoff_step.go).
+// It finds a mistake that is planted in any of the guards above.
+//
 // A release that fails half-way does not exist: it is a transaction. Whether one
 // whose reply was lost has happened is seen from the znode.
 //

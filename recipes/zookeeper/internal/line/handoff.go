@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	gopath "path"
-	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -142,16 +141,6 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 	}
 }
 
-// outcome is what came of waiting for a predecessor.
-type outcome int
-
-const (
-	handed      outcome = iota // it held, and has released
-	changed                    // it is gone, or something else happened
-	missing                    // it was not there to wait for
-	reconnected                // nothing is known
-)
-
 // await watches the contender called target and waits for what becomes of it.
 func (w *waiter) await(ctx context.Context, target string, disconnected <-chan struct{}, watching func()) (outcome, error) {
 	s := w.line.Session
@@ -163,34 +152,35 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 		return 0, err
 	}
 	watching()
+	woke := wake{ahead: w.sight(target, node), mine: w.place.Stat.Czxid}
 	select {
 	case <-ahead.Fired():
+		woke.why, woke.changed = aheadFired, ahead.Changed()
 	case <-own.Fired():
-		return changed, nil
+		woke.why = ownFired
 	case <-disconnected:
-		return reconnected, nil
+		woke.why = connectionLost
 	case <-s.Done():
 		return 0, s.Err()
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	if !w.trusts(target, node) || !ahead.Changed() {
-		return changed, nil
-	}
 	select {
 	case <-own.Fired():
-		return changed, nil // and before: somebody else is next
+		woke.gone = true
 	default:
 	}
-	return handed, s.Err()
+	next := woke.outcome()
+	if next == handed {
+		return next, s.Err()
+	}
+	return next, nil
 }
 
-// trusts reports whether only a release by its holder can have changed that
-// contender's data: its name and its data say that it is a place, and it was not
-// written when the watch was set, so what the watch reports is the first change.
-func (w *waiter) trusts(target string, node session.Node) bool {
+// sight is what the read that set the watch showed of the contender called target.
+func (w *waiter) sight(target string, node session.Node) sight {
 	_, place := session.PlaceData(node.Data)
-	return place && w.bare(target) && node.Stat.Version == 0 && node.Stat.Czxid < w.place.Stat.Czxid
+	return sight{place: place && w.bare(target), version: node.Stat.Version, czxid: node.Stat.Czxid}
 }
 
 // bare reports whether a contender's name is marker and number only.
@@ -204,13 +194,11 @@ func (w *waiter) before() string {
 	return Entry{Sequence: w.me.Sequence - 1, Kind: w.me.Kind}.bareName()
 }
 
-// look lists the line and returns who is ahead. The parent's record, which is
-// part of the listing, must be older than the place: if the parent was made
-// again, the place is gone, whoever may have its name.
+// look lists the line and returns who is ahead.
 func (w *waiter) look(ctx context.Context) (ahead []Entry, err error) {
 	l := w.line
 	names, parent, err := l.Session.List(ctx, l.Path)
-	if errors.Is(err, recipes.ErrNoNode) || err == nil && parent.Czxid > w.place.Stat.Czxid {
+	if errors.Is(err, recipes.ErrNoNode) {
 		return nil, w.removed()
 	}
 	if err != nil {
@@ -221,11 +209,11 @@ func (w *waiter) look(ctx context.Context) (ahead []Entry, err error) {
 	if err := l.breakTies(ctx, entries); err != nil {
 		return nil, err
 	}
-	position := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == w.me.Name })
-	if position < 0 {
+	ahead, stands := aheadOf(w.me.Name, w.place.Stat.Czxid, entries, parent.Czxid)
+	if !stands {
 		return nil, w.removed()
 	}
-	return entries[:position], nil
+	return ahead, nil
 }
 
 func (w *waiter) removed() error {
