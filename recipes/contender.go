@@ -1,10 +1,34 @@
 package recipes
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Kind is a recipe whose contenders stand in line. Each kind has a line of its own
+// at a path, and the kinds do not exclude each other.
+type Kind string
+
+// The kinds.
+const (
+	KindLock         Kind = "lock"
+	KindSharedLock   Kind = "shared-lock"
+	KindPriorityLock Kind = "priority-lock"
+	KindSemaphore    Kind = "semaphore"
+	KindElection     Kind = "election"
+)
+
+// Kinds returns all kinds, in the order of Lines.Contenders.
+func Kinds() []Kind {
+	return []Kind{KindLock, KindSharedLock, KindPriorityLock, KindSemaphore, KindElection}
+}
 
 // Contender is one place in a line: a znode that somebody created to take part
-// in a lock or an election.
+// in a recipe.
 type Contender struct {
+	Kind Kind
+
 	// Znode is the path of the contender's znode, below the session's chroot.
 	Znode string
 	// Sequence is the number that ZooKeeper gave the znode. It wraps from
@@ -12,15 +36,71 @@ type Contender struct {
 	// slice that you got, not by this.
 	Sequence int32
 	// Token is the czxid of the znode: the fencing token that this contender
-	// has, or will have, when it is granted.
+	// has, or will have, when it is granted. It is 0 while a contender of a
+	// PriorityLock waits: the grant makes another znode.
 	Token Token
 	// SessionID is the ZooKeeper session that owns the znode.
 	SessionID int64
 	// Since is when the znode was created, by the server's clock.
 	Since time.Time
-	// Data is what the contender stored: LockConfig.Data, or the proposal
-	// given to Campaign.
+	// Data is what the contender stored: the Data of its configuration, or the
+	// proposal given to Campaign. Marks that the recipe keeps beside it are
+	// left out.
 	Data []byte
+
+	// Holds: the contender is granted, or is about to learn that it is.
+	Holds bool
+
+	// Mode is what a contender of a SharedLock or PriorityLock wants to do, and
+	// "" for other kinds.
+	Mode Mode
+	// Downgraded: the contender of a SharedLock was a writer and only reads now.
+	// Mode is Reading; the name of its znode still says write-.
+	Downgraded bool
+	// Revocable and Grace are what a contender of a SharedLock or PriorityLock
+	// allowed when it joined.
+	Revocable bool
+	Grace     time.Duration
+	// Revoked: it was asked to give way.
+	Revoked bool
+
+	// Priority is that of a contender of a PriorityLock.
+	Priority int
+	// Successor: a holder of the PriorityLock has named the contender to be
+	// granted next (PriorityHold.HandOff).
+	Successor bool
+}
+
+// ValidateKinds reports, as an ErrInvalid, a kind that does not exist.
+func ValidateKinds(kinds ...Kind) error {
+	for _, k := range kinds {
+		if !slices.Contains(Kinds(), k) {
+			return fmt.Errorf("%w: %q is not a kind of contender; the kinds are %q", ErrInvalid, k, Kinds())
+		}
+	}
+	return nil
+}
+
+// Lines are the contenders at one path.
+type Lines struct {
+	// Contenders has the line of one kind after the other, in the order of
+	// Kinds. Within a kind they are in the order in which they are granted.
+	Contenders []Contender
+	// Permits is the number of permits that the contenders of a Semaphore have
+	// agreed on, or 0 if there is none, or if semaphores were not asked for. It
+	// can be there without contenders.
+	Permits int
+}
+
+// Of returns the contenders of one kind, in order.
+func (l Lines) Of(kind Kind) []Contender {
+	var line []Contender
+	for _, c := range l.Contenders {
+		if c.Kind == kind {
+			line = append(line, c)
+		}
+	}
+	return line
 }
 
 // Place says where a contender stands when it has joined a line.

@@ -83,7 +83,7 @@ type PriorityLock interface {
 
 	// Contenders returns who holds and who waits, in the order above, on the
 	// terms of Lock.Contenders.
-	Contenders(ctx context.Context) ([]PriorityContender, error)
+	Contenders(ctx context.Context) ([]Contender, error)
 
 	// Revoke asks a contender to give way, on the terms of SharedLock.Revoke.
 	// One that waits, or begins to hold meanwhile, takes the request along.
@@ -159,15 +159,4 @@ func (c PriorityLockConfig) Validate() error {
 		return fmt.Errorf("%w: Priority is %d; it must be between 0, the highest, and %d", ErrInvalid, c.Priority, LowestPriority)
 	}
 	return validateGrace(c.Revocable, c.Grace)
-}
-
-// PriorityContender is one contender of a PriorityLock. Token is meaningful if
-// it Holds.
-type PriorityContender struct {
-	SharedContender
-	Priority int
-	// Holds: it is granted, or is about to learn that it is.
-	Holds bool
-	// Heir: a holder has named it.
-	Heir bool
 }

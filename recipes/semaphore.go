@@ -55,8 +55,8 @@ type Semaphore interface {
 	TryAcquire(ctx context.Context) (Hold, error)
 
 	// Contenders returns who stands in line, in order; the first n hold a
-	// permit, or are about to learn that they do. On the terms of
-	// Lock.Contenders.
+	// permit, or are about to learn that they do. n is what the contenders have
+	// agreed on. On the terms of Lock.Contenders; it costs one read more.
 	Contenders(ctx context.Context) ([]Contender, error)
 }
 

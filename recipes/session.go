@@ -89,6 +89,16 @@ type Session interface {
 	// Latch returns the latch at path, on the same terms.
 	Latch(path string, cfg LatchConfig) (Latch, error)
 
+	// Contenders returns who stands in line at path: all kinds at once, or only
+	// those that are given. Kinds do not exclude each other, so an operator, or
+	// a lock that must be the only one there, wants to see them all.
+	//
+	// The answer may be outdated on arrival. A path that does not exist has
+	// nobody, which is no error. A bad path or an unknown kind is ErrInvalid. It
+	// costs one read for the line and one for each contender and, for
+	// semaphores and priority locks, one for the path.
+	Contenders(ctx context.Context, path string, kinds ...Kind) (Lines, error)
+
 	// Stats returns what this session has sent and received so far.
 	Stats(ctx context.Context) (Stats, error)
 

@@ -54,7 +54,7 @@ type SharedLock interface {
 
 	// Contenders returns who stands in line, in order, on the terms of
 	// Lock.Contenders.
-	Contenders(ctx context.Context) ([]SharedContender, error)
+	Contenders(ctx context.Context) ([]Contender, error)
 
 	// Revoke asks a contender, named by the path of its znode, to give way: it
 	// writes the text's "unlock" into the znode, and its Revoked closes. It
@@ -148,21 +148,6 @@ type SharedLockConfig struct {
 	// stuck does not notice, so what it writes has to be guarded by Write or by
 	// its Token.
 	Grace time.Duration
-}
-
-// SharedContender is one place in the line of a SharedLock. Data is what the
-// contender stored, without the marks that the recipe keeps beside it.
-type SharedContender struct {
-	Contender
-	Mode Mode
-	// Downgraded: the contender has been a writer and only reads now (Mode is
-	// Reading; the name of its znode still says write-).
-	Downgraded bool
-	// Revocable and Grace are what the contender allowed when it joined.
-	Revocable bool
-	Grace     time.Duration
-	// Revoked: it was asked to give way.
-	Revoked bool
 }
 
 // Validate reports, as an ErrInvalid, which field cannot be used.

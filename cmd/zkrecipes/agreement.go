@@ -7,39 +7,45 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+// otherKinds are the kinds of locks that PATH can be, and the flags that say so.
+var otherKinds = []struct {
+	kind    recipes.Kind
+	is, use string
+}{
+	{recipes.KindSharedLock, "a shared lock", "-exclusive or -shared"},
+	{recipes.KindSemaphore, "a semaphore", "-n"},
+	{recipes.KindPriorityLock, "a priority lock", "-priority"},
+	{recipes.KindLock, "a plain lock", "none of -n, -shared, -exclusive and -priority"},
+}
+
+// kind is what PATH is to this contender.
+func (v *lockVerb) kind() recipes.Kind {
+	switch {
+	case v.priority.given:
+		return recipes.KindPriorityLock
+	case v.permits > 1:
+		return recipes.KindSemaphore
+	case v.sharing():
+		return recipes.KindSharedLock
+	}
+	return recipes.KindLock
+}
+
 // disagree reports that PATH is something else to others than it is to this
 // contender. What they hold and what it would hold do not exclude each other.
 //
-// After a grant it is as good as a lock: the own znode is there, so of two who
-// come at the same time the later one sees the other.
+// After a grant it is as good as a lock: this contender's znode is there, so of two
+// who come at the same time the later one sees the other.
 func (v *lockVerb) disagree(ctx context.Context, s recipes.Session) error {
-	sharing, permits, priority := v.sharing(), v.permits > 1, v.priority.given
-	for _, other := range []struct {
-		mine    bool
-		is, use string
-		look    func(context.Context, recipes.Session, string) ([]standing, error)
-	}{
-		{sharing, "a shared lock", "-exclusive or -shared", sharedLine},
-		{permits, "a semaphore", "-n", permitsLine},
-		{priority, "a priority lock", "-priority", priorityLine},
-		{!sharing && !permits && !priority, "a plain lock", "none of -n, -shared, -exclusive and -priority", lockLine},
-	} {
-		if other.mine {
-			continue
-		}
-		line, err := other.look(ctx, s, v.path)
-		if err != nil {
-			return err
-		}
-		if len(line) > 0 {
+	lines, err := s.Contenders(ctx, v.path)
+	if err != nil {
+		return err
+	}
+	for _, other := range otherKinds {
+		if n := len(lines.Of(other.kind)); n > 0 && other.kind != v.kind() {
 			return exitError{exitOwn, fmt.Errorf("%s is %s to others (%d), whom this would not exclude: give %s, or another PATH; zkrecipes contenders %s shows them",
-				v.path, other.is, len(line), other.use, v.path)}
+				v.path, other.is, n, other.use, v.path)}
 		}
 	}
 	return nil
-}
-
-func permitsLine(ctx context.Context, s recipes.Session, path string) ([]standing, error) {
-	line, _, err := semaphoreLine(ctx, s, path)
-	return line, err
 }

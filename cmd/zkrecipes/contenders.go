@@ -34,7 +34,7 @@ answer may be outdated when you read it.
 KIND tells the recipe: lock, semaphore, election, read and write (of a shared lock),
 priority-read and priority-write (with the priority). Each recipe has a line of its
 own at PATH. The word "revocable" follows if the contender can be asked to give the
-lock back, "asked" if it was asked, and "heir" if a holder has chosen it to be next.
+lock back, "asked" if it was asked, and "successor" if a holder has chosen it to be next.
 
 SINCE is when the contender joined, by the server's clock; in a priority lock it is
 when the lock was granted. TOKEN is the fencing token.
@@ -49,28 +49,17 @@ func (v *contendersVerb) flags(f *flag.FlagSet) {
 
 func (v *contendersVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		line, err := v.all(ctx, s)
+		kinds := recipes.Kinds()
+		if v.election {
+			kinds = []recipes.Kind{recipes.KindElection}
+		}
+		lines, err := s.Contenders(ctx, v.path, kinds...)
 		if err != nil {
 			return err
 		}
+		line := lines.Contenders
 		return out.result(v.picture(line), func(w io.Writer) { v.table(w, line) })
 	})
-}
-
-// all returns the lines of all kinds, one after the other.
-func (v *contendersVerb) all(ctx context.Context, s recipes.Session) (all []standing, err error) {
-	lines := []func(context.Context, recipes.Session, string) ([]standing, error){lockLine, sharedLine, priorityLine, permitsLine, electionLine}
-	if v.election {
-		lines = lines[len(lines)-1:]
-	}
-	for _, look := range lines {
-		line, err := look(ctx, s, v.path)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, line...)
-	}
-	return all, nil
 }
 
 // picture is a line in JSON.
@@ -87,7 +76,7 @@ type contenderJSON struct {
 	Token      int64     `json:"token,omitempty"` // none while one waits in a priority lock
 	Znode      string    `json:"znode"`
 	Priority   *int      `json:"priority,omitempty"`
-	Heir       bool      `json:"heir,omitempty"`
+	Successor  bool      `json:"successor,omitempty"`
 	Revocable  bool      `json:"revocable,omitempty"`
 	ForceAfter string    `json:"force_after,omitempty"`
 	Asked      bool      `json:"asked,omitempty"`
@@ -95,30 +84,30 @@ type contenderJSON struct {
 	DataBase64 []byte    `json:"data_base64,omitempty"` // of data that are no text
 }
 
-func (v *contendersVerb) picture(line []standing) picture {
+func (v *contendersVerb) picture(line []recipes.Contender) picture {
 	p := picture{Path: v.path, Contenders: []contenderJSON{}}
 	for _, c := range line {
-		p.Contenders = append(p.Contenders, c.json())
+		p.Contenders = append(p.Contenders, toJSON(c))
 	}
 	return p
 }
 
-func (c standing) json() contenderJSON {
+func toJSON(c recipes.Contender) contenderJSON {
 	j := contenderJSON{
-		State: c.state(), Kind: c.kind, Since: c.Since.UTC(), SessionID: c.session(), Token: int64(c.Token), Znode: c.Znode,
-		Heir: c.heir, Revocable: c.revocable, Asked: c.revoked,
+		State: stateOf(c), Kind: kindOf(c), Since: c.Since.UTC(), SessionID: sessionOf(c), Token: int64(c.Token), Znode: c.Znode,
+		Successor: c.Successor, Revocable: c.Revocable, Asked: c.Revoked,
 	}
 	j.Data, j.DataBase64 = inJSON(c.Data)
-	if c.priority.given {
-		j.Priority = &c.priority.number
+	if c.Kind == recipes.KindPriorityLock {
+		j.Priority = &c.Priority
 	}
-	if c.grace > 0 {
-		j.ForceAfter = c.grace.String()
+	if c.Grace > 0 {
+		j.ForceAfter = c.Grace.String()
 	}
 	return j
 }
 
-func (v *contendersVerb) table(out io.Writer, line []standing) {
+func (v *contendersVerb) table(out io.Writer, line []recipes.Contender) {
 	if len(line) == 0 {
 		fmt.Fprintf(out, "nobody stands in line at %s\n", v.path)
 		return
@@ -130,39 +119,39 @@ func (v *contendersVerb) table(out io.Writer, line []standing) {
 		if c.Token != 0 {
 			token = fmt.Sprint(int64(c.Token))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.state(), c.kind+c.marks(), c.Since.UTC().Format(time.RFC3339), c.session(), token, printable(c.Data))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", stateOf(c), kindOf(c)+marksOf(c), c.Since.UTC().Format(time.RFC3339), sessionOf(c), token, printable(c.Data))
 	}
 	_ = w.Flush()
 }
 
-func (c standing) state() string {
+func stateOf(c recipes.Contender) string {
 	switch {
-	case !c.holds:
+	case !c.Holds:
 		return "waits"
-	case c.kind == kindElection:
+	case c.Kind == recipes.KindElection:
 		return "leads"
 	}
 	return "holds"
 }
 
-// marks are what sets a contender apart from others of its kind, for people.
-func (c standing) marks() (marks string) {
-	if c.priority.given {
-		marks = fmt.Sprintf(":%d", c.priority.number)
+// marksOf are what sets a contender apart from others of its kind, for people.
+func marksOf(c recipes.Contender) (marks string) {
+	if c.Kind == recipes.KindPriorityLock {
+		marks = fmt.Sprintf(":%d", c.Priority)
 	}
-	if c.heir {
-		marks += ",heir"
+	if c.Successor {
+		marks += ",successor"
 	}
 	switch {
-	case c.revoked:
+	case c.Revoked:
 		marks += ",asked"
-	case c.revocable:
+	case c.Revocable:
 		marks += ",revocable"
 	}
 	return marks
 }
 
-func (c standing) session() string { return fmt.Sprintf("0x%x", uint64(c.SessionID)) }
+func sessionOf(c recipes.Contender) string { return fmt.Sprintf("0x%x", uint64(c.SessionID)) }
 
 // printable shows what anybody may have stored, without letting it move the
 // cursor or fill the screen.

@@ -98,11 +98,11 @@ func takeLock(ctx context.Context, s recipes.Session) (skew time.Duration, err e
 		return 0, err
 	}
 	after := time.Now()
-	line, err := l.Contenders(ctx)
+	lines, err := s.Contenders(ctx, doctorPath, recipes.KindLock)
 	if err := errors.Join(err, h.Release(ctx)); err != nil {
 		return 0, err
 	}
-	for _, c := range line {
+	for _, c := range lines.Contenders {
 		// Its clock has milliseconds.
 		if c.Znode == h.Znode() && c.Since.Before(before.Truncate(time.Millisecond)) {
 			return c.Since.Sub(before), nil

@@ -98,18 +98,16 @@ func (v *revokeVerb) run(ctx context.Context, t *tool, out *output) error {
 }
 
 // targets are those who hold, or the one that was named.
-func (v *revokeVerb) targets(ctx context.Context, s recipes.Session) (targets []standing, err error) {
+func (v *revokeVerb) targets(ctx context.Context, s recipes.Session) (targets []recipes.Contender, err error) {
 	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 	defer cancel()
-	for _, look := range []func(context.Context, recipes.Session, string) ([]standing, error){sharedLine, priorityLine} {
-		line, err := look(ctx, s, v.path)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range line {
-			if v.znode == c.Znode || v.znode == "" && c.holds {
-				targets = append(targets, c)
-			}
+	lines, err := s.Contenders(ctx, v.path, recipes.KindSharedLock, recipes.KindPriorityLock)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range lines.Contenders {
+		if v.znode == c.Znode || v.znode == "" && c.Holds {
+			targets = append(targets, c)
 		}
 	}
 	switch {

@@ -33,7 +33,7 @@ type revoker interface {
 
 // ask asks all of them at the same time: the times that they have allowed, or
 // take, run side by side.
-func (v *revokeVerb) ask(ctx context.Context, s recipes.Session, targets []standing) ([]revocation, error) {
+func (v *revokeVerb) ask(ctx context.Context, s recipes.Session, targets []recipes.Contender) ([]revocation, error) {
 	shared, err := s.SharedLock(v.path, recipes.SharedLockConfig{})
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (v *revokeVerb) ask(ctx context.Context, s recipes.Session, targets []stand
 	var g errgroup.Group
 	for i, c := range targets {
 		g.Go(func() error {
-			l := choose[revoker](c.priority.given, prior, shared)
+			l := choose[revoker](c.Kind == recipes.KindPriorityLock, prior, shared)
 			asked[i] = v.result(c, v.revoke(ctx, l, c))
 			if v.wait && asked[i].err == nil {
 				asked[i].await(v.awaitGone(ctx, s, c))
@@ -57,30 +57,30 @@ func (v *revokeVerb) ask(ctx context.Context, s recipes.Session, targets []stand
 	return asked, g.Wait()
 }
 
-func (v *revokeVerb) revoke(ctx context.Context, l revoker, c standing) error {
-	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout+c.grace)
+func (v *revokeVerb) revoke(ctx context.Context, l revoker, c recipes.Contender) error {
+	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout+c.Grace)
 	defer cancel()
 	return choose(v.force, l.RevokeForced, l.Revoke)(ctx, c.Znode)
 }
 
 // awaitGone waits until a contender has left. Its znode is there until then, and
 // until a znode is gone is what a barrier waits.
-func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Session, c standing) error {
+func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Session, c recipes.Contender) error {
 	for {
 		b, err := s.Barrier(c.Znode)
 		if err != nil {
 			return err
 		}
-		if err := b.Wait(ctx); err != nil || !c.priority.given {
+		if err := b.Wait(ctx); err != nil || c.Kind != recipes.KindPriorityLock {
 			return err
 		}
 		// One that has waited in a priority lock holds under another name.
-		line, err := priorityLine(ctx, s, v.path)
+		lines, err := s.Contenders(ctx, v.path, recipes.KindPriorityLock)
 		if err != nil {
 			return err
 		}
 		holds := false
-		for _, other := range line {
+		for _, other := range lines.Contenders {
 			if guid(other.Znode) == guid(c.Znode) {
 				c, holds = other, true
 			}
@@ -100,8 +100,8 @@ func guid(znode string) string {
 }
 
 // result is what came of asking a contender.
-func (v *revokeVerb) result(c standing, err error) revocation {
-	r := revocation{Znode: c.Znode, Kind: c.kind, Result: choose(v.force, "gone", "asked"), err: err}
+func (v *revokeVerb) result(c recipes.Contender, err error) revocation {
+	r := revocation{Znode: c.Znode, Kind: kindOf(c), Result: choose(v.force, "gone", "asked"), err: err}
 	r.Data, r.Base64 = inJSON(c.Data)
 	if err == nil {
 		return r
@@ -109,7 +109,7 @@ func (v *revokeVerb) result(c standing, err error) revocation {
 	r.Result, r.Error = "failed", err.Error()
 	if errors.Is(err, recipes.ErrNotRevocable) {
 		r.Result, r.Error = "refused", "it was not taken with -revocable"
-		if c.revocable {
+		if c.Revocable {
 			r.Error = "it was taken without -force-after, so it can only be asked, without -force"
 		}
 	}

@@ -55,10 +55,11 @@ type permits struct {
 
 func (v *semaphoreVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		line, n, err := semaphoreLine(ctx, s, v.path)
+		lines, err := s.Contenders(ctx, v.path)
 		if err != nil {
 			return err
 		}
+		n, line := lines.Permits, lines.Of(recipes.KindSemaphore)
 		if n == 0 {
 			return exitWith(exitAbsent, "%s is no semaphore: nobody has agreed on a number of permits there", v.path)
 		}

@@ -24,6 +24,10 @@ var calls = []struct {
 	{"Acquire", func(ctx context.Context, s subject) error { _, err := s.lock.Acquire(ctx); return err }},
 	{"TryAcquire", func(ctx context.Context, s subject) error { _, err := s.lock.TryAcquire(ctx); return err }},
 	{"Contenders", func(ctx context.Context, s subject) error { _, err := s.lock.Contenders(ctx); return err }},
+	{"Session.Contenders", func(ctx context.Context, s subject) error {
+		_, err := s.session.Contenders(ctx, s.lock.Path())
+		return err
+	}},
 	{"Campaign", func(ctx context.Context, s subject) error { _, err := s.election.Campaign(ctx, nil); return err }},
 	{"Leader", func(ctx context.Context, s subject) error { _, err := s.election.Leader(ctx); return err }},
 	{"Acknowledged", func(ctx context.Context, s subject) error { _, err := s.election.Acknowledged(ctx); return err }},

@@ -26,7 +26,7 @@ func handOffLeaves(f *fixture) {
 	f.must(a.HandOff(f.ctx, heir.place.Znode))
 	in, err := f.priority(f.open()).Contenders(f.ctx)
 	f.must(err)
-	if len(in) != 3 || !in[1].Heir || in[1].Znode != heir.place.Znode {
+	if len(in) != 3 || !in[1].Successor || in[1].Znode != heir.place.Znode {
 		f.Errorf("the line is %+v", in)
 	}
 	heir.cancel()

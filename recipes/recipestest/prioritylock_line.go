@@ -100,7 +100,7 @@ func priorityContenders(f *fixture) {
 	}
 	c := in[0]
 	if !c.Holds || c.Znode != h.Znode() || c.Token != h.Token() || c.Priority != 50 || c.Mode != recipes.Reading ||
-		string(c.Data) != "me" || !c.Revocable || c.Grace != time.Second || c.Revoked || c.Heir || c.SessionID != s.ID() {
+		string(c.Data) != "me" || !c.Revocable || c.Grace != time.Second || c.Revoked || c.Successor || c.SessionID != s.ID() {
 		f.Errorf("the holder is told as %+v", c)
 	}
 	for i, want := range []int{40, 60} {

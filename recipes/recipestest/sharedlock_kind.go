@@ -35,13 +35,5 @@ func (l sharedLine) Enter(ctx context.Context) (grant, error) {
 }
 
 func (l sharedLine) Standing(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := l.Contenders(ctx)
-	if err != nil {
-		return nil, err
-	}
-	plain := make([]recipes.Contender, len(all))
-	for i, c := range all {
-		plain[i] = c.Contender
-	}
-	return plain, nil
+	return l.Contenders(ctx)
 }

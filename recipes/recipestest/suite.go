@@ -36,6 +36,7 @@ type group struct {
 func groups() []group {
 	return []group{
 		{"session", sessionTests()},
+		{"contenders", contendersTests()},
 		{"lock", append(forKinds(lockKinds(), lineTests()), lockTests()...)},
 		{"write", forKinds([]kind{lockKind(recipes.DefaultStrategy), electionKind(recipes.DefaultStrategy)}, writeTests())},
 		{"election", append(forKinds(electionKinds(), lineTests()), electionTests()...)},

@@ -90,8 +90,13 @@ func (b *barrier) Wait(ctx context.Context) error {
 		if !placed {
 			return nil
 		}
-		if err := b.session.Wait(ctx, "waiting", changed.Fired(), disconnected); err != nil {
-			return b.failed(err)
+		select {
+		case <-changed.Fired():
+		case <-disconnected:
+		case <-b.session.Done():
+			return b.failed(b.session.Err())
+		case <-ctx.Done():
+			return b.failed(fmt.Errorf("waiting: %w", ctx.Err()))
 		}
 	}
 }

@@ -15,18 +15,9 @@ import (
 // parallelReads bounds the reads that one look at a line has under way.
 const parallelReads = 16
 
-// contenders reads the line and each contender in it. Those who leave between
-// the two are left out.
-func contenders(ctx context.Context, l *line.Line) ([]recipes.Contender, error) {
-	entries, err := l.Entries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return readContenders(ctx, l.Session, l.Path, entries)
-}
-
-// readContenders reads the contenders of these names, in their order.
-func readContenders(ctx context.Context, s *session.Session, dir string, entries []line.Entry) ([]recipes.Contender, error) {
+// readContenders reads the contenders of these names, in their order. Those who have
+// left are left out.
+func readContenders(ctx context.Context, s *session.Session, dir string, kind recipes.Kind, entries []line.Entry) ([]recipes.Contender, error) {
 	found := make([]recipes.Contender, len(entries))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelReads)
@@ -40,7 +31,7 @@ func readContenders(ctx context.Context, s *session.Session, dir string, entries
 			if err != nil {
 				return err
 			}
-			found[i] = contender(path, e, node)
+			found[i] = contender(kind, path, e, node)
 			return nil
 		})
 	}
@@ -56,12 +47,13 @@ func readContenders(ctx context.Context, s *session.Session, dir string, entries
 	return present, nil
 }
 
-func contender(path string, e line.Entry, node session.Node) recipes.Contender {
+func contender(kind recipes.Kind, path string, e line.Entry, node session.Node) recipes.Contender {
 	data := node.Data
 	if e.Bare() {
 		data, _ = session.PlaceData(data)
 	}
-	return recipes.Contender{
+	c := recipes.Contender{
+		Kind:      kind,
 		Znode:     path,
 		Sequence:  e.Sequence,
 		Token:     recipes.Token(node.Stat.Czxid),
@@ -69,4 +61,8 @@ func contender(path string, e line.Entry, node session.Node) recipes.Contender {
 		Since:     time.UnixMilli(node.Stat.Ctime),
 		Data:      data,
 	}
+	if kind == recipes.KindSharedLock || kind == recipes.KindPriorityLock {
+		readMarks(&c)
+	}
+	return c
 }

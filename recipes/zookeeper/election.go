@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 const (
@@ -32,7 +33,7 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 }
 
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
-	candidates, err := contenders(ctx, e.line)
+	candidates, err := readLine(ctx, e.line.Session, e.line.Path, recipes.KindElection)
 	if err != nil {
 		return nil, e.failed(err)
 	}
@@ -76,7 +77,7 @@ func (e *election) read(ctx context.Context) (recipes.Leader, error) {
 	if err != nil {
 		return recipes.Leader{}, err
 	}
-	leader := recipes.Leader{Contender: contender(path, entries[0], node)}
+	leader := leaderOf(path, entries[0], node)
 	ack, err := s.Get(ctx, ackPath(path, leader.Token))
 	switch {
 	case err == nil:
@@ -85,6 +86,13 @@ func (e *election) read(ctx context.Context) (recipes.Leader, error) {
 		return recipes.Leader{}, err
 	}
 	return leader, nil
+}
+
+// leaderOf returns the first in line as the leader.
+func leaderOf(path string, first line.Entry, node session.Node) recipes.Leader {
+	c := contender(recipes.KindElection, path, first, node)
+	c.Holds = true
+	return recipes.Leader{Contender: c}
 }
 
 // ackPath is where the candidate of that znode acknowledges: a node of the same

@@ -32,7 +32,7 @@ func (l *lock) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 }
 
 func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	contenders, err := contenders(ctx, l.line)
+	contenders, err := readLine(ctx, l.line.Session, l.line.Path, recipes.KindLock)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
 	}

@@ -20,9 +20,14 @@ func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
 		if v.leader.Acknowledged {
 			return v.leader, nil
 		}
-		err = e.line.Session.Wait(ctx, "waiting for an acknowledgement", v.leaderChanged.Fired(), v.ackChanged.Fired(), v.disconnected)
-		if err != nil {
-			return recipes.Leader{}, e.failed(err)
+		select {
+		case <-v.leaderChanged.Fired():
+		case <-v.ackChanged.Fired():
+		case <-v.disconnected:
+		case <-e.line.Session.Done():
+			return recipes.Leader{}, e.failed(e.line.Session.Err())
+		case <-ctx.Done():
+			return recipes.Leader{}, e.failed(ctx.Err())
 		}
 	}
 }
@@ -116,7 +121,7 @@ func (e *election) look(ctx context.Context) (view, error) {
 		return view{}, err
 	}
 	v := view{
-		leader:        recipes.Leader{Contender: contender(path, entries[0], node)},
+		leader:        leaderOf(path, entries[0], node),
 		leaderChanged: leaderChanged,
 	}
 	ack, ackChanged, err := s.GetW(ctx, ackPath(path, v.leader.Token))

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	gopath "path"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
@@ -99,22 +99,28 @@ func (l *priorityLock) look(ctx context.Context) (register, []spot, error) {
 		return register{}, nil, err
 	}
 	r := register{version: node.Stat.Version}
-	if len(node.Data) > 0 {
-		if len(node.Data) < len(heirWord) || string(node.Data[:len(heirWord)]) != heirWord {
-			return register{}, nil, fmt.Errorf("%w: the path holds %q, which is no heir", recipes.ErrMismatch, shorten(string(node.Data)))
-		}
-		r.heir = string(node.Data[len(heirWord):])
+	heir, ok := parseHeir(node.Data)
+	if !ok {
+		return register{}, nil, fmt.Errorf("%w: the path holds %q, which is no heir", recipes.ErrMismatch, shorten(string(node.Data)))
 	}
 	names, err := l.session.Children(ctx, l.path)
 	if err != nil {
 		return register{}, nil, err
 	}
-	all := spots(names)
-	if !waits(all, r.heir) {
-		r.heir = ""
+	all := rankedSpots(names, heir)
+	if waits(all, heir) {
+		r.heir = heir
 	}
-	rank(all, r.heir)
 	return r, all, nil
+}
+
+// parseHeir returns the heir in the path's data, and whether the data is a priority
+// lock's.
+func parseHeir(data []byte) (heir string, ok bool) {
+	if heir, ok := strings.CutPrefix(string(data), heirWord); ok {
+		return heir, true
+	}
+	return "", len(data) == 0
 }
 
 // waits reports whether a contender of that name waits.
@@ -134,29 +140,10 @@ func (r register) data() []byte {
 	return []byte(heirWord + r.heir)
 }
 
-func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.PriorityContender, error) {
-	r, all, err := l.look(ctx)
-	if errors.Is(err, recipes.ErrNoNode) {
-		return nil, nil
-	}
+func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	found, err := readLine(ctx, l.session, l.path, recipes.KindPriorityLock)
 	if err != nil {
 		return nil, l.failed(err)
 	}
-	entries := make([]line.Entry, len(all))
-	for i, s := range all {
-		entries[i] = line.Entry{Name: s.name, Sequence: s.sequence}
-	}
-	found, err := readContenders(ctx, l.session, l.path, entries)
-	if err != nil {
-		return nil, l.failed(err)
-	}
-	out := make([]recipes.PriorityContender, len(found))
-	for i, c := range found {
-		s, _ := parseSpot(gopath.Base(c.Znode))
-		out[i] = recipes.PriorityContender{
-			SharedContender: sharedContender(c), Priority: s.priority, Holds: s.holds, Heir: s.name == r.heir,
-		}
-		out[i].Mode = s.mode
-	}
-	return out, nil
+	return found, nil
 }

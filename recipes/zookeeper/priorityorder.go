@@ -66,6 +66,13 @@ func (s spot) heldName() string {
 	return s.prefix + holdingWord[s.mode] + s.name[len(s.prefix)+len(s.mode):]
 }
 
+// rankedSpots returns the contenders among the names, ranked.
+func rankedSpots(names []string, heir string) []spot {
+	all := spots(names)
+	rank(all, heir)
+	return all
+}
+
 // rank puts contenders in the order in which they are granted: who holds, the
 // heir, who waits by priority and number. Equal numbers (ZooKeeper gives them
 // at the end of its count) are told apart by name: the claim decides, so an

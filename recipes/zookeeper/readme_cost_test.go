@@ -29,7 +29,7 @@ func TestCostsInTheReadme(t *testing.T) {
 	shared := must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{Revocable: true, Grace: time.Millisecond}))
 	must[recipes.SharedHold](t)(shared.AcquireWrite(ctx))
 	asker := must[recipes.SharedLock](t)(other.SharedLock("/shared", recipes.SharedLockConfig{}))
-	line := must[[]recipes.SharedContender](t)(asker.Contenders(ctx))
+	line := must[[]recipes.Contender](t)(asker.Contenders(ctx))
 
 	election := must[recipes.Election](t)(s.Election("/election", recipes.ElectionConfig{}))
 	leadership := must[recipes.Leadership](t)(election.Campaign(ctx, nil))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -46,7 +47,7 @@ func (s *semaphore) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 }
 
 func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := contenders(ctx, s.line)
+	all, err := readLine(ctx, s.line.Session, s.line.Path, recipes.KindSemaphore)
 	if err != nil {
 		return nil, s.failed(err)
 	}
@@ -57,12 +58,25 @@ func (s *semaphore) failed(err error) error {
 	return fmt.Errorf("semaphore %s: %w", s.line.Path, err)
 }
 
+// permitsWord begins the data of a semaphore's path.
+const permitsWord = "permits="
+
+// parsePermits returns the number of permits in the path's data, or 0 if the data is
+// not a semaphore's.
+func parsePermits(data []byte) int {
+	number, ok := strings.CutPrefix(string(data), permitsWord)
+	if n, err := strconv.Atoi(number); ok && err == nil && n > 0 {
+		return n
+	}
+	return 0
+}
+
 // agree makes sure that the path says the number of permits that this contender
 // counts with. It runs when the contender stands in line: the path cannot go
 // then, nor change from one number to another, so all who stand there and were
 // admitted count with the same.
 func (s *semaphore) agree(ctx context.Context) error {
-	want := fmt.Sprintf("permits=%d", s.cfg.Permits)
+	want := fmt.Sprintf("%s%d", permitsWord, s.cfg.Permits)
 	for {
 		node, err := s.line.Session.Get(ctx, s.line.Path)
 		if err != nil {
@@ -75,7 +89,7 @@ func (s *semaphore) agree(ctx context.Context) error {
 		switch {
 		case said == want:
 			return nil
-		case strings.HasPrefix(said, "permits="):
+		case strings.HasPrefix(said, permitsWord):
 			return fmt.Errorf("%w: the path says %q, this contender %q", recipes.ErrMismatch, said, want)
 		case said != "":
 			return fmt.Errorf("%w: the path holds %q, which says nothing of permits", recipes.ErrMismatch, shorten(said))

@@ -94,30 +94,23 @@ func (l *sharedLock) failed(err error) error {
 	return fmt.Errorf("shared lock %s: %w", l.line.Path, err)
 }
 
-func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.SharedContender, error) {
-	all, err := contenders(ctx, l.line)
+func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	all, err := readLine(ctx, l.line.Session, l.line.Path, recipes.KindSharedLock)
 	if err != nil {
 		return nil, l.failed(err)
 	}
-	shared := make([]recipes.SharedContender, len(all))
-	for i, c := range all {
-		shared[i] = sharedContender(c)
-	}
-	return shared, nil
+	return all, nil
 }
 
-// sharedContender reads a contender's marks.
-func sharedContender(c recipes.Contender) recipes.SharedContender {
+// readMarks takes the marks that a contender of a shared lock or priority lock keeps
+// beside its data.
+func readMarks(c *recipes.Contender) {
 	e := decode(c.Data)
-	c.Data = e.data
-	out := recipes.SharedContender{
-		Contender: c, Mode: recipes.Reading,
-		Downgraded: e.downgraded, Revocable: e.revocable, Grace: e.grace, Revoked: e.asked,
-	}
+	c.Data, c.Mode = e.data, recipes.Reading
+	c.Downgraded, c.Revocable, c.Grace, c.Revoked = e.downgraded, e.revocable, e.grace, e.asked
 	if isKind(c.Znode, writeMarker) && !e.downgraded {
-		out.Mode = recipes.Writing
+		c.Mode = recipes.Writing
 	}
-	return out
 }
 
 func isKind(znode, marker string) bool {

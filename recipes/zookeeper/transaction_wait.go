@@ -3,6 +3,8 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -121,13 +123,34 @@ func (t *twoPhase) resign() {
 	})
 }
 
-// wait waits for any of the watches, or the loss of the connection.
+// wait waits for any of the watches, the loss of the connection included.
 func (t *twoPhase) wait(ctx context.Context, disconnected <-chan struct{}, watches ...*session.Watch) error {
-	events := []<-chan struct{}{disconnected}
-	for _, w := range watches {
-		events = append(events, w.Fired())
+	cases := make([]reflect.SelectCase, 0, len(watches)+3)
+	add := func(c <-chan struct{}) {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
 	}
-	return t.session.Wait(ctx, "waiting for the decision", events...)
+	add(t.session.Done())
+	add(ctx.Done())
+	add(disconnected)
+	for _, w := range watches {
+		add(w.Fired())
+	}
+	switch at, _, _ := reflect.Select(cases); at {
+	case 0:
+		return t.session.Err()
+	case 1:
+		return fmt.Errorf("waiting for the decision: %w", ctx.Err())
+	}
+	return nil
 }
 
-func fired(w *session.Watch) bool { return session.Happened(w.Fired()) }
+func fired(w *session.Watch) bool { return isClosed(w.Fired()) }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

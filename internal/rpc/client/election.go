@@ -69,10 +69,7 @@ func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
 }
 
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
-	return ask(ctx, e.s, "election "+e.path, func(ctx context.Context) ([]recipes.Contender, error) {
-		r, err := e.s.elections.Candidates(ctx, &pb.CandidatesRequest{Session: e.s.handle, Path: e.path})
-		return wire.Contenders(r.GetCandidates()), err
-	})
+	return e.s.line(ctx, e.path, recipes.KindElection)
 }
 
 func (e *election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {

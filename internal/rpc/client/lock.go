@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -60,8 +59,5 @@ func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
 }
 
 func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	return ask(ctx, l.s, "lock "+l.path, func(ctx context.Context) ([]recipes.Contender, error) {
-		r, err := l.s.locks.Contenders(ctx, &pb.ContendersRequest{Session: l.s.handle, Path: l.path})
-		return wire.Contenders(r.GetContenders()), err
-	})
+	return l.s.line(ctx, l.path, recipes.KindLock)
 }

@@ -61,11 +61,8 @@ func (l *priorityLock) acquire(ctx context.Context, mode recipes.Mode, try bool)
 	return &priorityHold{hold: hold{g}, request: newRequest(g), mode: mode}, nil
 }
 
-func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.PriorityContender, error) {
-	return ask(ctx, l.s, "priority lock "+l.path, func(ctx context.Context) ([]recipes.PriorityContender, error) {
-		r, err := l.s.priorityLocks.PriorityContenders(ctx, &pb.PriorityContendersRequest{Session: l.s.handle, Path: l.path})
-		return wire.PriorityContenders(r.GetContenders()), err
-	})
+func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	return l.s.line(ctx, l.path, recipes.KindPriorityLock)
 }
 
 func (l *priorityLock) Revoke(ctx context.Context, znode string) error {

@@ -32,9 +32,10 @@ func TestAbandonIsRepeatedUntilItIsAnswered(t *testing.T) {
 
 // raw speaks to the plugin as a host in another language does.
 type raw struct {
-	locks   pb.LockServiceClient
-	grants  pb.GrantServiceClient
-	session string
+	locks      pb.LockServiceClient
+	grants     pb.GrantServiceClient
+	contenders pb.ContenderServiceClient
+	session    string
 }
 
 func (l *link) raw(t *testing.T) raw {
@@ -51,7 +52,9 @@ func (l *link) raw(t *testing.T) raw {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return raw{pb.NewLockServiceClient(l.conn), pb.NewGrantServiceClient(l.conn), m.GetOpened().GetSession()}
+	return raw{
+		pb.NewLockServiceClient(l.conn), pb.NewGrantServiceClient(l.conn), pb.NewContenderServiceClient(l.conn), m.GetOpened().GetSession(),
+	}
 }
 
 func (r raw) acquire(ctx context.Context, id string, opts ...grpc.CallOption) (*pb.AcquireResponse, error) {
@@ -123,7 +126,7 @@ func TestRetryJoinsTheCallThatStillWaits(t *testing.T) {
 func (l *link) settle(t *testing.T, r raw) {
 	t.Helper()
 	for range 20 {
-		if _, err := r.locks.Contenders(ctx(t), &pb.ContendersRequest{Session: r.session, Path: "/l"}); err != nil {
+		if _, err := r.contenders.Contenders(ctx(t), &pb.ContendersRequest{Session: r.session, Path: "/l"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -52,8 +51,5 @@ func (m *semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error)
 }
 
 func (m *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	return ask(ctx, m.s, "semaphore "+m.path, func(ctx context.Context) ([]recipes.Contender, error) {
-		r, err := m.s.semaphores.PermitContenders(ctx, &pb.PermitContendersRequest{Session: m.s.handle, Path: m.path})
-		return wire.Contenders(r.GetContenders()), err
-	})
+	return m.s.line(ctx, m.path, recipes.KindSemaphore)
 }

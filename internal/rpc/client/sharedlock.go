@@ -63,11 +63,8 @@ func (l *sharedLock) acquire(ctx context.Context, mode recipes.Mode, try bool) (
 	return &sharedHold{hold: hold{g}, request: newRequest(g), writer: mode == recipes.Writing}, nil
 }
 
-func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.SharedContender, error) {
-	return ask(ctx, l.s, "shared lock "+l.path, func(ctx context.Context) ([]recipes.SharedContender, error) {
-		r, err := l.s.sharedLocks.SharedContenders(ctx, &pb.SharedContendersRequest{Session: l.s.handle, Path: l.path})
-		return wire.SharedContenders(r.GetContenders()), err
-	})
+func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	return l.s.line(ctx, l.path, recipes.KindSharedLock)
 }
 
 func (l *sharedLock) Revoke(ctx context.Context, znode string) error {

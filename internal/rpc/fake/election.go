@@ -30,7 +30,9 @@ func (e *election) look() (recipes.Leader, <-chan struct{}) {
 	if n == nil {
 		return recipes.Leader{}, w.changed
 	}
-	return recipes.Leader{Contender: n.Contender, Acknowledged: n.acked, Acknowledgement: n.ack}, w.changed
+	l := recipes.Leader{Contender: n.Contender, Acknowledged: n.acked, Acknowledgement: n.ack}
+	l.Holds = true
+	return l, w.changed
 }
 
 func (e *election) Leader(context.Context) (recipes.Leader, error) {

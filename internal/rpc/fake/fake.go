@@ -106,7 +106,9 @@ func (w *World) line(path string) []recipes.Contender {
 	out := []recipes.Contender{}
 	for _, n := range w.nodes {
 		if n.path == path {
-			out = append(out, n.Contender)
+			c := n.Contender
+			c.Holds = len(out) == 0
+			out = append(out, c)
 		}
 	}
 	return out
@@ -146,13 +148,16 @@ func (w *World) change() {
 	w.changed = make(chan struct{})
 }
 
-func (w *World) join(s *Session, path, kind string, data []byte) *node {
+func (w *World) join(s *Session, path, marker string, data []byte) *node {
 	w.next++
 	n := &node{path: path, owner: s, gone: make(chan struct{}), Contender: recipes.Contender{
-		Znode:    fmt.Sprintf("%s/_c_guid-%s%010d", path, kind, w.next),
+		Znode:    fmt.Sprintf("%s/_c_guid-%s%010d", path, marker, w.next),
 		Sequence: int32(w.next), Token: recipes.Token(w.next), SessionID: s.id,
-		Since: time.Now(), Data: data,
+		Since: time.Now(), Data: data, Kind: recipes.KindLock,
 	}}
+	if marker == "n_" {
+		n.Kind = recipes.KindElection
+	}
 	w.nodes = append(w.nodes, n)
 	w.change()
 	return n

@@ -27,7 +27,7 @@ func (l *lock) Contenders(context.Context) ([]recipes.Contender, error) {
 	return l.s.w.Line(l.path), l.s.Err()
 }
 
-func (l *lock) contend(ctx context.Context, kind string, data []byte, try bool) (*hold, error) {
+func (l *lock) contend(ctx context.Context, marker string, data []byte, try bool) (*hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (l *lock) contend(ctx context.Context, kind string, data []byte, try bool) 
 		w.mu.Unlock()
 		return nil, err
 	}
-	n := w.join(l.s, l.path, kind, data)
+	n := w.join(l.s, l.path, marker, data)
 	place := recipes.Place{Znode: n.Znode, Position: w.ahead(n)}
 	w.mu.Unlock()
 	if l.cfg.Joined != nil {

@@ -88,6 +88,11 @@ func (s *Session) Err() error {
 
 func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
 
+// Contenders knows those of locks and elections.
+func (s *Session) Contenders(_ context.Context, path string, _ ...recipes.Kind) (recipes.Lines, error) {
+	return recipes.Lines{Contenders: s.w.Line(path)}, s.Err()
+}
+
 func (s *Session) Stats(context.Context) (recipes.Stats, error) {
 	return recipes.Stats{Reads: 1, Writes: 2, ByKind: map[string]int64{"create": 2}}, s.Err()
 }

@@ -2,8 +2,7 @@ package server
 
 import "slices"
 
-// capabilities are the names of the recipes that a Server offers. They are only
-// ever added.
+// capabilities are the names of what a Server offers. They are only ever added.
 var capabilities = []string{
 	"lock",
 	"election",
@@ -20,6 +19,7 @@ var capabilities = []string{
 	"shared-lock",
 	"semaphore",
 	"priority-lock",
+	"contenders",
 }
 
 // Capabilities returns what Info tells: the names of what a Server can do, which

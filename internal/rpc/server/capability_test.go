@@ -13,6 +13,7 @@ var about = map[string][]string{
 	"zkrecipes.v1.PluginService":        nil,
 	"zkrecipes.v1.SessionService":       nil,
 	"zkrecipes.v1.GrantService":         nil,
+	"zkrecipes.v1.ContenderService":     {"contenders"},
 	"zkrecipes.v1.LockService":          {"lock"},
 	"zkrecipes.v1.ElectionService":      {"election"},
 	"zkrecipes.v1.QueueService":         {"queue", "priority-queue"},

@@ -86,12 +86,3 @@ func (s electionService) Observe(r *pb.ObserveRequest, st grpc.ServerStreamingSe
 		return &pb.ObserveResponse{Leader: wire.ToLeader(l)}
 	})
 }
-
-func (s electionService) Candidates(ctx context.Context, r *pb.CandidatesRequest) (*pb.CandidatesResponse, error) {
-	e, err := s.election(r.GetSession(), r.GetPath())
-	if err != nil {
-		return nil, err
-	}
-	line, err := e.Candidates(ctx)
-	return &pb.CandidatesResponse{Candidates: wire.ToContenders(line)}, err
-}

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -30,17 +29,4 @@ func (s lockService) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.Acq
 		return nil, err
 	}
 	return &pb.AcquireResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
-}
-
-func (s lockService) Contenders(ctx context.Context, r *pb.ContendersRequest) (*pb.ContendersResponse, error) {
-	ss, err := s.session(r.GetSession())
-	if err != nil {
-		return nil, err
-	}
-	lock, err := ss.Lock(r.GetPath(), recipes.LockConfig{})
-	if err != nil {
-		return nil, err
-	}
-	line, err := lock.Contenders(ctx)
-	return &pb.ContendersResponse{Contenders: wire.ToContenders(line)}, err
 }

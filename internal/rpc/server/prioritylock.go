@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -39,15 +38,6 @@ func (s *Server) priorityLock(handle, path string) (recipes.PriorityLock, error)
 		return nil, err
 	}
 	return ss.PriorityLock(path, recipes.PriorityLockConfig{})
-}
-
-func (s priorityLockService) PriorityContenders(ctx context.Context, r *pb.PriorityContendersRequest) (*pb.PriorityContendersResponse, error) {
-	lock, err := s.priorityLock(r.GetSession(), r.GetPath())
-	if err != nil {
-		return nil, err
-	}
-	line, err := lock.Contenders(ctx)
-	return &pb.PriorityContendersResponse{Contenders: wire.ToPriorityContenders(line)}, err
 }
 
 func (s priorityLockService) RevokePriority(ctx context.Context, r *pb.RevokePriorityRequest) (*pb.RevokePriorityResponse, error) {

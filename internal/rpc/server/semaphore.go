@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -30,18 +29,4 @@ func (s semaphoreService) AcquirePermit(ctx context.Context, r *pb.AcquirePermit
 		return nil, err
 	}
 	return &pb.AcquirePermitResponse{Grant: toGrant(c), Place: toPlace(c)}, nil
-}
-
-func (s semaphoreService) PermitContenders(ctx context.Context, r *pb.PermitContendersRequest) (*pb.PermitContendersResponse, error) {
-	ss, err := s.session(r.GetSession())
-	if err != nil {
-		return nil, err
-	}
-	// How many permits there are does not matter to those who look.
-	semaphore, err := ss.Semaphore(r.GetPath(), recipes.SemaphoreConfig{Permits: 1})
-	if err != nil {
-		return nil, err
-	}
-	line, err := semaphore.Contenders(ctx)
-	return &pb.PermitContendersResponse{Contenders: wire.ToContenders(line)}, err
 }

@@ -93,6 +93,7 @@ func New(cfg Config) *Server {
 // Register adds the services to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterSessionServiceServer(r, sessionService{Server: s})
+	pb.RegisterContenderServiceServer(r, contenderService{Server: s})
 	pb.RegisterLockServiceServer(r, lockService{Server: s})
 	pb.RegisterElectionServiceServer(r, electionService{Server: s})
 	pb.RegisterGroupServiceServer(r, groupService{Server: s})

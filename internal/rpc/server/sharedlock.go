@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -37,15 +36,6 @@ func (s *Server) sharedLock(handle, path string) (recipes.SharedLock, error) {
 		return nil, err
 	}
 	return ss.SharedLock(path, recipes.SharedLockConfig{})
-}
-
-func (s sharedLockService) SharedContenders(ctx context.Context, r *pb.SharedContendersRequest) (*pb.SharedContendersResponse, error) {
-	lock, err := s.sharedLock(r.GetSession(), r.GetPath())
-	if err != nil {
-		return nil, err
-	}
-	line, err := lock.Contenders(ctx)
-	return &pb.SharedContendersResponse{Contenders: wire.ToSharedContenders(line)}, err
 }
 
 func (s sharedLockService) Downgrade(ctx context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {

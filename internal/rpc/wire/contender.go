@@ -12,7 +12,10 @@ import (
 // ToContender makes a message.
 func ToContender(c recipes.Contender) *pb.Contender {
 	out := &pb.Contender{
-		Znode: c.Znode, Sequence: c.Sequence, Token: int64(c.Token), SessionId: c.SessionID, Data: c.Data,
+		Kind: string(c.Kind), Znode: c.Znode, Sequence: c.Sequence, Token: int64(c.Token), SessionId: c.SessionID, Data: c.Data,
+		Holds: c.Holds, Mode: ToMode(c.Mode), Downgraded: c.Downgraded,
+		Revocable: c.Revocable, Grace: ToDuration(c.Grace), Revoked: c.Revoked,
+		Priority: int32(c.Priority), Successor: c.Successor,
 	}
 	if !c.Since.IsZero() {
 		out.Since = timestamppb.New(c.Since)
@@ -23,11 +26,20 @@ func ToContender(c recipes.Contender) *pb.Contender {
 // Contender reads a message; nil is the zero Contender.
 func Contender(c *pb.Contender) recipes.Contender {
 	out := recipes.Contender{
-		Znode:     c.GetZnode(),
-		Sequence:  c.GetSequence(),
-		Token:     recipes.Token(c.GetToken()),
-		SessionID: c.GetSessionId(),
-		Data:      c.GetData(),
+		Kind:       recipes.Kind(c.GetKind()),
+		Znode:      c.GetZnode(),
+		Sequence:   c.GetSequence(),
+		Token:      recipes.Token(c.GetToken()),
+		SessionID:  c.GetSessionId(),
+		Data:       c.GetData(),
+		Holds:      c.GetHolds(),
+		Mode:       Mode(c.GetMode()),
+		Downgraded: c.GetDowngraded(),
+		Revocable:  c.GetRevocable(),
+		Grace:      c.GetGrace().AsDuration(),
+		Revoked:    c.GetRevoked(),
+		Priority:   int(c.GetPriority()),
+		Successor:  c.GetSuccessor(),
 	}
 	if c.GetSince() != nil {
 		out.Since = c.GetSince().AsTime().In(time.Local)
@@ -51,6 +63,34 @@ func Contenders(cs []*pb.Contender) []recipes.Contender {
 		out[i] = Contender(c)
 	}
 	return out
+}
+
+// ToKinds makes a message's kinds.
+func ToKinds(kinds []recipes.Kind) []string {
+	out := make([]string, len(kinds))
+	for i, k := range kinds {
+		out[i] = string(k)
+	}
+	return out
+}
+
+// Kinds reads a message's kinds.
+func Kinds(kinds []string) []recipes.Kind {
+	out := make([]recipes.Kind, len(kinds))
+	for i, k := range kinds {
+		out[i] = recipes.Kind(k)
+	}
+	return out
+}
+
+// ToLines makes a message.
+func ToLines(l recipes.Lines) *pb.ContendersResponse {
+	return &pb.ContendersResponse{Contenders: ToContenders(l.Contenders), Permits: int32(l.Permits)}
+}
+
+// Lines reads a message.
+func Lines(r *pb.ContendersResponse) recipes.Lines {
+	return recipes.Lines{Contenders: Contenders(r.GetContenders()), Permits: int(r.GetPermits())}
 }
 
 // ToPlace makes a message.

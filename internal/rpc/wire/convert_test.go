@@ -15,6 +15,8 @@ import (
 var contender = recipes.Contender{
 	Znode: "/l/_c_x-lock-0000000001", Sequence: -7, Token: 1 << 40, SessionID: -3,
 	Since: time.Unix(1700000000, 5).In(time.Local), Data: []byte("who"),
+	Kind: recipes.KindPriorityLock, Holds: true, Mode: recipes.Writing, Downgraded: true, Revocable: true,
+	Grace: 1500 * time.Millisecond, Revoked: true, Priority: 99, Successor: true,
 }
 
 // TestNothingIsLostOnTheWire fills every field, so that a new one that is not
@@ -40,6 +42,8 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	}{
 		{"config", wire.Config(wire.ToConfig(config)), config, "Logger"},
 		{"contenders", wire.Contenders(wire.ToContenders([]recipes.Contender{contender}))[0], contender, ""},
+		{"lines", wire.Lines(wire.ToLines(recipes.Lines{Contenders: []recipes.Contender{contender}, Permits: 3})),
+			recipes.Lines{Contenders: []recipes.Contender{contender}, Permits: 3}, ""},
 		{"leader", wire.Leader(wire.ToLeader(leader)), leader, ""},
 		{"place", wire.Place(wire.ToPlace(place)), place, ""},
 		{"counters", wire.Counters(wire.ToCounters(counters)), counters, ""},

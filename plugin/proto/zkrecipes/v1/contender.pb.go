@@ -9,6 +9,7 @@ package zkrecipesv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -22,6 +23,173 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Mode says what a contender wants to do.
+type Mode int32
+
+const (
+	Mode_MODE_UNSPECIFIED Mode = 0
+	Mode_MODE_READ        Mode = 1
+	Mode_MODE_WRITE       Mode = 2
+)
+
+// Enum value maps for Mode.
+var (
+	Mode_name = map[int32]string{
+		0: "MODE_UNSPECIFIED",
+		1: "MODE_READ",
+		2: "MODE_WRITE",
+	}
+	Mode_value = map[string]int32{
+		"MODE_UNSPECIFIED": 0,
+		"MODE_READ":        1,
+		"MODE_WRITE":       2,
+	}
+)
+
+func (x Mode) Enum() *Mode {
+	p := new(Mode)
+	*p = x
+	return p
+}
+
+func (x Mode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Mode) Descriptor() protoreflect.EnumDescriptor {
+	return file_zkrecipes_v1_contender_proto_enumTypes[0].Descriptor()
+}
+
+func (Mode) Type() protoreflect.EnumType {
+	return &file_zkrecipes_v1_contender_proto_enumTypes[0]
+}
+
+func (x Mode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Mode.Descriptor instead.
+func (Mode) EnumDescriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{0}
+}
+
+// ContendersRequest names a path.
+type ContendersRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// Only contenders of these kinds; none: all.
+	Kinds         []string `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContendersRequest) Reset() {
+	*x = ContendersRequest{}
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContendersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContendersRequest) ProtoMessage() {}
+
+func (x *ContendersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContendersRequest.ProtoReflect.Descriptor instead.
+func (*ContendersRequest) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ContendersRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *ContendersRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ContendersRequest) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+// ContendersResponse has the line of one kind after the other, each in the order
+// in which its contenders are granted.
+type ContendersResponse struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Contenders []*Contender           `protobuf:"bytes,1,rep,name=contenders,proto3" json:"contenders,omitempty"`
+	// How many permits the contenders of a semaphore have agreed on; 0: none.
+	Permits       int32 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContendersResponse) Reset() {
+	*x = ContendersResponse{}
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContendersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContendersResponse) ProtoMessage() {}
+
+func (x *ContendersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContendersResponse.ProtoReflect.Descriptor instead.
+func (*ContendersResponse) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ContendersResponse) GetContenders() []*Contender {
+	if x != nil {
+		return x.Contenders
+	}
+	return nil
+}
+
+func (x *ContendersResponse) GetPermits() int32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
 // Contender is one place in a line.
 type Contender struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -29,21 +197,40 @@ type Contender struct {
 	Znode string `protobuf:"bytes,1,opt,name=znode,proto3" json:"znode,omitempty"`
 	// ZooKeeper's number; it wraps. The order of a list is the order in line.
 	Sequence int32 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// The fencing token that it has, or will have.
+	// The fencing token that it has, or will have; 0 while it waits for a priority
+	// lock.
 	Token int64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
 	// The ZooKeeper session that owns the znode.
 	SessionId int64 `protobuf:"varint,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// When the znode was created, by the server's clock.
 	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
 	// What the contender stored.
-	Data          []byte `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
+	Data []byte `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
+	// The recipe: "lock", "shared-lock", "priority-lock", "semaphore", "election",
+	// or a name that a newer plugin knows.
+	Kind string `protobuf:"bytes,7,opt,name=kind,proto3" json:"kind,omitempty"`
+	// It is granted, or is about to learn that it is.
+	Holds bool `protobuf:"varint,8,opt,name=holds,proto3" json:"holds,omitempty"`
+	// What a contender of a shared lock or priority lock wants to do.
+	Mode Mode `protobuf:"varint,9,opt,name=mode,proto3,enum=zkrecipes.v1.Mode" json:"mode,omitempty"`
+	// It has been a writer and only reads now.
+	Downgraded bool `protobuf:"varint,10,opt,name=downgraded,proto3" json:"downgraded,omitempty"`
+	// Others may ask for the lock, and take it so long after that.
+	Revocable bool                 `protobuf:"varint,11,opt,name=revocable,proto3" json:"revocable,omitempty"`
+	Grace     *durationpb.Duration `protobuf:"bytes,12,opt,name=grace,proto3" json:"grace,omitempty"`
+	// It was asked to give way.
+	Revoked bool `protobuf:"varint,13,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	// Of a contender of a priority lock: from 0, the highest, to 99.
+	Priority int32 `protobuf:"varint,14,opt,name=priority,proto3" json:"priority,omitempty"`
+	// A holder of the priority lock has named it to be granted next.
+	Successor     bool `protobuf:"varint,15,opt,name=successor,proto3" json:"successor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Contender) Reset() {
 	*x = Contender{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[0]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -55,7 +242,7 @@ func (x *Contender) String() string {
 func (*Contender) ProtoMessage() {}
 
 func (x *Contender) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[0]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -68,7 +255,7 @@ func (x *Contender) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contender.ProtoReflect.Descriptor instead.
 func (*Contender) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{0}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Contender) GetZnode() string {
@@ -113,6 +300,69 @@ func (x *Contender) GetData() []byte {
 	return nil
 }
 
+func (x *Contender) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Contender) GetHolds() bool {
+	if x != nil {
+		return x.Holds
+	}
+	return false
+}
+
+func (x *Contender) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_UNSPECIFIED
+}
+
+func (x *Contender) GetDowngraded() bool {
+	if x != nil {
+		return x.Downgraded
+	}
+	return false
+}
+
+func (x *Contender) GetRevocable() bool {
+	if x != nil {
+		return x.Revocable
+	}
+	return false
+}
+
+func (x *Contender) GetGrace() *durationpb.Duration {
+	if x != nil {
+		return x.Grace
+	}
+	return nil
+}
+
+func (x *Contender) GetRevoked() bool {
+	if x != nil {
+		return x.Revoked
+	}
+	return false
+}
+
+func (x *Contender) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *Contender) GetSuccessor() bool {
+	if x != nil {
+		return x.Successor
+	}
+	return false
+}
+
 // Place says where a contender stands when it has joined a line. When a call
 // that has joined fails, Place is among the details of its status.
 type Place struct {
@@ -127,7 +377,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[1]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -139,7 +389,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[1]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -152,7 +402,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{1}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Place) GetZnode() string {
@@ -173,7 +423,16 @@ var File_zkrecipes_v1_contender_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_contender_proto_rawDesc = "" +
 	"\n" +
-	"\x1czkrecipes/v1/contender.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb8\x01\n" +
+	"\x1czkrecipes/v1/contender.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"W\n" +
+	"\x11ContendersRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
+	"\x05kinds\x18\x03 \x03(\tR\x05kinds\"g\n" +
+	"\x12ContendersResponse\x127\n" +
+	"\n" +
+	"contenders\x18\x01 \x03(\v2\x17.zkrecipes.v1.ContenderR\n" +
+	"contenders\x12\x18\n" +
+	"\apermits\x18\x02 \x01(\x05R\apermits\"\xcd\x03\n" +
 	"\tContender\x12\x14\n" +
 	"\x05znode\x18\x01 \x01(\tR\x05znode\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x05R\bsequence\x12\x14\n" +
@@ -181,10 +440,30 @@ const file_zkrecipes_v1_contender_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x04 \x01(\x03R\tsessionId\x120\n" +
 	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
-	"\x04data\x18\x06 \x01(\fR\x04data\"9\n" +
+	"\x04data\x18\x06 \x01(\fR\x04data\x12\x12\n" +
+	"\x04kind\x18\a \x01(\tR\x04kind\x12\x14\n" +
+	"\x05holds\x18\b \x01(\bR\x05holds\x12&\n" +
+	"\x04mode\x18\t \x01(\x0e2\x12.zkrecipes.v1.ModeR\x04mode\x12\x1e\n" +
+	"\n" +
+	"downgraded\x18\n" +
+	" \x01(\bR\n" +
+	"downgraded\x12\x1c\n" +
+	"\trevocable\x18\v \x01(\bR\trevocable\x12/\n" +
+	"\x05grace\x18\f \x01(\v2\x19.google.protobuf.DurationR\x05grace\x12\x18\n" +
+	"\arevoked\x18\r \x01(\bR\arevoked\x12\x1a\n" +
+	"\bpriority\x18\x0e \x01(\x05R\bpriority\x12\x1c\n" +
+	"\tsuccessor\x18\x0f \x01(\bR\tsuccessor\"9\n" +
 	"\x05Place\x12\x14\n" +
 	"\x05znode\x18\x01 \x01(\tR\x05znode\x12\x1a\n" +
-	"\bposition\x18\x02 \x01(\x05R\bpositionBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
+	"\bposition\x18\x02 \x01(\x05R\bposition*;\n" +
+	"\x04Mode\x12\x14\n" +
+	"\x10MODE_UNSPECIFIED\x10\x00\x12\r\n" +
+	"\tMODE_READ\x10\x01\x12\x0e\n" +
+	"\n" +
+	"MODE_WRITE\x10\x022c\n" +
+	"\x10ContenderService\x12O\n" +
+	"\n" +
+	"Contenders\x12\x1f.zkrecipes.v1.ContendersRequest\x1a .zkrecipes.v1.ContendersResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
 	file_zkrecipes_v1_contender_proto_rawDescOnce sync.Once
@@ -198,19 +477,29 @@ func file_zkrecipes_v1_contender_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_contender_proto_rawDescData
 }
 
-var file_zkrecipes_v1_contender_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_zkrecipes_v1_contender_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_zkrecipes_v1_contender_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_zkrecipes_v1_contender_proto_goTypes = []any{
-	(*Contender)(nil),             // 0: zkrecipes.v1.Contender
-	(*Place)(nil),                 // 1: zkrecipes.v1.Place
-	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
+	(Mode)(0),                     // 0: zkrecipes.v1.Mode
+	(*ContendersRequest)(nil),     // 1: zkrecipes.v1.ContendersRequest
+	(*ContendersResponse)(nil),    // 2: zkrecipes.v1.ContendersResponse
+	(*Contender)(nil),             // 3: zkrecipes.v1.Contender
+	(*Place)(nil),                 // 4: zkrecipes.v1.Place
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 6: google.protobuf.Duration
 }
 var file_zkrecipes_v1_contender_proto_depIdxs = []int32{
-	2, // 0: zkrecipes.v1.Contender.since:type_name -> google.protobuf.Timestamp
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	3, // 0: zkrecipes.v1.ContendersResponse.contenders:type_name -> zkrecipes.v1.Contender
+	5, // 1: zkrecipes.v1.Contender.since:type_name -> google.protobuf.Timestamp
+	0, // 2: zkrecipes.v1.Contender.mode:type_name -> zkrecipes.v1.Mode
+	6, // 3: zkrecipes.v1.Contender.grace:type_name -> google.protobuf.Duration
+	1, // 4: zkrecipes.v1.ContenderService.Contenders:input_type -> zkrecipes.v1.ContendersRequest
+	2, // 5: zkrecipes.v1.ContenderService.Contenders:output_type -> zkrecipes.v1.ContendersResponse
+	5, // [5:6] is the sub-list for method output_type
+	4, // [4:5] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_contender_proto_init() }
@@ -223,13 +512,14 @@ func file_zkrecipes_v1_contender_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_contender_proto_rawDesc), len(file_zkrecipes_v1_contender_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   2,
+			NumEnums:      1,
+			NumMessages:   4,
 			NumExtensions: 0,
-			NumServices:   0,
+			NumServices:   1,
 		},
 		GoTypes:           file_zkrecipes_v1_contender_proto_goTypes,
 		DependencyIndexes: file_zkrecipes_v1_contender_proto_depIdxs,
+		EnumInfos:         file_zkrecipes_v1_contender_proto_enumTypes,
 		MessageInfos:      file_zkrecipes_v1_contender_proto_msgTypes,
 	}.Build()
 	File_zkrecipes_v1_contender_proto = out.File

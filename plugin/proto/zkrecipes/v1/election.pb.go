@@ -614,103 +614,6 @@ func (x *ObserveResponse) GetLeader() *Leader {
 	return nil
 }
 
-// CandidatesRequest names an election.
-type CandidatesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CandidatesRequest) Reset() {
-	*x = CandidatesRequest{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CandidatesRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CandidatesRequest) ProtoMessage() {}
-
-func (x *CandidatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CandidatesRequest.ProtoReflect.Descriptor instead.
-func (*CandidatesRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *CandidatesRequest) GetSession() string {
-	if x != nil {
-		return x.Session
-	}
-	return ""
-}
-
-func (x *CandidatesRequest) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
-type CandidatesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Candidates    []*Contender           `protobuf:"bytes,1,rep,name=candidates,proto3" json:"candidates,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CandidatesResponse) Reset() {
-	*x = CandidatesResponse{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CandidatesResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CandidatesResponse) ProtoMessage() {}
-
-func (x *CandidatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CandidatesResponse.ProtoReflect.Descriptor instead.
-func (*CandidatesResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *CandidatesResponse) GetCandidates() []*Contender {
-	if x != nil {
-		return x.Candidates
-	}
-	return nil
-}
-
 var File_zkrecipes_v1_election_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_election_proto_rawDesc = "" +
@@ -751,22 +654,13 @@ const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\"?\n" +
 	"\x0fObserveResponse\x12,\n" +
-	"\x06leader\x18\x01 \x01(\v2\x14.zkrecipes.v1.LeaderR\x06leader\"A\n" +
-	"\x11CandidatesRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"M\n" +
-	"\x12CandidatesResponse\x127\n" +
-	"\n" +
-	"candidates\x18\x01 \x03(\v2\x17.zkrecipes.v1.ContenderR\n" +
-	"candidates2\xe7\x03\n" +
+	"\x06leader\x18\x01 \x01(\v2\x14.zkrecipes.v1.LeaderR\x06leader2\x96\x03\n" +
 	"\x0fElectionService\x12I\n" +
 	"\bCampaign\x12\x1d.zkrecipes.v1.CampaignRequest\x1a\x1e.zkrecipes.v1.CampaignResponse\x12R\n" +
 	"\vAcknowledge\x12 .zkrecipes.v1.AcknowledgeRequest\x1a!.zkrecipes.v1.AcknowledgeResponse\x12C\n" +
 	"\x06Leader\x12\x1b.zkrecipes.v1.LeaderRequest\x1a\x1c.zkrecipes.v1.LeaderResponse\x12U\n" +
 	"\fAcknowledged\x12!.zkrecipes.v1.AcknowledgedRequest\x1a\".zkrecipes.v1.AcknowledgedResponse\x12H\n" +
-	"\aObserve\x12\x1c.zkrecipes.v1.ObserveRequest\x1a\x1d.zkrecipes.v1.ObserveResponse0\x01\x12O\n" +
-	"\n" +
-	"Candidates\x12\x1f.zkrecipes.v1.CandidatesRequest\x1a .zkrecipes.v1.CandidatesResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
+	"\aObserve\x12\x1c.zkrecipes.v1.ObserveRequest\x1a\x1d.zkrecipes.v1.ObserveResponse0\x01BFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
 	file_zkrecipes_v1_election_proto_rawDescOnce sync.Once
@@ -780,7 +674,7 @@ func file_zkrecipes_v1_election_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_election_proto_rawDescData
 }
 
-var file_zkrecipes_v1_election_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_zkrecipes_v1_election_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_zkrecipes_v1_election_proto_goTypes = []any{
 	(*CampaignRequest)(nil),      // 0: zkrecipes.v1.CampaignRequest
 	(*CampaignResponse)(nil),     // 1: zkrecipes.v1.CampaignResponse
@@ -793,37 +687,32 @@ var file_zkrecipes_v1_election_proto_goTypes = []any{
 	(*AcknowledgedResponse)(nil), // 8: zkrecipes.v1.AcknowledgedResponse
 	(*ObserveRequest)(nil),       // 9: zkrecipes.v1.ObserveRequest
 	(*ObserveResponse)(nil),      // 10: zkrecipes.v1.ObserveResponse
-	(*CandidatesRequest)(nil),    // 11: zkrecipes.v1.CandidatesRequest
-	(*CandidatesResponse)(nil),   // 12: zkrecipes.v1.CandidatesResponse
-	(*Grant)(nil),                // 13: zkrecipes.v1.Grant
-	(*Place)(nil),                // 14: zkrecipes.v1.Place
-	(*Contender)(nil),            // 15: zkrecipes.v1.Contender
+	(*Grant)(nil),                // 11: zkrecipes.v1.Grant
+	(*Place)(nil),                // 12: zkrecipes.v1.Place
+	(*Contender)(nil),            // 13: zkrecipes.v1.Contender
 }
 var file_zkrecipes_v1_election_proto_depIdxs = []int32{
-	13, // 0: zkrecipes.v1.CampaignResponse.grant:type_name -> zkrecipes.v1.Grant
-	14, // 1: zkrecipes.v1.CampaignResponse.place:type_name -> zkrecipes.v1.Place
-	15, // 2: zkrecipes.v1.Leader.contender:type_name -> zkrecipes.v1.Contender
+	11, // 0: zkrecipes.v1.CampaignResponse.grant:type_name -> zkrecipes.v1.Grant
+	12, // 1: zkrecipes.v1.CampaignResponse.place:type_name -> zkrecipes.v1.Place
+	13, // 2: zkrecipes.v1.Leader.contender:type_name -> zkrecipes.v1.Contender
 	4,  // 3: zkrecipes.v1.LeaderResponse.leader:type_name -> zkrecipes.v1.Leader
 	4,  // 4: zkrecipes.v1.AcknowledgedResponse.leader:type_name -> zkrecipes.v1.Leader
 	4,  // 5: zkrecipes.v1.ObserveResponse.leader:type_name -> zkrecipes.v1.Leader
-	15, // 6: zkrecipes.v1.CandidatesResponse.candidates:type_name -> zkrecipes.v1.Contender
-	0,  // 7: zkrecipes.v1.ElectionService.Campaign:input_type -> zkrecipes.v1.CampaignRequest
-	2,  // 8: zkrecipes.v1.ElectionService.Acknowledge:input_type -> zkrecipes.v1.AcknowledgeRequest
-	5,  // 9: zkrecipes.v1.ElectionService.Leader:input_type -> zkrecipes.v1.LeaderRequest
-	7,  // 10: zkrecipes.v1.ElectionService.Acknowledged:input_type -> zkrecipes.v1.AcknowledgedRequest
-	9,  // 11: zkrecipes.v1.ElectionService.Observe:input_type -> zkrecipes.v1.ObserveRequest
-	11, // 12: zkrecipes.v1.ElectionService.Candidates:input_type -> zkrecipes.v1.CandidatesRequest
-	1,  // 13: zkrecipes.v1.ElectionService.Campaign:output_type -> zkrecipes.v1.CampaignResponse
-	3,  // 14: zkrecipes.v1.ElectionService.Acknowledge:output_type -> zkrecipes.v1.AcknowledgeResponse
-	6,  // 15: zkrecipes.v1.ElectionService.Leader:output_type -> zkrecipes.v1.LeaderResponse
-	8,  // 16: zkrecipes.v1.ElectionService.Acknowledged:output_type -> zkrecipes.v1.AcknowledgedResponse
-	10, // 17: zkrecipes.v1.ElectionService.Observe:output_type -> zkrecipes.v1.ObserveResponse
-	12, // 18: zkrecipes.v1.ElectionService.Candidates:output_type -> zkrecipes.v1.CandidatesResponse
-	13, // [13:19] is the sub-list for method output_type
-	7,  // [7:13] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	0,  // 6: zkrecipes.v1.ElectionService.Campaign:input_type -> zkrecipes.v1.CampaignRequest
+	2,  // 7: zkrecipes.v1.ElectionService.Acknowledge:input_type -> zkrecipes.v1.AcknowledgeRequest
+	5,  // 8: zkrecipes.v1.ElectionService.Leader:input_type -> zkrecipes.v1.LeaderRequest
+	7,  // 9: zkrecipes.v1.ElectionService.Acknowledged:input_type -> zkrecipes.v1.AcknowledgedRequest
+	9,  // 10: zkrecipes.v1.ElectionService.Observe:input_type -> zkrecipes.v1.ObserveRequest
+	1,  // 11: zkrecipes.v1.ElectionService.Campaign:output_type -> zkrecipes.v1.CampaignResponse
+	3,  // 12: zkrecipes.v1.ElectionService.Acknowledge:output_type -> zkrecipes.v1.AcknowledgeResponse
+	6,  // 13: zkrecipes.v1.ElectionService.Leader:output_type -> zkrecipes.v1.LeaderResponse
+	8,  // 14: zkrecipes.v1.ElectionService.Acknowledged:output_type -> zkrecipes.v1.AcknowledgedResponse
+	10, // 15: zkrecipes.v1.ElectionService.Observe:output_type -> zkrecipes.v1.ObserveResponse
+	11, // [11:16] is the sub-list for method output_type
+	6,  // [6:11] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_election_proto_init() }
@@ -839,7 +728,7 @@ func file_zkrecipes_v1_election_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_election_proto_rawDesc), len(file_zkrecipes_v1_election_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

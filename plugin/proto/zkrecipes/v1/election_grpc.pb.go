@@ -24,7 +24,6 @@ const (
 	ElectionService_Leader_FullMethodName       = "/zkrecipes.v1.ElectionService/Leader"
 	ElectionService_Acknowledged_FullMethodName = "/zkrecipes.v1.ElectionService/Acknowledged"
 	ElectionService_Observe_FullMethodName      = "/zkrecipes.v1.ElectionService/Observe"
-	ElectionService_Candidates_FullMethodName   = "/zkrecipes.v1.ElectionService/Candidates"
 )
 
 // ElectionServiceClient is the client API for ElectionService service.
@@ -49,8 +48,6 @@ type ElectionServiceClient interface {
 	// faster than they are taken are merged; the latest is never left out. The
 	// stream fails if the first look fails, and ends when the session does.
 	Observe(ctx context.Context, in *ObserveRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ObserveResponse], error)
-	// Candidates returns who campaigns, in order.
-	Candidates(ctx context.Context, in *CandidatesRequest, opts ...grpc.CallOption) (*CandidatesResponse, error)
 }
 
 type electionServiceClient struct {
@@ -120,16 +117,6 @@ func (c *electionServiceClient) Observe(ctx context.Context, in *ObserveRequest,
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ElectionService_ObserveClient = grpc.ServerStreamingClient[ObserveResponse]
 
-func (c *electionServiceClient) Candidates(ctx context.Context, in *CandidatesRequest, opts ...grpc.CallOption) (*CandidatesResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CandidatesResponse)
-	err := c.cc.Invoke(ctx, ElectionService_Candidates_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // ElectionServiceServer is the server API for ElectionService service.
 // All implementations must embed UnimplementedElectionServiceServer
 // for forward compatibility.
@@ -152,8 +139,6 @@ type ElectionServiceServer interface {
 	// faster than they are taken are merged; the latest is never left out. The
 	// stream fails if the first look fails, and ends when the session does.
 	Observe(*ObserveRequest, grpc.ServerStreamingServer[ObserveResponse]) error
-	// Candidates returns who campaigns, in order.
-	Candidates(context.Context, *CandidatesRequest) (*CandidatesResponse, error)
 	mustEmbedUnimplementedElectionServiceServer()
 }
 
@@ -178,9 +163,6 @@ func (UnimplementedElectionServiceServer) Acknowledged(context.Context, *Acknowl
 }
 func (UnimplementedElectionServiceServer) Observe(*ObserveRequest, grpc.ServerStreamingServer[ObserveResponse]) error {
 	return status.Error(codes.Unimplemented, "method Observe not implemented")
-}
-func (UnimplementedElectionServiceServer) Candidates(context.Context, *CandidatesRequest) (*CandidatesResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Candidates not implemented")
 }
 func (UnimplementedElectionServiceServer) mustEmbedUnimplementedElectionServiceServer() {}
 func (UnimplementedElectionServiceServer) testEmbeddedByValue()                         {}
@@ -286,24 +268,6 @@ func _ElectionService_Observe_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ElectionService_ObserveServer = grpc.ServerStreamingServer[ObserveResponse]
 
-func _ElectionService_Candidates_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CandidatesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ElectionServiceServer).Candidates(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ElectionService_Candidates_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ElectionServiceServer).Candidates(ctx, req.(*CandidatesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // ElectionService_ServiceDesc is the grpc.ServiceDesc for ElectionService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -326,10 +290,6 @@ var ElectionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Acknowledged",
 			Handler:    _ElectionService_Acknowledged_Handler,
-		},
-		{
-			MethodName: "Candidates",
-			Handler:    _ElectionService_Candidates_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

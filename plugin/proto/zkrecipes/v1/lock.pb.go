@@ -176,105 +176,6 @@ func (x *AcquireResponse) GetPlace() *Place {
 	return nil
 }
 
-// ContendersRequest names a lock.
-type ContendersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ContendersRequest) Reset() {
-	*x = ContendersRequest{}
-	mi := &file_zkrecipes_v1_lock_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ContendersRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ContendersRequest) ProtoMessage() {}
-
-func (x *ContendersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_lock_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ContendersRequest.ProtoReflect.Descriptor instead.
-func (*ContendersRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_lock_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *ContendersRequest) GetSession() string {
-	if x != nil {
-		return x.Session
-	}
-	return ""
-}
-
-func (x *ContendersRequest) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
-// ContendersResponse is a line. The first one holds the lock, or is about to
-// learn that it does.
-type ContendersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Contenders    []*Contender           `protobuf:"bytes,1,rep,name=contenders,proto3" json:"contenders,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ContendersResponse) Reset() {
-	*x = ContendersResponse{}
-	mi := &file_zkrecipes_v1_lock_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ContendersResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ContendersResponse) ProtoMessage() {}
-
-func (x *ContendersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_lock_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ContendersResponse.ProtoReflect.Descriptor instead.
-func (*ContendersResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_lock_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *ContendersResponse) GetContenders() []*Contender {
-	if x != nil {
-		return x.Contenders
-	}
-	return nil
-}
-
 var File_zkrecipes_v1_lock_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_lock_proto_rawDesc = "" +
@@ -291,18 +192,9 @@ const file_zkrecipes_v1_lock_proto_rawDesc = "" +
 	"\bannounce\x18\a \x01(\bR\bannounce\"g\n" +
 	"\x0fAcquireResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
-	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"A\n" +
-	"\x11ContendersRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"M\n" +
-	"\x12ContendersResponse\x127\n" +
-	"\n" +
-	"contenders\x18\x01 \x03(\v2\x17.zkrecipes.v1.ContenderR\n" +
-	"contenders2\xa6\x01\n" +
+	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place2U\n" +
 	"\vLockService\x12F\n" +
-	"\aAcquire\x12\x1c.zkrecipes.v1.AcquireRequest\x1a\x1d.zkrecipes.v1.AcquireResponse\x12O\n" +
-	"\n" +
-	"Contenders\x12\x1f.zkrecipes.v1.ContendersRequest\x1a .zkrecipes.v1.ContendersResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
+	"\aAcquire\x12\x1c.zkrecipes.v1.AcquireRequest\x1a\x1d.zkrecipes.v1.AcquireResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
 	file_zkrecipes_v1_lock_proto_rawDescOnce sync.Once
@@ -316,29 +208,23 @@ func file_zkrecipes_v1_lock_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_lock_proto_rawDescData
 }
 
-var file_zkrecipes_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_zkrecipes_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_zkrecipes_v1_lock_proto_goTypes = []any{
-	(*AcquireRequest)(nil),     // 0: zkrecipes.v1.AcquireRequest
-	(*AcquireResponse)(nil),    // 1: zkrecipes.v1.AcquireResponse
-	(*ContendersRequest)(nil),  // 2: zkrecipes.v1.ContendersRequest
-	(*ContendersResponse)(nil), // 3: zkrecipes.v1.ContendersResponse
-	(*Grant)(nil),              // 4: zkrecipes.v1.Grant
-	(*Place)(nil),              // 5: zkrecipes.v1.Place
-	(*Contender)(nil),          // 6: zkrecipes.v1.Contender
+	(*AcquireRequest)(nil),  // 0: zkrecipes.v1.AcquireRequest
+	(*AcquireResponse)(nil), // 1: zkrecipes.v1.AcquireResponse
+	(*Grant)(nil),           // 2: zkrecipes.v1.Grant
+	(*Place)(nil),           // 3: zkrecipes.v1.Place
 }
 var file_zkrecipes_v1_lock_proto_depIdxs = []int32{
-	4, // 0: zkrecipes.v1.AcquireResponse.grant:type_name -> zkrecipes.v1.Grant
-	5, // 1: zkrecipes.v1.AcquireResponse.place:type_name -> zkrecipes.v1.Place
-	6, // 2: zkrecipes.v1.ContendersResponse.contenders:type_name -> zkrecipes.v1.Contender
-	0, // 3: zkrecipes.v1.LockService.Acquire:input_type -> zkrecipes.v1.AcquireRequest
-	2, // 4: zkrecipes.v1.LockService.Contenders:input_type -> zkrecipes.v1.ContendersRequest
-	1, // 5: zkrecipes.v1.LockService.Acquire:output_type -> zkrecipes.v1.AcquireResponse
-	3, // 6: zkrecipes.v1.LockService.Contenders:output_type -> zkrecipes.v1.ContendersResponse
-	5, // [5:7] is the sub-list for method output_type
-	3, // [3:5] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	2, // 0: zkrecipes.v1.AcquireResponse.grant:type_name -> zkrecipes.v1.Grant
+	3, // 1: zkrecipes.v1.AcquireResponse.place:type_name -> zkrecipes.v1.Place
+	0, // 2: zkrecipes.v1.LockService.Acquire:input_type -> zkrecipes.v1.AcquireRequest
+	1, // 3: zkrecipes.v1.LockService.Acquire:output_type -> zkrecipes.v1.AcquireResponse
+	3, // [3:4] is the sub-list for method output_type
+	2, // [2:3] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_lock_proto_init() }
@@ -354,7 +240,7 @@ func file_zkrecipes_v1_lock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_lock_proto_rawDesc), len(file_zkrecipes_v1_lock_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

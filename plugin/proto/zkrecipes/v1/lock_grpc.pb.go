@@ -19,8 +19,7 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LockService_Acquire_FullMethodName    = "/zkrecipes.v1.LockService/Acquire"
-	LockService_Contenders_FullMethodName = "/zkrecipes.v1.LockService/Contenders"
+	LockService_Acquire_FullMethodName = "/zkrecipes.v1.LockService/Acquire"
 )
 
 // LockServiceClient is the client API for LockService service.
@@ -33,8 +32,6 @@ type LockServiceClient interface {
 	// its deadline, takes the contender out of the line; the caller then calls
 	// GrantService.Abandon, because the grant may have crossed with it.
 	Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (*AcquireResponse, error)
-	// Contenders returns who stands in line, in order.
-	Contenders(ctx context.Context, in *ContendersRequest, opts ...grpc.CallOption) (*ContendersResponse, error)
 }
 
 type lockServiceClient struct {
@@ -55,16 +52,6 @@ func (c *lockServiceClient) Acquire(ctx context.Context, in *AcquireRequest, opt
 	return out, nil
 }
 
-func (c *lockServiceClient) Contenders(ctx context.Context, in *ContendersRequest, opts ...grpc.CallOption) (*ContendersResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ContendersResponse)
-	err := c.cc.Invoke(ctx, LockService_Contenders_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // LockServiceServer is the server API for LockService service.
 // All implementations must embed UnimplementedLockServiceServer
 // for forward compatibility.
@@ -75,8 +62,6 @@ type LockServiceServer interface {
 	// its deadline, takes the contender out of the line; the caller then calls
 	// GrantService.Abandon, because the grant may have crossed with it.
 	Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error)
-	// Contenders returns who stands in line, in order.
-	Contenders(context.Context, *ContendersRequest) (*ContendersResponse, error)
 	mustEmbedUnimplementedLockServiceServer()
 }
 
@@ -89,9 +74,6 @@ type UnimplementedLockServiceServer struct{}
 
 func (UnimplementedLockServiceServer) Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Acquire not implemented")
-}
-func (UnimplementedLockServiceServer) Contenders(context.Context, *ContendersRequest) (*ContendersResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Contenders not implemented")
 }
 func (UnimplementedLockServiceServer) mustEmbedUnimplementedLockServiceServer() {}
 func (UnimplementedLockServiceServer) testEmbeddedByValue()                     {}
@@ -132,24 +114,6 @@ func _LockService_Acquire_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
-func _LockService_Contenders_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ContendersRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(LockServiceServer).Contenders(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: LockService_Contenders_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(LockServiceServer).Contenders(ctx, req.(*ContendersRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // LockService_ServiceDesc is the grpc.ServiceDesc for LockService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -160,10 +124,6 @@ var LockService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Acquire",
 			Handler:    _LockService_Acquire_Handler,
-		},
-		{
-			MethodName: "Contenders",
-			Handler:    _LockService_Contenders_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

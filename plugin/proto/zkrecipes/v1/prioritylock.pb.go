@@ -211,173 +211,6 @@ func (x *AcquirePriorityResponse) GetPlace() *Place {
 	return nil
 }
 
-// PriorityContendersRequest names a lock.
-type PriorityContendersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PriorityContendersRequest) Reset() {
-	*x = PriorityContendersRequest{}
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PriorityContendersRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PriorityContendersRequest) ProtoMessage() {}
-
-func (x *PriorityContendersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PriorityContendersRequest.ProtoReflect.Descriptor instead.
-func (*PriorityContendersRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_prioritylock_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *PriorityContendersRequest) GetSession() string {
-	if x != nil {
-		return x.Session
-	}
-	return ""
-}
-
-func (x *PriorityContendersRequest) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
-// PriorityContendersResponse is who holds, and then who waits.
-type PriorityContendersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Contenders    []*PriorityContender   `protobuf:"bytes,1,rep,name=contenders,proto3" json:"contenders,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PriorityContendersResponse) Reset() {
-	*x = PriorityContendersResponse{}
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PriorityContendersResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PriorityContendersResponse) ProtoMessage() {}
-
-func (x *PriorityContendersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PriorityContendersResponse.ProtoReflect.Descriptor instead.
-func (*PriorityContendersResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_prioritylock_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *PriorityContendersResponse) GetContenders() []*PriorityContender {
-	if x != nil {
-		return x.Contenders
-	}
-	return nil
-}
-
-// PriorityContender is one contender.
-type PriorityContender struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Contender     *SharedContender       `protobuf:"bytes,1,opt,name=contender,proto3" json:"contender,omitempty"`
-	Priority      int32                  `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"`
-	Holds         bool                   `protobuf:"varint,3,opt,name=holds,proto3" json:"holds,omitempty"`
-	Heir          bool                   `protobuf:"varint,4,opt,name=heir,proto3" json:"heir,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PriorityContender) Reset() {
-	*x = PriorityContender{}
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PriorityContender) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PriorityContender) ProtoMessage() {}
-
-func (x *PriorityContender) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PriorityContender.ProtoReflect.Descriptor instead.
-func (*PriorityContender) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_prioritylock_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *PriorityContender) GetContender() *SharedContender {
-	if x != nil {
-		return x.Contender
-	}
-	return nil
-}
-
-func (x *PriorityContender) GetPriority() int32 {
-	if x != nil {
-		return x.Priority
-	}
-	return 0
-}
-
-func (x *PriorityContender) GetHolds() bool {
-	if x != nil {
-		return x.Holds
-	}
-	return false
-}
-
-func (x *PriorityContender) GetHeir() bool {
-	if x != nil {
-		return x.Heir
-	}
-	return false
-}
-
 // RevokePriorityRequest names a contender.
 type RevokePriorityRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -391,7 +224,7 @@ type RevokePriorityRequest struct {
 
 func (x *RevokePriorityRequest) Reset() {
 	*x = RevokePriorityRequest{}
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -403,7 +236,7 @@ func (x *RevokePriorityRequest) String() string {
 func (*RevokePriorityRequest) ProtoMessage() {}
 
 func (x *RevokePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -416,7 +249,7 @@ func (x *RevokePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokePriorityRequest.ProtoReflect.Descriptor instead.
 func (*RevokePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_prioritylock_proto_rawDescGZIP(), []int{5}
+	return file_zkrecipes_v1_prioritylock_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RevokePriorityRequest) GetSession() string {
@@ -455,7 +288,7 @@ type RevokePriorityResponse struct {
 
 func (x *RevokePriorityResponse) Reset() {
 	*x = RevokePriorityResponse{}
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -467,7 +300,7 @@ func (x *RevokePriorityResponse) String() string {
 func (*RevokePriorityResponse) ProtoMessage() {}
 
 func (x *RevokePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -480,7 +313,7 @@ func (x *RevokePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokePriorityResponse.ProtoReflect.Descriptor instead.
 func (*RevokePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_prioritylock_proto_rawDescGZIP(), []int{6}
+	return file_zkrecipes_v1_prioritylock_proto_rawDescGZIP(), []int{3}
 }
 
 // HandOffRequest names a grant, and the znode of a waiting contender.
@@ -495,7 +328,7 @@ type HandOffRequest struct {
 
 func (x *HandOffRequest) Reset() {
 	*x = HandOffRequest{}
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +340,7 @@ func (x *HandOffRequest) String() string {
 func (*HandOffRequest) ProtoMessage() {}
 
 func (x *HandOffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +353,7 @@ func (x *HandOffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandOffRequest.ProtoReflect.Descriptor instead.
 func (*HandOffRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_prioritylock_proto_rawDescGZIP(), []int{7}
+	return file_zkrecipes_v1_prioritylock_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *HandOffRequest) GetSession() string {
@@ -552,7 +385,7 @@ type HandOffResponse struct {
 
 func (x *HandOffResponse) Reset() {
 	*x = HandOffResponse{}
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -564,7 +397,7 @@ func (x *HandOffResponse) String() string {
 func (*HandOffResponse) ProtoMessage() {}
 
 func (x *HandOffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_prioritylock_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -577,14 +410,14 @@ func (x *HandOffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandOffResponse.ProtoReflect.Descriptor instead.
 func (*HandOffResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_prioritylock_proto_rawDescGZIP(), []int{8}
+	return file_zkrecipes_v1_prioritylock_proto_rawDescGZIP(), []int{5}
 }
 
 var File_zkrecipes_v1_prioritylock_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_prioritylock_proto_rawDesc = "" +
 	"\n" +
-	"\x1fzkrecipes/v1/prioritylock.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\x1a\x1dzkrecipes/v1/sharedlock.proto\"\xe8\x02\n" +
+	"\x1fzkrecipes/v1/prioritylock.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xe8\x02\n" +
 	"\x16AcquirePriorityRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -602,19 +435,7 @@ const file_zkrecipes_v1_prioritylock_proto_rawDesc = "" +
 	"\x03ask\x18\f \x01(\bR\x03ask\"o\n" +
 	"\x17AcquirePriorityResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
-	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"I\n" +
-	"\x19PriorityContendersRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"]\n" +
-	"\x1aPriorityContendersResponse\x12?\n" +
-	"\n" +
-	"contenders\x18\x01 \x03(\v2\x1f.zkrecipes.v1.PriorityContenderR\n" +
-	"contenders\"\x96\x01\n" +
-	"\x11PriorityContender\x12;\n" +
-	"\tcontender\x18\x01 \x01(\v2\x1d.zkrecipes.v1.SharedContenderR\tcontender\x12\x1a\n" +
-	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12\x14\n" +
-	"\x05holds\x18\x03 \x01(\bR\x05holds\x12\x12\n" +
-	"\x04heir\x18\x04 \x01(\bR\x04heir\"q\n" +
+	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"q\n" +
 	"\x15RevokePriorityRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
@@ -626,10 +447,9 @@ const file_zkrecipes_v1_prioritylock_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
 	"\x04heir\x18\x03 \x01(\tR\x04heir\"\x11\n" +
-	"\x0fHandOffResponse2\x83\x03\n" +
+	"\x0fHandOffResponse2\x9a\x02\n" +
 	"\x13PriorityLockService\x12^\n" +
-	"\x0fAcquirePriority\x12$.zkrecipes.v1.AcquirePriorityRequest\x1a%.zkrecipes.v1.AcquirePriorityResponse\x12g\n" +
-	"\x12PriorityContenders\x12'.zkrecipes.v1.PriorityContendersRequest\x1a(.zkrecipes.v1.PriorityContendersResponse\x12[\n" +
+	"\x0fAcquirePriority\x12$.zkrecipes.v1.AcquirePriorityRequest\x1a%.zkrecipes.v1.AcquirePriorityResponse\x12[\n" +
 	"\x0eRevokePriority\x12#.zkrecipes.v1.RevokePriorityRequest\x1a$.zkrecipes.v1.RevokePriorityResponse\x12F\n" +
 	"\aHandOff\x12\x1c.zkrecipes.v1.HandOffRequest\x1a\x1d.zkrecipes.v1.HandOffResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
@@ -645,43 +465,35 @@ func file_zkrecipes_v1_prioritylock_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_prioritylock_proto_rawDescData
 }
 
-var file_zkrecipes_v1_prioritylock_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_zkrecipes_v1_prioritylock_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_zkrecipes_v1_prioritylock_proto_goTypes = []any{
-	(*AcquirePriorityRequest)(nil),     // 0: zkrecipes.v1.AcquirePriorityRequest
-	(*AcquirePriorityResponse)(nil),    // 1: zkrecipes.v1.AcquirePriorityResponse
-	(*PriorityContendersRequest)(nil),  // 2: zkrecipes.v1.PriorityContendersRequest
-	(*PriorityContendersResponse)(nil), // 3: zkrecipes.v1.PriorityContendersResponse
-	(*PriorityContender)(nil),          // 4: zkrecipes.v1.PriorityContender
-	(*RevokePriorityRequest)(nil),      // 5: zkrecipes.v1.RevokePriorityRequest
-	(*RevokePriorityResponse)(nil),     // 6: zkrecipes.v1.RevokePriorityResponse
-	(*HandOffRequest)(nil),             // 7: zkrecipes.v1.HandOffRequest
-	(*HandOffResponse)(nil),            // 8: zkrecipes.v1.HandOffResponse
-	(Mode)(0),                          // 9: zkrecipes.v1.Mode
-	(*durationpb.Duration)(nil),        // 10: google.protobuf.Duration
-	(*Grant)(nil),                      // 11: zkrecipes.v1.Grant
-	(*Place)(nil),                      // 12: zkrecipes.v1.Place
-	(*SharedContender)(nil),            // 13: zkrecipes.v1.SharedContender
+	(*AcquirePriorityRequest)(nil),  // 0: zkrecipes.v1.AcquirePriorityRequest
+	(*AcquirePriorityResponse)(nil), // 1: zkrecipes.v1.AcquirePriorityResponse
+	(*RevokePriorityRequest)(nil),   // 2: zkrecipes.v1.RevokePriorityRequest
+	(*RevokePriorityResponse)(nil),  // 3: zkrecipes.v1.RevokePriorityResponse
+	(*HandOffRequest)(nil),          // 4: zkrecipes.v1.HandOffRequest
+	(*HandOffResponse)(nil),         // 5: zkrecipes.v1.HandOffResponse
+	(Mode)(0),                       // 6: zkrecipes.v1.Mode
+	(*durationpb.Duration)(nil),     // 7: google.protobuf.Duration
+	(*Grant)(nil),                   // 8: zkrecipes.v1.Grant
+	(*Place)(nil),                   // 9: zkrecipes.v1.Place
 }
 var file_zkrecipes_v1_prioritylock_proto_depIdxs = []int32{
-	9,  // 0: zkrecipes.v1.AcquirePriorityRequest.mode:type_name -> zkrecipes.v1.Mode
-	10, // 1: zkrecipes.v1.AcquirePriorityRequest.grace:type_name -> google.protobuf.Duration
-	11, // 2: zkrecipes.v1.AcquirePriorityResponse.grant:type_name -> zkrecipes.v1.Grant
-	12, // 3: zkrecipes.v1.AcquirePriorityResponse.place:type_name -> zkrecipes.v1.Place
-	4,  // 4: zkrecipes.v1.PriorityContendersResponse.contenders:type_name -> zkrecipes.v1.PriorityContender
-	13, // 5: zkrecipes.v1.PriorityContender.contender:type_name -> zkrecipes.v1.SharedContender
-	0,  // 6: zkrecipes.v1.PriorityLockService.AcquirePriority:input_type -> zkrecipes.v1.AcquirePriorityRequest
-	2,  // 7: zkrecipes.v1.PriorityLockService.PriorityContenders:input_type -> zkrecipes.v1.PriorityContendersRequest
-	5,  // 8: zkrecipes.v1.PriorityLockService.RevokePriority:input_type -> zkrecipes.v1.RevokePriorityRequest
-	7,  // 9: zkrecipes.v1.PriorityLockService.HandOff:input_type -> zkrecipes.v1.HandOffRequest
-	1,  // 10: zkrecipes.v1.PriorityLockService.AcquirePriority:output_type -> zkrecipes.v1.AcquirePriorityResponse
-	3,  // 11: zkrecipes.v1.PriorityLockService.PriorityContenders:output_type -> zkrecipes.v1.PriorityContendersResponse
-	6,  // 12: zkrecipes.v1.PriorityLockService.RevokePriority:output_type -> zkrecipes.v1.RevokePriorityResponse
-	8,  // 13: zkrecipes.v1.PriorityLockService.HandOff:output_type -> zkrecipes.v1.HandOffResponse
-	10, // [10:14] is the sub-list for method output_type
-	6,  // [6:10] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	6, // 0: zkrecipes.v1.AcquirePriorityRequest.mode:type_name -> zkrecipes.v1.Mode
+	7, // 1: zkrecipes.v1.AcquirePriorityRequest.grace:type_name -> google.protobuf.Duration
+	8, // 2: zkrecipes.v1.AcquirePriorityResponse.grant:type_name -> zkrecipes.v1.Grant
+	9, // 3: zkrecipes.v1.AcquirePriorityResponse.place:type_name -> zkrecipes.v1.Place
+	0, // 4: zkrecipes.v1.PriorityLockService.AcquirePriority:input_type -> zkrecipes.v1.AcquirePriorityRequest
+	2, // 5: zkrecipes.v1.PriorityLockService.RevokePriority:input_type -> zkrecipes.v1.RevokePriorityRequest
+	4, // 6: zkrecipes.v1.PriorityLockService.HandOff:input_type -> zkrecipes.v1.HandOffRequest
+	1, // 7: zkrecipes.v1.PriorityLockService.AcquirePriority:output_type -> zkrecipes.v1.AcquirePriorityResponse
+	3, // 8: zkrecipes.v1.PriorityLockService.RevokePriority:output_type -> zkrecipes.v1.RevokePriorityResponse
+	5, // 9: zkrecipes.v1.PriorityLockService.HandOff:output_type -> zkrecipes.v1.HandOffResponse
+	7, // [7:10] is the sub-list for method output_type
+	4, // [4:7] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_prioritylock_proto_init() }
@@ -691,14 +503,13 @@ func file_zkrecipes_v1_prioritylock_proto_init() {
 	}
 	file_zkrecipes_v1_contender_proto_init()
 	file_zkrecipes_v1_grant_proto_init()
-	file_zkrecipes_v1_sharedlock_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_prioritylock_proto_rawDesc), len(file_zkrecipes_v1_prioritylock_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,10 +19,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	PriorityLockService_AcquirePriority_FullMethodName    = "/zkrecipes.v1.PriorityLockService/AcquirePriority"
-	PriorityLockService_PriorityContenders_FullMethodName = "/zkrecipes.v1.PriorityLockService/PriorityContenders"
-	PriorityLockService_RevokePriority_FullMethodName     = "/zkrecipes.v1.PriorityLockService/RevokePriority"
-	PriorityLockService_HandOff_FullMethodName            = "/zkrecipes.v1.PriorityLockService/HandOff"
+	PriorityLockService_AcquirePriority_FullMethodName = "/zkrecipes.v1.PriorityLockService/AcquirePriority"
+	PriorityLockService_RevokePriority_FullMethodName  = "/zkrecipes.v1.PriorityLockService/RevokePriority"
+	PriorityLockService_HandOff_FullMethodName         = "/zkrecipes.v1.PriorityLockService/HandOff"
 )
 
 // PriorityLockServiceClient is the client API for PriorityLockService service.
@@ -36,8 +35,6 @@ type PriorityLockServiceClient interface {
 	// AcquirePriority joins and answers when granted, on the terms of
 	// LockService.Acquire.
 	AcquirePriority(ctx context.Context, in *AcquirePriorityRequest, opts ...grpc.CallOption) (*AcquirePriorityResponse, error)
-	// PriorityContenders returns who holds and who waits, in order.
-	PriorityContenders(ctx context.Context, in *PriorityContendersRequest, opts ...grpc.CallOption) (*PriorityContendersResponse, error)
 	// RevokePriority is SharedLockService.Revoke for a contender of this lock.
 	RevokePriority(ctx context.Context, in *RevokePriorityRequest, opts ...grpc.CallOption) (*RevokePriorityResponse, error)
 	// HandOff releases a grant and names who is to be granted next. A caller that
@@ -58,16 +55,6 @@ func (c *priorityLockServiceClient) AcquirePriority(ctx context.Context, in *Acq
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AcquirePriorityResponse)
 	err := c.cc.Invoke(ctx, PriorityLockService_AcquirePriority_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *priorityLockServiceClient) PriorityContenders(ctx context.Context, in *PriorityContendersRequest, opts ...grpc.CallOption) (*PriorityContendersResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PriorityContendersResponse)
-	err := c.cc.Invoke(ctx, PriorityLockService_PriorityContenders_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +92,6 @@ type PriorityLockServiceServer interface {
 	// AcquirePriority joins and answers when granted, on the terms of
 	// LockService.Acquire.
 	AcquirePriority(context.Context, *AcquirePriorityRequest) (*AcquirePriorityResponse, error)
-	// PriorityContenders returns who holds and who waits, in order.
-	PriorityContenders(context.Context, *PriorityContendersRequest) (*PriorityContendersResponse, error)
 	// RevokePriority is SharedLockService.Revoke for a contender of this lock.
 	RevokePriority(context.Context, *RevokePriorityRequest) (*RevokePriorityResponse, error)
 	// HandOff releases a grant and names who is to be granted next. A caller that
@@ -125,9 +110,6 @@ type UnimplementedPriorityLockServiceServer struct{}
 
 func (UnimplementedPriorityLockServiceServer) AcquirePriority(context.Context, *AcquirePriorityRequest) (*AcquirePriorityResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AcquirePriority not implemented")
-}
-func (UnimplementedPriorityLockServiceServer) PriorityContenders(context.Context, *PriorityContendersRequest) (*PriorityContendersResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method PriorityContenders not implemented")
 }
 func (UnimplementedPriorityLockServiceServer) RevokePriority(context.Context, *RevokePriorityRequest) (*RevokePriorityResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RevokePriority not implemented")
@@ -170,24 +152,6 @@ func _PriorityLockService_AcquirePriority_Handler(srv interface{}, ctx context.C
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(PriorityLockServiceServer).AcquirePriority(ctx, req.(*AcquirePriorityRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _PriorityLockService_PriorityContenders_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PriorityContendersRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PriorityLockServiceServer).PriorityContenders(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: PriorityLockService_PriorityContenders_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PriorityLockServiceServer).PriorityContenders(ctx, req.(*PriorityContendersRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -238,10 +202,6 @@ var PriorityLockService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AcquirePriority",
 			Handler:    _PriorityLockService_AcquirePriority_Handler,
-		},
-		{
-			MethodName: "PriorityContenders",
-			Handler:    _PriorityLockService_PriorityContenders_Handler,
 		},
 		{
 			MethodName: "RevokePriority",

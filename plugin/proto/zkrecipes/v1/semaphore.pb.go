@@ -178,104 +178,6 @@ func (x *AcquirePermitResponse) GetPlace() *Place {
 	return nil
 }
 
-// PermitContendersRequest names a semaphore.
-type PermitContendersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PermitContendersRequest) Reset() {
-	*x = PermitContendersRequest{}
-	mi := &file_zkrecipes_v1_semaphore_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PermitContendersRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PermitContendersRequest) ProtoMessage() {}
-
-func (x *PermitContendersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_semaphore_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PermitContendersRequest.ProtoReflect.Descriptor instead.
-func (*PermitContendersRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_semaphore_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *PermitContendersRequest) GetSession() string {
-	if x != nil {
-		return x.Session
-	}
-	return ""
-}
-
-func (x *PermitContendersRequest) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
-// PermitContendersResponse is a line.
-type PermitContendersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Contenders    []*Contender           `protobuf:"bytes,1,rep,name=contenders,proto3" json:"contenders,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PermitContendersResponse) Reset() {
-	*x = PermitContendersResponse{}
-	mi := &file_zkrecipes_v1_semaphore_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PermitContendersResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PermitContendersResponse) ProtoMessage() {}
-
-func (x *PermitContendersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_semaphore_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PermitContendersResponse.ProtoReflect.Descriptor instead.
-func (*PermitContendersResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_semaphore_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *PermitContendersResponse) GetContenders() []*Contender {
-	if x != nil {
-		return x.Contenders
-	}
-	return nil
-}
-
 var File_zkrecipes_v1_semaphore_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_semaphore_proto_rawDesc = "" +
@@ -293,17 +195,9 @@ const file_zkrecipes_v1_semaphore_proto_rawDesc = "" +
 	"\apermits\x18\b \x01(\x05R\apermits\"m\n" +
 	"\x15AcquirePermitResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
-	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"G\n" +
-	"\x17PermitContendersRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"S\n" +
-	"\x18PermitContendersResponse\x127\n" +
-	"\n" +
-	"contenders\x18\x01 \x03(\v2\x17.zkrecipes.v1.ContenderR\n" +
-	"contenders2\xcf\x01\n" +
+	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place2l\n" +
 	"\x10SemaphoreService\x12X\n" +
-	"\rAcquirePermit\x12\".zkrecipes.v1.AcquirePermitRequest\x1a#.zkrecipes.v1.AcquirePermitResponse\x12a\n" +
-	"\x10PermitContenders\x12%.zkrecipes.v1.PermitContendersRequest\x1a&.zkrecipes.v1.PermitContendersResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
+	"\rAcquirePermit\x12\".zkrecipes.v1.AcquirePermitRequest\x1a#.zkrecipes.v1.AcquirePermitResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
 	file_zkrecipes_v1_semaphore_proto_rawDescOnce sync.Once
@@ -317,29 +211,23 @@ func file_zkrecipes_v1_semaphore_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_semaphore_proto_rawDescData
 }
 
-var file_zkrecipes_v1_semaphore_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_zkrecipes_v1_semaphore_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_zkrecipes_v1_semaphore_proto_goTypes = []any{
-	(*AcquirePermitRequest)(nil),     // 0: zkrecipes.v1.AcquirePermitRequest
-	(*AcquirePermitResponse)(nil),    // 1: zkrecipes.v1.AcquirePermitResponse
-	(*PermitContendersRequest)(nil),  // 2: zkrecipes.v1.PermitContendersRequest
-	(*PermitContendersResponse)(nil), // 3: zkrecipes.v1.PermitContendersResponse
-	(*Grant)(nil),                    // 4: zkrecipes.v1.Grant
-	(*Place)(nil),                    // 5: zkrecipes.v1.Place
-	(*Contender)(nil),                // 6: zkrecipes.v1.Contender
+	(*AcquirePermitRequest)(nil),  // 0: zkrecipes.v1.AcquirePermitRequest
+	(*AcquirePermitResponse)(nil), // 1: zkrecipes.v1.AcquirePermitResponse
+	(*Grant)(nil),                 // 2: zkrecipes.v1.Grant
+	(*Place)(nil),                 // 3: zkrecipes.v1.Place
 }
 var file_zkrecipes_v1_semaphore_proto_depIdxs = []int32{
-	4, // 0: zkrecipes.v1.AcquirePermitResponse.grant:type_name -> zkrecipes.v1.Grant
-	5, // 1: zkrecipes.v1.AcquirePermitResponse.place:type_name -> zkrecipes.v1.Place
-	6, // 2: zkrecipes.v1.PermitContendersResponse.contenders:type_name -> zkrecipes.v1.Contender
-	0, // 3: zkrecipes.v1.SemaphoreService.AcquirePermit:input_type -> zkrecipes.v1.AcquirePermitRequest
-	2, // 4: zkrecipes.v1.SemaphoreService.PermitContenders:input_type -> zkrecipes.v1.PermitContendersRequest
-	1, // 5: zkrecipes.v1.SemaphoreService.AcquirePermit:output_type -> zkrecipes.v1.AcquirePermitResponse
-	3, // 6: zkrecipes.v1.SemaphoreService.PermitContenders:output_type -> zkrecipes.v1.PermitContendersResponse
-	5, // [5:7] is the sub-list for method output_type
-	3, // [3:5] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	2, // 0: zkrecipes.v1.AcquirePermitResponse.grant:type_name -> zkrecipes.v1.Grant
+	3, // 1: zkrecipes.v1.AcquirePermitResponse.place:type_name -> zkrecipes.v1.Place
+	0, // 2: zkrecipes.v1.SemaphoreService.AcquirePermit:input_type -> zkrecipes.v1.AcquirePermitRequest
+	1, // 3: zkrecipes.v1.SemaphoreService.AcquirePermit:output_type -> zkrecipes.v1.AcquirePermitResponse
+	3, // [3:4] is the sub-list for method output_type
+	2, // [2:3] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_semaphore_proto_init() }
@@ -355,7 +243,7 @@ func file_zkrecipes_v1_semaphore_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_semaphore_proto_rawDesc), len(file_zkrecipes_v1_semaphore_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,8 +19,7 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SemaphoreService_AcquirePermit_FullMethodName    = "/zkrecipes.v1.SemaphoreService/AcquirePermit"
-	SemaphoreService_PermitContenders_FullMethodName = "/zkrecipes.v1.SemaphoreService/PermitContenders"
+	SemaphoreService_AcquirePermit_FullMethodName = "/zkrecipes.v1.SemaphoreService/AcquirePermit"
 )
 
 // SemaphoreServiceClient is the client API for SemaphoreService service.
@@ -33,8 +32,6 @@ type SemaphoreServiceClient interface {
 	// AcquirePermit joins the line and answers when a permit is free, on the
 	// terms of LockService.Acquire.
 	AcquirePermit(ctx context.Context, in *AcquirePermitRequest, opts ...grpc.CallOption) (*AcquirePermitResponse, error)
-	// PermitContenders returns who stands in line, in order.
-	PermitContenders(ctx context.Context, in *PermitContendersRequest, opts ...grpc.CallOption) (*PermitContendersResponse, error)
 }
 
 type semaphoreServiceClient struct {
@@ -55,16 +52,6 @@ func (c *semaphoreServiceClient) AcquirePermit(ctx context.Context, in *AcquireP
 	return out, nil
 }
 
-func (c *semaphoreServiceClient) PermitContenders(ctx context.Context, in *PermitContendersRequest, opts ...grpc.CallOption) (*PermitContendersResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PermitContendersResponse)
-	err := c.cc.Invoke(ctx, SemaphoreService_PermitContenders_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // SemaphoreServiceServer is the server API for SemaphoreService service.
 // All implementations must embed UnimplementedSemaphoreServiceServer
 // for forward compatibility.
@@ -75,8 +62,6 @@ type SemaphoreServiceServer interface {
 	// AcquirePermit joins the line and answers when a permit is free, on the
 	// terms of LockService.Acquire.
 	AcquirePermit(context.Context, *AcquirePermitRequest) (*AcquirePermitResponse, error)
-	// PermitContenders returns who stands in line, in order.
-	PermitContenders(context.Context, *PermitContendersRequest) (*PermitContendersResponse, error)
 	mustEmbedUnimplementedSemaphoreServiceServer()
 }
 
@@ -89,9 +74,6 @@ type UnimplementedSemaphoreServiceServer struct{}
 
 func (UnimplementedSemaphoreServiceServer) AcquirePermit(context.Context, *AcquirePermitRequest) (*AcquirePermitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AcquirePermit not implemented")
-}
-func (UnimplementedSemaphoreServiceServer) PermitContenders(context.Context, *PermitContendersRequest) (*PermitContendersResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method PermitContenders not implemented")
 }
 func (UnimplementedSemaphoreServiceServer) mustEmbedUnimplementedSemaphoreServiceServer() {}
 func (UnimplementedSemaphoreServiceServer) testEmbeddedByValue()                          {}
@@ -132,24 +114,6 @@ func _SemaphoreService_AcquirePermit_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
-func _SemaphoreService_PermitContenders_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PermitContendersRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(SemaphoreServiceServer).PermitContenders(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: SemaphoreService_PermitContenders_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(SemaphoreServiceServer).PermitContenders(ctx, req.(*PermitContendersRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // SemaphoreService_ServiceDesc is the grpc.ServiceDesc for SemaphoreService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -160,10 +124,6 @@ var SemaphoreService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AcquirePermit",
 			Handler:    _SemaphoreService_AcquirePermit_Handler,
-		},
-		{
-			MethodName: "PermitContenders",
-			Handler:    _SemaphoreService_PermitContenders_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

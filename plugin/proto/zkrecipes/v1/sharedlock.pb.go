@@ -22,56 +22,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Mode says what a contender wants to do.
-type Mode int32
-
-const (
-	Mode_MODE_UNSPECIFIED Mode = 0
-	Mode_MODE_READ        Mode = 1
-	Mode_MODE_WRITE       Mode = 2
-)
-
-// Enum value maps for Mode.
-var (
-	Mode_name = map[int32]string{
-		0: "MODE_UNSPECIFIED",
-		1: "MODE_READ",
-		2: "MODE_WRITE",
-	}
-	Mode_value = map[string]int32{
-		"MODE_UNSPECIFIED": 0,
-		"MODE_READ":        1,
-		"MODE_WRITE":       2,
-	}
-)
-
-func (x Mode) Enum() *Mode {
-	p := new(Mode)
-	*p = x
-	return p
-}
-
-func (x Mode) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Mode) Descriptor() protoreflect.EnumDescriptor {
-	return file_zkrecipes_v1_sharedlock_proto_enumTypes[0].Descriptor()
-}
-
-func (Mode) Type() protoreflect.EnumType {
-	return &file_zkrecipes_v1_sharedlock_proto_enumTypes[0]
-}
-
-func (x Mode) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Mode.Descriptor instead.
-func (Mode) EnumDescriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{0}
-}
-
 // AcquireSharedRequest asks for a read or write lock. Fields that
 // AcquireRequest has too mean the same.
 type AcquireSharedRequest struct {
@@ -246,189 +196,6 @@ func (x *AcquireSharedResponse) GetPlace() *Place {
 	return nil
 }
 
-// SharedContendersRequest names a lock.
-type SharedContendersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SharedContendersRequest) Reset() {
-	*x = SharedContendersRequest{}
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SharedContendersRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SharedContendersRequest) ProtoMessage() {}
-
-func (x *SharedContendersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SharedContendersRequest.ProtoReflect.Descriptor instead.
-func (*SharedContendersRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *SharedContendersRequest) GetSession() string {
-	if x != nil {
-		return x.Session
-	}
-	return ""
-}
-
-func (x *SharedContendersRequest) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
-// SharedContendersResponse is a line.
-type SharedContendersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Contenders    []*SharedContender     `protobuf:"bytes,1,rep,name=contenders,proto3" json:"contenders,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SharedContendersResponse) Reset() {
-	*x = SharedContendersResponse{}
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SharedContendersResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SharedContendersResponse) ProtoMessage() {}
-
-func (x *SharedContendersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SharedContendersResponse.ProtoReflect.Descriptor instead.
-func (*SharedContendersResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *SharedContendersResponse) GetContenders() []*SharedContender {
-	if x != nil {
-		return x.Contenders
-	}
-	return nil
-}
-
-// SharedContender is one place in the line.
-type SharedContender struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Contender     *Contender             `protobuf:"bytes,1,opt,name=contender,proto3" json:"contender,omitempty"`
-	Mode          Mode                   `protobuf:"varint,2,opt,name=mode,proto3,enum=zkrecipes.v1.Mode" json:"mode,omitempty"`
-	Downgraded    bool                   `protobuf:"varint,3,opt,name=downgraded,proto3" json:"downgraded,omitempty"`
-	Revocable     bool                   `protobuf:"varint,4,opt,name=revocable,proto3" json:"revocable,omitempty"`
-	Grace         *durationpb.Duration   `protobuf:"bytes,5,opt,name=grace,proto3" json:"grace,omitempty"`
-	Revoked       bool                   `protobuf:"varint,6,opt,name=revoked,proto3" json:"revoked,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SharedContender) Reset() {
-	*x = SharedContender{}
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SharedContender) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SharedContender) ProtoMessage() {}
-
-func (x *SharedContender) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SharedContender.ProtoReflect.Descriptor instead.
-func (*SharedContender) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *SharedContender) GetContender() *Contender {
-	if x != nil {
-		return x.Contender
-	}
-	return nil
-}
-
-func (x *SharedContender) GetMode() Mode {
-	if x != nil {
-		return x.Mode
-	}
-	return Mode_MODE_UNSPECIFIED
-}
-
-func (x *SharedContender) GetDowngraded() bool {
-	if x != nil {
-		return x.Downgraded
-	}
-	return false
-}
-
-func (x *SharedContender) GetRevocable() bool {
-	if x != nil {
-		return x.Revocable
-	}
-	return false
-}
-
-func (x *SharedContender) GetGrace() *durationpb.Duration {
-	if x != nil {
-		return x.Grace
-	}
-	return nil
-}
-
-func (x *SharedContender) GetRevoked() bool {
-	if x != nil {
-		return x.Revoked
-	}
-	return false
-}
-
 // DowngradeRequest names a grant.
 type DowngradeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -440,7 +207,7 @@ type DowngradeRequest struct {
 
 func (x *DowngradeRequest) Reset() {
 	*x = DowngradeRequest{}
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -452,7 +219,7 @@ func (x *DowngradeRequest) String() string {
 func (*DowngradeRequest) ProtoMessage() {}
 
 func (x *DowngradeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -465,7 +232,7 @@ func (x *DowngradeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowngradeRequest.ProtoReflect.Descriptor instead.
 func (*DowngradeRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{5}
+	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *DowngradeRequest) GetSession() string {
@@ -490,7 +257,7 @@ type DowngradeResponse struct {
 
 func (x *DowngradeResponse) Reset() {
 	*x = DowngradeResponse{}
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -502,7 +269,7 @@ func (x *DowngradeResponse) String() string {
 func (*DowngradeResponse) ProtoMessage() {}
 
 func (x *DowngradeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -515,7 +282,7 @@ func (x *DowngradeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowngradeResponse.ProtoReflect.Descriptor instead.
 func (*DowngradeResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{6}
+	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{3}
 }
 
 // RevokeRequest names a contender.
@@ -531,7 +298,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +310,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +323,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{7}
+	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RevokeRequest) GetSession() string {
@@ -595,7 +362,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -607,7 +374,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -620,7 +387,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{8}
+	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{5}
 }
 
 // AwaitRevocationRequest names a grant.
@@ -634,7 +401,7 @@ type AwaitRevocationRequest struct {
 
 func (x *AwaitRevocationRequest) Reset() {
 	*x = AwaitRevocationRequest{}
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +413,7 @@ func (x *AwaitRevocationRequest) String() string {
 func (*AwaitRevocationRequest) ProtoMessage() {}
 
 func (x *AwaitRevocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +426,7 @@ func (x *AwaitRevocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRevocationRequest.ProtoReflect.Descriptor instead.
 func (*AwaitRevocationRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{9}
+	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AwaitRevocationRequest) GetSession() string {
@@ -684,7 +451,7 @@ type AwaitRevocationResponse struct {
 
 func (x *AwaitRevocationResponse) Reset() {
 	*x = AwaitRevocationResponse{}
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +463,7 @@ func (x *AwaitRevocationResponse) String() string {
 func (*AwaitRevocationResponse) ProtoMessage() {}
 
 func (x *AwaitRevocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_sharedlock_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +476,7 @@ func (x *AwaitRevocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRevocationResponse.ProtoReflect.Descriptor instead.
 func (*AwaitRevocationResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{10}
+	return file_zkrecipes_v1_sharedlock_proto_rawDescGZIP(), []int{7}
 }
 
 var File_zkrecipes_v1_sharedlock_proto protoreflect.FileDescriptor
@@ -732,23 +499,7 @@ const file_zkrecipes_v1_sharedlock_proto_rawDesc = "" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x05grace\"m\n" +
 	"\x15AcquireSharedResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
-	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"G\n" +
-	"\x17SharedContendersRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"Y\n" +
-	"\x18SharedContendersResponse\x12=\n" +
-	"\n" +
-	"contenders\x18\x01 \x03(\v2\x1d.zkrecipes.v1.SharedContenderR\n" +
-	"contenders\"\xf9\x01\n" +
-	"\x0fSharedContender\x125\n" +
-	"\tcontender\x18\x01 \x01(\v2\x17.zkrecipes.v1.ContenderR\tcontender\x12&\n" +
-	"\x04mode\x18\x02 \x01(\x0e2\x12.zkrecipes.v1.ModeR\x04mode\x12\x1e\n" +
-	"\n" +
-	"downgraded\x18\x03 \x01(\bR\n" +
-	"downgraded\x12\x1c\n" +
-	"\trevocable\x18\x04 \x01(\bR\trevocable\x12/\n" +
-	"\x05grace\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05grace\x12\x18\n" +
-	"\arevoked\x18\x06 \x01(\bR\arevoked\"K\n" +
+	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"K\n" +
 	"\x10DowngradeRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -764,15 +515,9 @@ const file_zkrecipes_v1_sharedlock_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"\x19\n" +
-	"\x17AwaitRevocationResponse*;\n" +
-	"\x04Mode\x12\x14\n" +
-	"\x10MODE_UNSPECIFIED\x10\x00\x12\r\n" +
-	"\tMODE_READ\x10\x01\x12\x0e\n" +
-	"\n" +
-	"MODE_WRITE\x10\x022\xc3\x03\n" +
+	"\x17AwaitRevocationResponse2\xe0\x02\n" +
 	"\x11SharedLockService\x12X\n" +
-	"\rAcquireShared\x12\".zkrecipes.v1.AcquireSharedRequest\x1a#.zkrecipes.v1.AcquireSharedResponse\x12a\n" +
-	"\x10SharedContenders\x12%.zkrecipes.v1.SharedContendersRequest\x1a&.zkrecipes.v1.SharedContendersResponse\x12L\n" +
+	"\rAcquireShared\x12\".zkrecipes.v1.AcquireSharedRequest\x1a#.zkrecipes.v1.AcquireSharedResponse\x12L\n" +
 	"\tDowngrade\x12\x1e.zkrecipes.v1.DowngradeRequest\x1a\x1f.zkrecipes.v1.DowngradeResponse\x12C\n" +
 	"\x06Revoke\x12\x1b.zkrecipes.v1.RevokeRequest\x1a\x1c.zkrecipes.v1.RevokeResponse\x12^\n" +
 	"\x0fAwaitRevocation\x12$.zkrecipes.v1.AwaitRevocationRequest\x1a%.zkrecipes.v1.AwaitRevocationResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
@@ -789,50 +534,39 @@ func file_zkrecipes_v1_sharedlock_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_sharedlock_proto_rawDescData
 }
 
-var file_zkrecipes_v1_sharedlock_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_zkrecipes_v1_sharedlock_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_zkrecipes_v1_sharedlock_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_zkrecipes_v1_sharedlock_proto_goTypes = []any{
-	(Mode)(0),                        // 0: zkrecipes.v1.Mode
-	(*AcquireSharedRequest)(nil),     // 1: zkrecipes.v1.AcquireSharedRequest
-	(*AcquireSharedResponse)(nil),    // 2: zkrecipes.v1.AcquireSharedResponse
-	(*SharedContendersRequest)(nil),  // 3: zkrecipes.v1.SharedContendersRequest
-	(*SharedContendersResponse)(nil), // 4: zkrecipes.v1.SharedContendersResponse
-	(*SharedContender)(nil),          // 5: zkrecipes.v1.SharedContender
-	(*DowngradeRequest)(nil),         // 6: zkrecipes.v1.DowngradeRequest
-	(*DowngradeResponse)(nil),        // 7: zkrecipes.v1.DowngradeResponse
-	(*RevokeRequest)(nil),            // 8: zkrecipes.v1.RevokeRequest
-	(*RevokeResponse)(nil),           // 9: zkrecipes.v1.RevokeResponse
-	(*AwaitRevocationRequest)(nil),   // 10: zkrecipes.v1.AwaitRevocationRequest
-	(*AwaitRevocationResponse)(nil),  // 11: zkrecipes.v1.AwaitRevocationResponse
-	(*durationpb.Duration)(nil),      // 12: google.protobuf.Duration
-	(*Grant)(nil),                    // 13: zkrecipes.v1.Grant
-	(*Place)(nil),                    // 14: zkrecipes.v1.Place
-	(*Contender)(nil),                // 15: zkrecipes.v1.Contender
+	(*AcquireSharedRequest)(nil),    // 0: zkrecipes.v1.AcquireSharedRequest
+	(*AcquireSharedResponse)(nil),   // 1: zkrecipes.v1.AcquireSharedResponse
+	(*DowngradeRequest)(nil),        // 2: zkrecipes.v1.DowngradeRequest
+	(*DowngradeResponse)(nil),       // 3: zkrecipes.v1.DowngradeResponse
+	(*RevokeRequest)(nil),           // 4: zkrecipes.v1.RevokeRequest
+	(*RevokeResponse)(nil),          // 5: zkrecipes.v1.RevokeResponse
+	(*AwaitRevocationRequest)(nil),  // 6: zkrecipes.v1.AwaitRevocationRequest
+	(*AwaitRevocationResponse)(nil), // 7: zkrecipes.v1.AwaitRevocationResponse
+	(Mode)(0),                       // 8: zkrecipes.v1.Mode
+	(*durationpb.Duration)(nil),     // 9: google.protobuf.Duration
+	(*Grant)(nil),                   // 10: zkrecipes.v1.Grant
+	(*Place)(nil),                   // 11: zkrecipes.v1.Place
 }
 var file_zkrecipes_v1_sharedlock_proto_depIdxs = []int32{
-	0,  // 0: zkrecipes.v1.AcquireSharedRequest.mode:type_name -> zkrecipes.v1.Mode
-	12, // 1: zkrecipes.v1.AcquireSharedRequest.grace:type_name -> google.protobuf.Duration
-	13, // 2: zkrecipes.v1.AcquireSharedResponse.grant:type_name -> zkrecipes.v1.Grant
-	14, // 3: zkrecipes.v1.AcquireSharedResponse.place:type_name -> zkrecipes.v1.Place
-	5,  // 4: zkrecipes.v1.SharedContendersResponse.contenders:type_name -> zkrecipes.v1.SharedContender
-	15, // 5: zkrecipes.v1.SharedContender.contender:type_name -> zkrecipes.v1.Contender
-	0,  // 6: zkrecipes.v1.SharedContender.mode:type_name -> zkrecipes.v1.Mode
-	12, // 7: zkrecipes.v1.SharedContender.grace:type_name -> google.protobuf.Duration
-	1,  // 8: zkrecipes.v1.SharedLockService.AcquireShared:input_type -> zkrecipes.v1.AcquireSharedRequest
-	3,  // 9: zkrecipes.v1.SharedLockService.SharedContenders:input_type -> zkrecipes.v1.SharedContendersRequest
-	6,  // 10: zkrecipes.v1.SharedLockService.Downgrade:input_type -> zkrecipes.v1.DowngradeRequest
-	8,  // 11: zkrecipes.v1.SharedLockService.Revoke:input_type -> zkrecipes.v1.RevokeRequest
-	10, // 12: zkrecipes.v1.SharedLockService.AwaitRevocation:input_type -> zkrecipes.v1.AwaitRevocationRequest
-	2,  // 13: zkrecipes.v1.SharedLockService.AcquireShared:output_type -> zkrecipes.v1.AcquireSharedResponse
-	4,  // 14: zkrecipes.v1.SharedLockService.SharedContenders:output_type -> zkrecipes.v1.SharedContendersResponse
-	7,  // 15: zkrecipes.v1.SharedLockService.Downgrade:output_type -> zkrecipes.v1.DowngradeResponse
-	9,  // 16: zkrecipes.v1.SharedLockService.Revoke:output_type -> zkrecipes.v1.RevokeResponse
-	11, // 17: zkrecipes.v1.SharedLockService.AwaitRevocation:output_type -> zkrecipes.v1.AwaitRevocationResponse
-	13, // [13:18] is the sub-list for method output_type
-	8,  // [8:13] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	8,  // 0: zkrecipes.v1.AcquireSharedRequest.mode:type_name -> zkrecipes.v1.Mode
+	9,  // 1: zkrecipes.v1.AcquireSharedRequest.grace:type_name -> google.protobuf.Duration
+	10, // 2: zkrecipes.v1.AcquireSharedResponse.grant:type_name -> zkrecipes.v1.Grant
+	11, // 3: zkrecipes.v1.AcquireSharedResponse.place:type_name -> zkrecipes.v1.Place
+	0,  // 4: zkrecipes.v1.SharedLockService.AcquireShared:input_type -> zkrecipes.v1.AcquireSharedRequest
+	2,  // 5: zkrecipes.v1.SharedLockService.Downgrade:input_type -> zkrecipes.v1.DowngradeRequest
+	4,  // 6: zkrecipes.v1.SharedLockService.Revoke:input_type -> zkrecipes.v1.RevokeRequest
+	6,  // 7: zkrecipes.v1.SharedLockService.AwaitRevocation:input_type -> zkrecipes.v1.AwaitRevocationRequest
+	1,  // 8: zkrecipes.v1.SharedLockService.AcquireShared:output_type -> zkrecipes.v1.AcquireSharedResponse
+	3,  // 9: zkrecipes.v1.SharedLockService.Downgrade:output_type -> zkrecipes.v1.DowngradeResponse
+	5,  // 10: zkrecipes.v1.SharedLockService.Revoke:output_type -> zkrecipes.v1.RevokeResponse
+	7,  // 11: zkrecipes.v1.SharedLockService.AwaitRevocation:output_type -> zkrecipes.v1.AwaitRevocationResponse
+	8,  // [8:12] is the sub-list for method output_type
+	4,  // [4:8] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_sharedlock_proto_init() }
@@ -847,14 +581,13 @@ func file_zkrecipes_v1_sharedlock_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_sharedlock_proto_rawDesc), len(file_zkrecipes_v1_sharedlock_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   11,
+			NumEnums:      0,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_zkrecipes_v1_sharedlock_proto_goTypes,
 		DependencyIndexes: file_zkrecipes_v1_sharedlock_proto_depIdxs,
-		EnumInfos:         file_zkrecipes_v1_sharedlock_proto_enumTypes,
 		MessageInfos:      file_zkrecipes_v1_sharedlock_proto_msgTypes,
 	}.Build()
 	File_zkrecipes_v1_sharedlock_proto = out.File

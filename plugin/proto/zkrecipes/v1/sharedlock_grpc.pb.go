@@ -19,11 +19,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SharedLockService_AcquireShared_FullMethodName    = "/zkrecipes.v1.SharedLockService/AcquireShared"
-	SharedLockService_SharedContenders_FullMethodName = "/zkrecipes.v1.SharedLockService/SharedContenders"
-	SharedLockService_Downgrade_FullMethodName        = "/zkrecipes.v1.SharedLockService/Downgrade"
-	SharedLockService_Revoke_FullMethodName           = "/zkrecipes.v1.SharedLockService/Revoke"
-	SharedLockService_AwaitRevocation_FullMethodName  = "/zkrecipes.v1.SharedLockService/AwaitRevocation"
+	SharedLockService_AcquireShared_FullMethodName   = "/zkrecipes.v1.SharedLockService/AcquireShared"
+	SharedLockService_Downgrade_FullMethodName       = "/zkrecipes.v1.SharedLockService/Downgrade"
+	SharedLockService_Revoke_FullMethodName          = "/zkrecipes.v1.SharedLockService/Revoke"
+	SharedLockService_AwaitRevocation_FullMethodName = "/zkrecipes.v1.SharedLockService/AwaitRevocation"
 )
 
 // SharedLockServiceClient is the client API for SharedLockService service.
@@ -36,8 +35,6 @@ type SharedLockServiceClient interface {
 	// AcquireShared joins the line and answers when granted, on the terms of
 	// LockService.Acquire.
 	AcquireShared(ctx context.Context, in *AcquireSharedRequest, opts ...grpc.CallOption) (*AcquireSharedResponse, error)
-	// SharedContenders returns who stands in line, in order.
-	SharedContenders(ctx context.Context, in *SharedContendersRequest, opts ...grpc.CallOption) (*SharedContendersResponse, error)
 	// Downgrade makes a write lock a read lock. It may be called again.
 	Downgrade(ctx context.Context, in *DowngradeRequest, opts ...grpc.CallOption) (*DowngradeResponse, error)
 	// Revoke asks a contender to give way and, with force, deletes its znode when
@@ -61,16 +58,6 @@ func (c *sharedLockServiceClient) AcquireShared(ctx context.Context, in *Acquire
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AcquireSharedResponse)
 	err := c.cc.Invoke(ctx, SharedLockService_AcquireShared_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *sharedLockServiceClient) SharedContenders(ctx context.Context, in *SharedContendersRequest, opts ...grpc.CallOption) (*SharedContendersResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(SharedContendersResponse)
-	err := c.cc.Invoke(ctx, SharedLockService_SharedContenders_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +104,6 @@ type SharedLockServiceServer interface {
 	// AcquireShared joins the line and answers when granted, on the terms of
 	// LockService.Acquire.
 	AcquireShared(context.Context, *AcquireSharedRequest) (*AcquireSharedResponse, error)
-	// SharedContenders returns who stands in line, in order.
-	SharedContenders(context.Context, *SharedContendersRequest) (*SharedContendersResponse, error)
 	// Downgrade makes a write lock a read lock. It may be called again.
 	Downgrade(context.Context, *DowngradeRequest) (*DowngradeResponse, error)
 	// Revoke asks a contender to give way and, with force, deletes its znode when
@@ -140,9 +125,6 @@ type UnimplementedSharedLockServiceServer struct{}
 
 func (UnimplementedSharedLockServiceServer) AcquireShared(context.Context, *AcquireSharedRequest) (*AcquireSharedResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AcquireShared not implemented")
-}
-func (UnimplementedSharedLockServiceServer) SharedContenders(context.Context, *SharedContendersRequest) (*SharedContendersResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method SharedContenders not implemented")
 }
 func (UnimplementedSharedLockServiceServer) Downgrade(context.Context, *DowngradeRequest) (*DowngradeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Downgrade not implemented")
@@ -188,24 +170,6 @@ func _SharedLockService_AcquireShared_Handler(srv interface{}, ctx context.Conte
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(SharedLockServiceServer).AcquireShared(ctx, req.(*AcquireSharedRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _SharedLockService_SharedContenders_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(SharedContendersRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(SharedLockServiceServer).SharedContenders(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: SharedLockService_SharedContenders_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(SharedLockServiceServer).SharedContenders(ctx, req.(*SharedContendersRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -274,10 +238,6 @@ var SharedLockService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AcquireShared",
 			Handler:    _SharedLockService_AcquireShared_Handler,
-		},
-		{
-			MethodName: "SharedContenders",
-			Handler:    _SharedLockService_SharedContenders_Handler,
 		},
 		{
 			MethodName: "Downgrade",

@@ -21,6 +21,11 @@ func (l *Line) Entries(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	return l.Order(ctx, names)
+}
+
+// Order returns the contenders among the names of the path's children, in order.
+func (l *Line) Order(ctx context.Context, names []string) ([]Entry, error) {
 	entries := Parse(names, l.Markers...)
 	Sort(entries)
 	return entries, l.breakTies(ctx, entries)

@@ -1,0 +1,28 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.Kind) (recipes.Lines, error) {
+	if err := errors.Join(recipes.ValidatePath(path), recipes.ValidateKinds(kinds...)); err != nil {
+		return recipes.Lines{}, err
+	}
+	return ask(ctx, s, "contenders at "+path, func(ctx context.Context) (recipes.Lines, error) {
+		r, err := pb.NewContenderServiceClient(s.conn).Contenders(ctx, &pb.ContendersRequest{
+			Session: s.handle, Path: path, Kinds: wire.ToKinds(kinds),
+		})
+		return wire.Lines(r), err
+	})
+}
+
+// line returns the contenders of one kind at path.
+func (s *session) line(ctx context.Context, path string, kind recipes.Kind) ([]recipes.Contender, error) {
+	lines, err := s.Contenders(ctx, path, kind)
+	return lines.Contenders, err
+}

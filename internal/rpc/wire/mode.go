@@ -1,0 +1,28 @@
+package wire
+
+import (
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// ToMode makes a message's mode.
+func ToMode(m recipes.Mode) pb.Mode {
+	switch m {
+	case recipes.Reading:
+		return pb.Mode_MODE_READ
+	case recipes.Writing:
+		return pb.Mode_MODE_WRITE
+	}
+	return pb.Mode_MODE_UNSPECIFIED
+}
+
+// Mode reads a message's mode; "" is one that is not known.
+func Mode(m pb.Mode) recipes.Mode {
+	switch m {
+	case pb.Mode_MODE_READ:
+		return recipes.Reading
+	case pb.Mode_MODE_WRITE:
+		return recipes.Writing
+	}
+	return ""
+}

@@ -1,0 +1,198 @@
+package recipestest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func contendersTests() []test {
+	return []test{
+		{"the lines of all kinds are told, one after the other", contendersOfAllKinds},
+		{"a priority lock's holder, successor and waiters are told", contendersOfAPriorityLock},
+		{"each recipe tells its own", contendersOfEachRecipe},
+		{"the permits are those that were agreed on, and stay", contendersPermits},
+		{"readers hold as far as the first writer", contendersReaders},
+		{"other children and other data are ignored", contendersForeign},
+		{"a path that does not exist has nobody; bad arguments are ErrInvalid", contendersNowhere},
+		{"the cost is a read for the path, if it is needed, one for the line, and one for each contender", contendersCost},
+	}
+}
+
+// stands says in short who stands at a path.
+func stands(lines recipes.Lines) string {
+	var all []string
+	for _, c := range lines.Contenders {
+		text := string(c.Kind)
+		if c.Mode != "" {
+			text += " " + string(c.Mode)
+		}
+		if c.Kind == recipes.KindPriorityLock {
+			text += fmt.Sprint(" ", c.Priority)
+		}
+		if c.Successor {
+			text += " successor"
+		}
+		all = append(all, text+map[bool]string{true: " holds", false: " waits"}[c.Holds])
+	}
+	return strings.Join(all, ", ")
+}
+
+func (f *fixture) stands(s recipes.Session, path, want string) recipes.Lines {
+	f.Helper()
+	lines, err := s.Contenders(f.ctx, path)
+	f.must(err)
+	if got := stands(lines); got != want {
+		f.Errorf("at %s stand %q; want %q", path, got, want)
+	}
+	return lines
+}
+
+func (f *fixture) same(got, want string) {
+	f.Helper()
+	if got != want || got == "" {
+		f.Errorf("%q; want %q", got, want)
+	}
+}
+
+// fill has contenders of all kinds at path, but a priority lock, whose data that
+// of a semaphore would not be.
+func (f *fixture) fill(s recipes.Session, path string) (holders []recipes.Grant) {
+	f.Helper()
+	lock, shared := f.acquire(s, path), f.writes(s, path)
+	permit, leads := f.permit(s, path, 2), f.lead(s, path)
+	lockKind(recipes.DefaultStrategy).waits(f, s, path)
+	f.sharedWaits(s, path, recipes.Reading)
+	second := f.permit(s, path, 2)
+	f.permitWaits(s, path, 2)
+	electionKind(recipes.DefaultStrategy).waits(f, s, path)
+	return []recipes.Grant{lock, shared, permit, second, leads}
+}
+
+const filled = "lock holds, lock waits, shared-lock write holds, shared-lock read waits, " +
+	"semaphore holds, semaphore holds, semaphore waits, election holds, election waits"
+
+func contendersOfAllKinds(f *fixture) {
+	s, other := f.open(), f.open()
+	holders := f.fill(s, f.path("a"))
+	lines := f.stands(other, f.path("a"), filled)
+	if lines.Permits != 2 {
+		f.Errorf("%d permits; want 2", lines.Permits)
+	}
+	var told []recipes.Contender
+	for _, c := range lines.Contenders {
+		if c.SessionID != s.ID() || c.Since.IsZero() {
+			f.Errorf("told as %+v", c)
+		}
+		if c.Holds {
+			told = append(told, c)
+		}
+	}
+	for i, g := range holders {
+		if c := told[i]; c.Znode != g.Znode() || c.Token != g.Token() {
+			f.Errorf("holder %d is told as %+v; want znode %s, token %d", i, c, g.Znode(), g.Token())
+		}
+	}
+}
+
+func contendersOfAPriorityLock(f *fixture) {
+	s := f.open()
+	h := f.priorityHeld(s, recipes.Reading, at(50))
+	f.priorityWaits(s, recipes.Writing, at(7))
+	named := f.priorityWaits(s, recipes.Writing, at(99))
+	lines := f.stands(s, f.path("a"), "priority-lock read 50 holds, priority-lock write 7 waits, priority-lock write 99 waits")
+	if c := lines.Contenders; c[0].Token != h.Token() || c[1].Token != 0 || c[2].Token != 0 {
+		f.Errorf("told as %+v", c)
+	}
+	other := f.priorityHeld(s, recipes.Reading, at(0), func(c *recipes.PriorityLockConfig) { c.Data = []byte("it") })
+	f.must(h.HandOff(f.ctx, named.place.Znode))
+	lines = f.stands(s, f.path("a"), "priority-lock read 0 holds, priority-lock write 99 successor waits, priority-lock write 7 waits")
+	if c := lines.Contenders[0]; c.Znode != other.Znode() || string(c.Data) != "it" {
+		f.Errorf("the holder is told as %+v", c)
+	}
+}
+
+func contendersOfEachRecipe(f *fixture) {
+	s := f.open()
+	f.fill(s, f.path("a"))
+	lines, err := s.Contenders(f.ctx, f.path("a"))
+	f.must(err)
+	for kind, ask := range map[recipes.Kind]func(context.Context) ([]recipes.Contender, error){
+		recipes.KindLock:       f.lock(s, f.path("a")).Contenders,
+		recipes.KindSharedLock: f.shared(s, f.path("a")).Contenders,
+		recipes.KindSemaphore:  f.semaphore(s, f.path("a"), 7).Contenders, // not what was agreed on
+		recipes.KindElection:   f.election(s, f.path("a")).Candidates,
+	} {
+		line, err := ask(f.ctx)
+		f.must(err)
+		only, err := s.Contenders(f.ctx, f.path("a"), kind)
+		f.must(err)
+		f.same(stands(only), stands(recipes.Lines{Contenders: line}))
+		if (only.Permits == 2) != (kind == recipes.KindSemaphore) {
+			f.Errorf("%s: %d permits", kind, only.Permits)
+		}
+		f.same(stands(only), stands(recipes.Lines{Contenders: lines.Of(kind)}))
+	}
+}
+
+func contendersPermits(f *fixture) {
+	s := f.open()
+	h := f.permit(s, f.path("a"), 3)
+	if lines := f.stands(s, f.path("a"), "semaphore holds"); lines.Permits != 3 {
+		f.Errorf("%d permits; want 3", lines.Permits)
+	}
+	f.must(h.Release(f.ctx))
+	if lines := f.stands(s, f.path("a"), ""); lines.Permits != 3 {
+		f.Errorf("%d permits when the last has left; want 3", lines.Permits)
+	}
+}
+
+func contendersReaders(f *fixture) {
+	s := f.open()
+	f.reads(s, f.path("a"))
+	f.reads(s, f.path("a"))
+	f.sharedWaits(s, f.path("a"), recipes.Writing)
+	f.sharedWaits(s, f.path("a"), recipes.Reading)
+	f.stands(s, f.path("a"), "shared-lock read holds, shared-lock read holds, shared-lock write waits, shared-lock read waits")
+}
+
+func contendersForeign(f *fixture) {
+	s := f.open()
+	f.create(f.path("a"), "permits=many")
+	f.create(f.path("a", "qn-0000000001"), "")
+	f.create(f.path("a", "lock-1"), "")
+	if lines := f.stands(s, f.path("a"), ""); lines.Permits != 0 {
+		f.Errorf("%d permits", lines.Permits)
+	}
+}
+
+func contendersNowhere(f *fixture) {
+	s := f.open()
+	f.stands(s, f.path("nowhere"), "")
+	_, err := s.Contenders(f.ctx, "relative")
+	f.is(err, recipes.ErrInvalid)
+	_, err = s.Contenders(f.ctx, f.path("a"), recipes.KindLock, "queue")
+	f.is(err, recipes.ErrInvalid)
+	f.must(s.Close(f.ctx))
+	_, err = s.Contenders(f.ctx, f.path("a"))
+	f.is(err, recipes.ErrSessionLost, recipes.ErrClosed)
+}
+
+func contendersCost(f *fixture) {
+	f.fill(f.open(), f.path("a"))
+	s := f.open()
+	for _, c := range []struct {
+		kinds []recipes.Kind
+		looks int64
+	}{{nil, 2}, {[]recipes.Kind{recipes.KindSemaphore}, 2}, {[]recipes.Kind{recipes.KindElection, recipes.KindLock}, 1}} {
+		was := f.counters(s)
+		lines, err := s.Contenders(f.ctx, f.path("a"), c.kinds...)
+		f.must(err)
+		now := f.counters(s)
+		if reads, want := now.Reads-was.Reads, c.looks+int64(len(lines.Contenders)); reads != want || now.Writes != was.Writes {
+			f.Errorf("%s: %d reads, %d writes; want %d, none", c.kinds, reads, now.Writes-was.Writes, want)
+		}
+	}
+}
