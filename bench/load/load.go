@@ -28,8 +28,8 @@ type Load struct {
 	// Duration and Warmup are of a Cycle, an Open and a Many: how long to
 	// measure, and how long to run before that at least. The measured part of a
 	// Cycle begins when it has become steady (Measurement.Warm tells), or after
-	// eight times Warmup, and ends with the first grant after Duration, so it
-	// is never shorter. A Warmup of 0 is none.
+	// eight times Warmup. It ends with the first grant after Duration, but not
+	// before as many handoffs as there are contenders. A Warmup of 0 is none.
 	Duration, Warmup time.Duration
 
 	// Rounds is how many rounds a workload of rounds measures.
@@ -55,7 +55,8 @@ type Load struct {
 	// Shared says that other processes run the same load at the same path, and
 	// that their measurements will be added by Merge. It is of Drain and Cycle,
 	// whose lines then begin when Begin returns and end when everybody has left,
-	// and of Open. A Cycle warms up for just Warmup.
+	// and of Open. A Cycle warms up for just Warmup, and ends for each contender
+	// with the first turn after Duration that it asked for in the measured part.
 	Shared bool
 	// Begin, if not nil, is called when the measured part is about to begin and
 	// everybody is at rest; End when it has ended and everybody is at rest

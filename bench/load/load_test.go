@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
@@ -100,6 +101,32 @@ func TestCycleKeepsTheLineFull(t *testing.T) {
 	}
 }
 
+// A line that is slower than the duration allows for is measured until somebody has
+// both asked and been granted.
+func TestCycleIsMeasuredForATurnOfTheLine(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const n, hold = 5, time.Second
+			m, err := load.Load{
+				Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Shared: shared,
+				Sessions: sessions(t, new(benchtest.Server), n), Duration: hold / 10, Hold: hold,
+			}.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Alone, a line ends when the first to ask again is granted; of a shared
+			// one each process is done when all of its own have been.
+			operations, waits := int64(n), int64(1)
+			if shared {
+				operations, waits = 2*n, n
+			}
+			if m.Operations != operations || m.Wait.TotalCount() != waits {
+				t.Errorf("shared: %v: %d operations, %d waits; want %d and %d", shared, m.Operations, m.Wait.TotalCount(), operations, waits)
+			}
+		})
+	}
+}
+
 func TestOneContenderIsMeasuredByItsTurns(t *testing.T) {
 	for _, w := range []load.Workload{load.Drain, load.Cycle} {
 		t.Run(string(w), func(t *testing.T) {
@@ -128,24 +155,26 @@ func TestOneContenderIsMeasuredByItsTurns(t *testing.T) {
 }
 
 func TestHoldIsNoPartOfTheHandoff(t *testing.T) {
-	const hold = 20 * time.Millisecond
-	m, err := load.Load{
-		Workload: load.Drain, Recipe: load.Lock, Path: path, Hold: hold,
-		Sessions: sessions(t, new(benchtest.Server), 4),
-	}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Three handoffs with two holds between them.
-	if m.Elapsed < 2*hold {
-		t.Errorf("elapsed %v; want at least two holds of %v", m.Elapsed, hold)
-	}
-	if shortest := time.Duration(m.Handoff.Min()); shortest >= hold {
-		t.Errorf("shortest handoff %v has the hold of %v in it", shortest, hold)
-	}
-	if shortest := time.Duration(m.Service.Min()); shortest < hold*99/100 {
-		t.Errorf("shortest service %v lacks the hold of %v", shortest, hold)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const hold = 20 * time.Millisecond
+		m, err := load.Load{
+			Workload: load.Drain, Recipe: load.Lock, Path: path, Hold: hold,
+			Sessions: sessions(t, new(benchtest.Server), 4),
+		}.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Three handoffs with two holds between them.
+		if m.Elapsed != 2*hold {
+			t.Errorf("elapsed %v; want two holds of %v", m.Elapsed, hold)
+		}
+		if longest := time.Duration(m.Handoff.Max()); longest >= hold {
+			t.Errorf("longest handoff %v has the hold of %v in it", longest, hold)
+		}
+		if shortest := time.Duration(m.Service.Min()); shortest < hold*99/100 {
+			t.Errorf("shortest service %v lacks the hold of %v", shortest, hold)
+		}
+	})
 }
 
 func TestBrokenLockIsNotMeasured(t *testing.T) {

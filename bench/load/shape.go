@@ -26,17 +26,22 @@ func (d drain) steady() bool                              { return true }
 func (d drain) ends(handoffs int64, _ time.Duration) bool { return handoffs == int64(d.contenders)-1 }
 func (d drain) again() bool                               { return false }
 
-// cycle begins with the first grant after the warm-up and ends with the first
-// after the duration.
+// cycle begins with the first grant after the warm-up. It ends with the first grant
+// after the duration, but not before as many handoffs as there are contenders: in
+// fewer, nobody has both asked and been granted, so there would be no wait to tell.
 type cycle struct {
 	warmup
-	duration time.Duration
+	duration   time.Duration
+	contenders int64
 }
 
 func newCycle(l Load) *cycle {
-	return &cycle{warmup: warmup{shortest: l.Warmup}, duration: l.Duration}
+	return &cycle{warmup: warmup{shortest: l.Warmup}, duration: l.Duration, contenders: int64(len(l.Sessions))}
 }
 
 func (c *cycle) begins(running time.Duration, turns int64) bool { return c.done(running, turns) }
-func (c *cycle) ends(_ int64, elapsed time.Duration) bool       { return elapsed >= c.duration }
 func (c *cycle) again() bool                                    { return true }
+
+func (c *cycle) ends(handoffs int64, elapsed time.Duration) bool {
+	return elapsed >= c.duration && handoffs >= c.contenders
+}

@@ -134,46 +134,47 @@ func (s *share) contender(ctx context.Context, c contender) error {
 		return context.Cause(ctx)
 	}
 	for {
-		left, err := s.turn(ctx, c)
+		asked, left, err := s.turn(ctx, c)
 		if err != nil {
 			return err
 		}
-		if s.Workload == Drain || left >= s.Duration {
+		if s.Workload == Drain || left >= s.Duration && asked >= 0 {
 			return nil
 		}
 	}
 }
 
-// turn is one turn, and returns when it was over, from the beginning.
-func (s *share) turn(ctx context.Context, c contender) (time.Duration, error) {
+// turn is one turn. It returns when that was asked for and when it was over, both
+// from the beginning.
+func (s *share) turn(ctx context.Context, c contender) (from, to time.Duration, err error) {
 	asked := s.now()
 	turn, err := c.enter(ctx)
 	granted := s.now()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err := s.guard.enter(c.id, turn.token); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	select { // of the first in line alone this is not closed
 	case <-s.start:
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return 0, 0, context.Cause(ctx)
 	}
 	if err := pause(ctx, s.Hold); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	s.turns.Add(1)
 	left := s.now()
 	if err := s.guard.leave(c.id); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	s.granted(c.id, asked, Grant{turn.token, s.joined[c.id] - s.began, granted - s.began, left - s.began})
 	if err := turn.leave(ctx); err != nil {
-		return 0, fmt.Errorf("leave: %w", err)
+		return 0, 0, fmt.Errorf("leave: %w", err)
 	}
 	s.recorder.record(s.recorder.m.Service, s.now()-granted)
-	return left - s.began, nil
+	return asked - s.began, left - s.began, nil
 }
 
 func (s *share) granted(id int64, asked time.Duration, g Grant) {

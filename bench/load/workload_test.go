@@ -3,6 +3,7 @@ package load_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -79,41 +80,45 @@ func TestFailoverNeedsSomebodyToFollow(t *testing.T) {
 
 func TestOpenTakesWhatIsScheduled(t *testing.T) {
 	for _, arrivals := range []load.Arrivals{load.Constant, load.Poisson} {
-		m, err := load.Load{
-			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-			Sessions: sessions(t, new(benchtest.Server), 3),
-			Rate:     1000, Arrivals: arrivals, Seed: 5, Duration: 50 * time.Millisecond, Warmup: 5 * time.Millisecond,
-		}.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if arrivals == load.Constant && m.Operations+m.Unfinished != 50 {
-			t.Errorf("%d acquisitions and %d unfinished; want 50", m.Operations, m.Unfinished)
-		}
-		all := m.Operations + m.Unfinished
-		if m.Wait.TotalCount() != all || m.Late.TotalCount() != all || m.Service.TotalCount() != m.Operations {
-			t.Errorf("%s: %d acquisitions, but %d waits, %d starts and %d services", arrivals, all,
-				m.Wait.TotalCount(), m.Late.TotalCount(), m.Service.TotalCount())
-		}
-		if m.Elapsed < 50*time.Millisecond {
-			t.Errorf("%s: measured %v; want the schedule's 50ms at least", arrivals, m.Elapsed)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			m, err := load.Load{
+				Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
+				Sessions: sessions(t, new(benchtest.Server), 3),
+				Rate:     1000, Arrivals: arrivals, Seed: 5, Duration: 50 * time.Millisecond, Warmup: 5 * time.Millisecond,
+			}.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if arrivals == load.Constant && m.Operations != 50 || m.Unfinished != 0 {
+				t.Errorf("%s: %d acquisitions and %d unfinished; want 50 and none", arrivals, m.Operations, m.Unfinished)
+			}
+			all := m.Operations
+			if m.Wait.TotalCount() != all || m.Late.TotalCount() != all || m.Service.TotalCount() != all {
+				t.Errorf("%s: %d acquisitions, but %d waits, %d starts and %d services", arrivals, all,
+					m.Wait.TotalCount(), m.Late.TotalCount(), m.Service.TotalCount())
+			}
+			if m.Elapsed != 50*time.Millisecond {
+				t.Errorf("%s: measured %v; want the schedule's 50ms", arrivals, m.Elapsed)
+			}
+		})
 	}
 }
 
 func TestOpenGivesUpOnWhatIsNeverGranted(t *testing.T) {
-	m, err := load.Load{
-		Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-		Sessions: sessions(t, new(benchtest.Server), 2), Hold: 15 * time.Millisecond,
-		Rate: 1000, Arrivals: load.Constant, Duration: 20 * time.Millisecond,
-	}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// In 40 ms a lock that is held for 15 ms can be granted three times.
-	if m.Unfinished < 15 || m.Operations < 1 || m.Operations+m.Unfinished != 20 {
-		t.Errorf("%d acquisitions, %d unfinished; want 20 together, most of them unfinished", m.Operations, m.Unfinished)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m, err := load.Load{
+			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
+			Sessions: sessions(t, new(benchtest.Server), 2), Hold: 15 * time.Millisecond,
+			Rate: 1000, Arrivals: load.Constant, Duration: 20 * time.Millisecond,
+		}.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// In 40 ms a lock that is held for 15 ms is granted at 0, 15 and 30.
+		if m.Operations != 3 || m.Unfinished != 17 {
+			t.Errorf("%d acquisitions, %d unfinished; want 3 and 17", m.Operations, m.Unfinished)
+		}
+	})
 }
 
 // A server that is cold takes longer for its first acquisition than a short warm-up
@@ -142,14 +147,16 @@ func TestOpenWaitsForAColdServer(t *testing.T) {
 }
 
 func TestOpenFindsABrokenLock(t *testing.T) {
-	_, err := load.Load{
-		Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-		Sessions: sessions(t, &benchtest.Server{Defect: benchtest.TwoHolders}, 2), Hold: 5 * time.Millisecond,
-		Rate: 1000, Arrivals: load.Constant, Duration: 20 * time.Millisecond,
-	}.Run(t.Context())
-	if !errors.Is(err, load.ErrBroken) {
-		t.Errorf("%v; want ErrBroken", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		_, err := load.Load{
+			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
+			Sessions: sessions(t, &benchtest.Server{Defect: benchtest.TwoHolders}, 2), Hold: 5 * time.Millisecond,
+			Rate: 1000, Arrivals: load.Constant, Duration: 20 * time.Millisecond,
+		}.Run(t.Context())
+		if !errors.Is(err, load.ErrBroken) {
+			t.Errorf("%v; want ErrBroken", err)
+		}
+	})
 }
 
 func TestManyLinesAreMeasuredTogether(t *testing.T) {
@@ -191,20 +198,19 @@ func TestErrorOfBeginEndsAllLines(t *testing.T) {
 	}
 }
 
+// A hold is longer than anybody takes to join again.
 func TestCycleIsFair(t *testing.T) {
-	m, err := load.Load{
-		Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-		Sessions: sessions(t, new(benchtest.Server), 4), Duration: 10 * time.Millisecond,
-	}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var least, most int64 = m.Turns[0], m.Turns[0]
-	for _, n := range m.Turns {
-		least, most = min(least, n), max(most, n)
-	}
-	// A contender that is slow to join again loses a place or two, not the race.
-	if len(m.Turns) != 4 || least < 1 || most > m.Operations*3/4 {
-		t.Errorf("turns %v", m.Turns)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m, err := load.Load{
+			Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
+			Sessions: sessions(t, new(benchtest.Server), 4), Duration: 40 * time.Millisecond, Hold: time.Millisecond,
+		}.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// 41 handoffs: the last is the first after the duration.
+		if least, most := slices.Min(m.Turns), slices.Max(m.Turns); len(m.Turns) != 4 || least != 10 || most != 11 {
+			t.Errorf("turns %v; want 10 each, and one more for one", m.Turns)
+		}
+	})
 }
