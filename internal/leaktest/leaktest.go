@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"go.uber.org/goleak"
+
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 )
 
 // rounds is how often goleak looks, each time for nearly half a second. One is
@@ -20,12 +22,15 @@ const rounds = 8
 //	func TestMain(m *testing.M) { leaktest.Main(m) }
 func Main(tests interface{ Run() int }) { os.Exit(Checked{tests}.Run()) }
 
-// Checked is tests that fail if they leave goroutines behind.
+// Checked is tests that fail if they leave goroutines behind, or hang (see package
+// watchdog).
 type Checked struct{ Tests interface{ Run() int } }
 
 // Run runs the tests and returns their exit code.
 func (c Checked) Run() int {
+	stop := watchdog.Start()
 	code := c.Tests.Run()
+	stop()
 	if code != 0 {
 		return code // goroutines that a failed test left tell nothing more
 	}

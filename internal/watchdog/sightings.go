@@ -1,0 +1,65 @@
+package watchdog
+
+import "strings"
+
+// sighting is a test that is seen at work.
+type sighting struct {
+	test  string // the function that runs it
+	stack string
+	times int // in a row that the stack was the same
+}
+
+// sightings are the tests of the latest look, by goroutine.
+type sightings map[string]sighting
+
+// look compares the stacks of all goroutines with those of the look before, and
+// returns the tests that run.
+func (s sightings) look(stacks string) (tests []sighting) {
+	now := sightings{}
+	for block := range strings.SplitSeq(stacks, "\n\n") {
+		header, stack, _ := strings.Cut(block, "\n")
+		test, ok := runs(stack)
+		if !ok {
+			continue
+		}
+		goroutine, _, _ := strings.Cut(strings.TrimPrefix(header, "goroutine "), " ")
+		seen := s[goroutine]
+		if seen.stack != stack {
+			seen = sighting{test: test, stack: stack}
+		}
+		seen.times++
+		now[goroutine] = seen
+		tests = append(tests, seen)
+	}
+	clear(s)
+	for goroutine, seen := range now {
+		s[goroutine] = seen
+	}
+	return tests
+}
+
+// runs reports whether a stack is that of a test that does something, and which. A
+// test does nothing that waits for its subtests, its bubble or its turn.
+func runs(stack string) (test string, ok bool) {
+	above, _, ok := strings.Cut("\n"+stack, "\ntesting.tRunner(")
+	if !ok {
+		return "", false
+	}
+	for _, waits := range []string{
+		"\ntesting.(*T).Run(", "\ntesting/synctest.Test(", "\ntesting.(*T).Parallel(", "\ntesting.tRunner.",
+	} {
+		if strings.Contains(above, waits) {
+			return "", false
+		}
+	}
+	// Each frame is two lines: the function, and where it is.
+	lines := strings.Split(strings.TrimSpace(above), "\n")
+	if len(lines) < 2 {
+		return "", false
+	}
+	test = lines[len(lines)-2]
+	if i := strings.LastIndex(test, "("); i > 0 {
+		test = test[:i]
+	}
+	return test, true
+}

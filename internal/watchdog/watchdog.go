@@ -1,0 +1,87 @@
+// Package watchdog ends tests that hang, and shows where they do.
+//
+// The -timeout of go test is for a whole package: it is long, and what hangs in the
+// first minute is shown in the eighteenth. A watchdog looks at each running test. One
+// whose stack has been the same for five minutes hangs. The watchdog prints the stacks
+// of all goroutines and has child processes print theirs, which ends Go's. A test that
+// waited for one goes on and fails. If there is none, or if the test still stands there
+// after as long again, the watchdog ends the process.
+//
+// A test that waits for its own goroutines for longer than that does not hang, and
+// looks as if it did. For a long run of such tests, set ZKRECIPES_TEST_PATIENCE to
+// another duration; 0 is no watchdog.
+package watchdog
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+)
+
+const (
+	patienceEnv     = "ZKRECIPES_TEST_PATIENCE"
+	defaultPatience = 5 * time.Minute
+	// looks is how often a test is looked at within the patience. As many in a row
+	// have to see the same stack.
+	looks = 10
+)
+
+// Start watches the tests of this process until stop is called. stop returns when
+// nobody watches any more.
+func Start() (stop func()) {
+	patience := defaultPatience
+	if text := os.Getenv(patienceEnv); text != "" {
+		var err error
+		if patience, err = time.ParseDuration(text); err != nil {
+			panic(fmt.Sprintf("%s: %v", patienceEnv, err))
+		}
+	}
+	if patience <= 0 {
+		return func() {}
+	}
+	end := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { watch(patience/looks, end) })
+	return func() {
+		close(end)
+		watching.Wait()
+	}
+}
+
+func watch(interval time.Duration, end <-chan struct{}) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	seen := sightings{}
+	for {
+		select {
+		case <-ticker.C:
+		case <-end:
+			return
+		}
+		stacks := allStacks()
+		for _, s := range seen.look(stacks) {
+			switch s.times {
+			case looks:
+				fmt.Fprintf(os.Stderr, "watchdog: %s has stood still for %v. All goroutines:\n\n%s\n", s.test, looks*interval, stacks)
+				if quitChildren() == 0 {
+					os.Exit(2)
+				}
+			case 2 * looks:
+				fmt.Fprintf(os.Stderr, "watchdog: %s does not go on; see above for where it stands\n", s.test)
+				os.Exit(2)
+			}
+		}
+	}
+}
+
+// allStacks returns the stacks of all goroutines, as a panic prints them.
+func allStacks() string {
+	for size := 1 << 20; ; size *= 2 {
+		buffer := make([]byte, size)
+		if n := runtime.Stack(buffer, true); n < size {
+			return string(buffer[:n])
+		}
+	}
+}

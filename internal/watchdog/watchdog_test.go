@@ -1,0 +1,107 @@
+package watchdog
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("WATCHDOG_CHILD") != "" {
+		standInAChild()
+	}
+	stop := Start()
+	code := m.Run()
+	stop()
+	os.Exit(code)
+}
+
+func standStill() { select {} }
+
+// standInAChild waits for an end of its input that never comes.
+func standInAChild() { _, _ = os.Stdin.Read(make([]byte, 1)) }
+
+// TestSubject is what the tests below run in a process of its own.
+func TestSubject(t *testing.T) {
+	switch os.Getenv("WATCHDOG_SUBJECT") {
+	case "hangs":
+		t.Parallel()
+		t.Run("below", func(t *testing.T) {
+			t.Run("of all", func(t *testing.T) { standStill() })
+		})
+	case "waits for a child":
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), "WATCHDOG_CHILD=1")
+		if _, err := child.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		if said, err := child.CombinedOutput(); err != nil {
+			t.Fatalf("%v:\n%s", err, said)
+		}
+	}
+}
+
+// watched runs a subject under a watchdog without patience, and returns what it wrote.
+// It ends because of the watchdog or not at all.
+func watched(t *testing.T, subject string) (code int, output string) {
+	t.Helper()
+	command := exec.Command(os.Args[0], "-test.run=^TestSubject$")
+	command.Env = append(os.Environ(), patienceEnv+"=2s", "WATCHDOG_SUBJECT="+subject)
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	exit := &exec.ExitError{}
+	if err := command.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return command.ProcessState.ExitCode(), out.String()
+}
+
+func TestHangEndsWithAllStacks(t *testing.T) {
+	code, output := watched(t, "hangs")
+	if code != 2 {
+		t.Errorf("exit code %d; want the watchdog's", code)
+	}
+	for _, want := range []string{"watchdog.TestSubject.func1.1 has stood still for 2s", "watchdog.standStill(", "watchdog.watch("} {
+		if !strings.Contains(output, want) {
+			t.Errorf("no %q in\n%s", want, output)
+		}
+	}
+}
+
+// The test that waited goes on, and fails with what its child has printed.
+func TestHangOfAChildEndsWithItsStacks(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("children are found on Linux only")
+	}
+	code, output := watched(t, "waits for a child")
+	said := strings.Contains(output, "watchdog.TestSubject has stood still") && strings.Contains(output, "watchdog.standInAChild(")
+	if code != 1 || !said || !strings.Contains(output, "--- FAIL: TestSubject") {
+		t.Errorf("exit code %d; want that of a test that failed, and the child's stacks:\n%s", code, output)
+	}
+}
+
+func TestTestThatGoesOnDoesNotHang(t *testing.T) {
+	const format = "goroutine 7 [select, N minutes]:\nx.wait(AT)\n\t/x.go:1 +0x1\nx.TestY.func1(0x2)\n\t/y.go:2 +0x1\ntesting.tRunner(0x1, 0x2)\n\t/t.go:3\ncreated by testing.(*T).Run in goroutine 1\n\t/t.go:4\n"
+	at := func(where, minutes string) string {
+		return strings.NewReplacer("AT", where, "N", minutes).Replace(format)
+	}
+	seen := sightings{}
+	for i, tt := range []struct {
+		where string
+		want  int
+	}{{"0x1", 1}, {"0x1", 2}, {"0x1", 3}, {"0x2", 1}, {"0x2", 2}} {
+		got := seen.look("goroutine 1 [running]:\nmain.main()\n\n" + at(tt.where, string(rune('1'+i))))
+		if len(got) != 1 || got[0].times != tt.want || got[0].test != "x.TestY.func1" {
+			t.Fatalf("look %d: %+v; want it seen %d times", i, got, tt.want)
+		}
+	}
+	for _, waits := range []string{"testing.(*T).Run(0x1)", "testing.(*T).Parallel(0x1)", "testing/synctest.Test(0x1)", "testing.tRunner.func1()"} {
+		if got := seen.look(strings.Replace(at("0x1", "1"), "x.wait(0x1)", waits, 1)); len(got) != 0 {
+			t.Errorf("in %s: %+v; want nothing: it waits for others", waits, got)
+		}
+	}
+}
