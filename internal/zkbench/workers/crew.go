@@ -103,9 +103,8 @@ func (c *Crew) roll() error {
 		close(c.done)
 		return fmt.Errorf("watch the workers at %s: %w", c.cfg.Path, err)
 	}
-	patience := time.NewTimer(c.cfg.Patience)
-	defer patience.Stop()
 	var crew map[int]member
+	var patience <-chan time.Time // with the others: it begins when this worker sees itself
 	for len(crew) < c.cfg.Size {
 		select {
 		case members, ok := <-views:
@@ -117,7 +116,12 @@ func (c *Crew) roll() error {
 				close(c.done)
 				return err
 			}
-		case <-patience.C:
+			if patience == nil {
+				timer := time.NewTimer(c.cfg.Patience)
+				defer timer.Stop()
+				patience = timer.C
+			}
+		case <-patience:
 			close(c.done)
 			return c.absent(fmt.Sprintf("not all workers have come to %s within %v", c.cfg.Path, c.cfg.Patience), crew)
 		}

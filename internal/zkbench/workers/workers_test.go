@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
@@ -21,30 +23,40 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// place is a server, and where the workers of a test meet on it.
-type place struct {
+// meeting is a server, and where the workers of a test meet on it. It is in a bubble:
+// what anybody waits for takes no time, and patience ends only where nothing happens.
+type meeting struct {
 	*testing.T
 	server *zkserver.Server
 }
 
-func newPlace(t *testing.T) place {
-	t.Helper()
-	server, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
-	return place{t, server}
+// at runs a test with a meeting.
+func at(t *testing.T, test func(m meeting)) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zkserver.New(zkserver.Config{})
+		t.Cleanup(func() { server.Close() })
+		test(meeting{t, server})
+	})
+}
+
+// open opens a session over a pipe.
+func (m meeting) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	cfg.Servers = []string{"pipe:1"}
+	return zookeeper.OpenWith(func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go m.server.ServeConn(server)
+		return client, nil
+	})(ctx, cfg)
 }
 
 // session opens a session that ends with the test.
-func (p place) session() recipes.Session {
-	p.Helper()
-	s, err := zookeeper.Open(p.Context(), recipes.SessionConfig{Servers: []string{p.server.Addr()}})
+func (m meeting) session() recipes.Session {
+	m.Helper()
+	s, err := m.open(m.Context(), recipes.SessionConfig{})
 	if err != nil {
-		p.Fatal(err)
+		m.Fatal(err)
 	}
-	p.Cleanup(func() { s.Close(context.Background()) })
+	m.Cleanup(func() { s.Close(context.Background()) })
 	return s
 }
 
@@ -57,25 +69,25 @@ func config(i, n int) workers.Config {
 }
 
 // meet has n processes join, with the sessions that they meet with.
-func (p place) meet(n int) ([]*workers.Crew, []recipes.Session) {
-	p.Helper()
+func (m meeting) meet(n int) ([]*workers.Crew, []recipes.Session) {
+	m.Helper()
 	crews, sessions := make([]*workers.Crew, n), make([]recipes.Session, n)
 	var joining sync.WaitGroup
 	for i := range crews {
-		sessions[i] = p.session()
+		sessions[i] = m.session()
 		joining.Go(func() {
 			var err error
-			if crews[i], err = workers.Join(p.Context(), sessions[i], config(i, n)); err != nil {
-				p.Error(err)
+			if crews[i], err = workers.Join(m.Context(), sessions[i], config(i, n)); err != nil {
+				m.Error(err)
 			}
 		})
 	}
 	joining.Wait()
-	if p.Failed() {
-		p.FailNow()
+	if m.Failed() {
+		m.FailNow()
 	}
 	for _, c := range crews {
-		p.Cleanup(c.Close)
+		m.Cleanup(c.Close)
 	}
 	return crews, sessions
 }
@@ -110,166 +122,173 @@ func run(crew *workers.Crew, n int, e bench.Experiment) (whole []record.Record, 
 }
 
 func TestWorkersMeasureOneLineTogether(t *testing.T) {
-	const n, each = 3, 4
-	p := newPlace(t)
-	e := bench.Experiment{
-		Recipes: []load.Recipe{load.Lock}, Strategies: []recipes.Strategy{recipes.Predecessor}, Contenders: []int{each},
-		Workloads:  []load.Workload{load.Drain, load.Cycle, load.Open, load.Many},
-		Transports: []bench.Transport{{Name: "direct", Open: zookeeper.Open}},
-		Count:      1, Duration: 500 * time.Millisecond, Warmup: 10 * time.Millisecond, Rate: 50, Lines: 2,
-		Session: recipes.SessionConfig{Servers: []string{p.server.Addr()}},
-	}
-	crews, _ := p.meet(n)
-	var whole []record.Record
-	var running sync.WaitGroup
-	for _, crew := range crews {
-		running.Go(func() {
-			records, err := run(crew, n, e)
-			if err != nil {
-				t.Error(err)
-			}
-			if crew.Number() == 1 {
-				whole = records
-			} else if len(records) > 0 {
-				t.Errorf("worker %d got records", crew.Number())
-			}
-		})
-	}
-	running.Wait()
-	if len(whole) != len(e.Workloads) {
-		t.Fatalf("%d records; want one for each workload", len(whole))
-	}
-	for _, r := range whole {
-		if r.Workers != n || !strings.Contains(r.Name(), "/workers=3") {
-			t.Errorf("%s does not say that there were three workers", r.Name())
+	at(t, func(m meeting) {
+		const n, each = 3, 4
+		e := bench.Experiment{
+			Recipes: []load.Recipe{load.Lock}, Strategies: []recipes.Strategy{recipes.Predecessor}, Contenders: []int{each},
+			Workloads:  []load.Workload{load.Drain, load.Cycle, load.Open, load.Many},
+			Transports: []bench.Transport{{Name: "direct", Open: m.open}},
+			Count:      1, Duration: 500 * time.Millisecond, Warmup: 10 * time.Millisecond, Hold: time.Millisecond, Rate: 50, Lines: 2,
+			Session: recipes.SessionConfig{Servers: []string{"pipe:1"}},
 		}
-		contenders, lines, rate := n*each, 0, 0.0
-		switch r.Workload {
-		case load.Drain:
-			if r.Operations != n*each-1 || r.Counters.WatchEvents != n*each-1 || r.Counters.Writes != n*each {
-				t.Errorf("drain: %d handoffs, %d watch events, %d writes; want %d, as many, and one release more", r.Operations, r.Counters.WatchEvents, r.Counters.Writes, n*each-1)
-			}
-		case load.Cycle:
-			var turns int64
-			for _, n := range r.Turns {
-				turns += n
-			}
-			if len(r.Turns) != n*each || turns != r.Operations+1 || r.Wait.TotalCount() == 0 {
-				t.Errorf("cycle: turns %v, %d handoffs", r.Turns, r.Operations)
-			}
-		case load.Open:
-			rate = 3 * 50
-		case load.Many:
-			contenders, lines = each, 2*n
+		crews, _ := m.meet(n)
+		var whole []record.Record
+		var running sync.WaitGroup
+		for _, crew := range crews {
+			running.Go(func() {
+				records, err := run(crew, n, e)
+				if err != nil {
+					m.Error(err)
+				}
+				if crew.Number() == 1 {
+					whole = records
+				} else if len(records) > 0 {
+					m.Errorf("worker %d got records", crew.Number())
+				}
+			})
 		}
-		if r.Contenders != contenders || r.Lines != lines || r.Rate != rate || r.Grants != nil {
-			t.Errorf("%s: %d contenders, %d lines, rate %v", r.Name(), r.Contenders, r.Lines, r.Rate)
+		running.Wait()
+		if len(whole) != len(e.Workloads) {
+			m.Fatalf("%d records; want one for each workload", len(whole))
 		}
-	}
+		for _, r := range whole {
+			if r.Workers != n || !strings.Contains(r.Name(), "/workers=3") {
+				m.Errorf("%s does not say that there were three workers", r.Name())
+			}
+			contenders, lines, rate := n*each, 0, 0.0
+			switch r.Workload {
+			case load.Drain:
+				if r.Operations != n*each-1 || r.Counters.WatchEvents != n*each-1 || r.Counters.Writes != n*each {
+					m.Errorf("drain: %d handoffs, %d watch events, %d writes; want %d, as many, and one release more", r.Operations, r.Counters.WatchEvents, r.Counters.Writes, n*each-1)
+				}
+			case load.Cycle:
+				var turns int64
+				for _, n := range r.Turns {
+					turns += n
+				}
+				if len(r.Turns) != n*each || turns != r.Operations+1 || r.Wait.TotalCount() == 0 {
+					m.Errorf("cycle: turns %v, %d handoffs", r.Turns, r.Operations)
+				}
+			case load.Open:
+				rate = 3 * 50
+			case load.Many:
+				contenders, lines = each, 2*n
+			}
+			if r.Contenders != contenders || r.Lines != lines || r.Rate != rate || r.Grants != nil {
+				m.Errorf("%s: %d contenders, %d lines, rate %v", r.Name(), r.Contenders, r.Lines, r.Rate)
+			}
+		}
+	})
 }
 
 // Whoever is missing is named, be it that nobody knows more than its number.
 func TestWorkerThatNeverComesIsNamed(t *testing.T) {
-	p := newPlace(t)
-	cfg := config(1, 3)
-	cfg.Patience = 50 * time.Millisecond
-	_, err := workers.Join(t.Context(), p.session(), cfg)
-	var absent *workers.AbsentError
-	if !errors.As(err, &absent) || fmt.Sprint(absent.Missing) != "[worker 2 worker 3]" || fmt.Sprint(absent.Present) != "[worker 1 (process 1)]" {
-		t.Errorf("%v; want that workers 2 and 3 are missing", err)
-	}
-	// It has left its place to others.
-	p.meet(3)
+	at(t, func(m meeting) {
+		cfg := config(1, 3)
+		cfg.Patience = 50 * time.Millisecond
+		_, err := workers.Join(m.Context(), m.session(), cfg)
+		var absent *workers.AbsentError
+		if !errors.As(err, &absent) || fmt.Sprint(absent.Missing) != "[worker 2 worker 3]" || fmt.Sprint(absent.Present) != "[worker 1 (process 1)]" {
+			m.Errorf("%v; want that workers 2 and 3 are missing", err)
+		}
+		// It has left its place to others.
+		m.meet(3)
+	})
 }
 
 func TestWorkerThatDiesIsNamedByTheOthers(t *testing.T) {
-	p := newPlace(t)
-	crews, sessions := p.meet(3)
-	var dead *workers.Crew
-	var victim recipes.Session
-	for i, c := range crews {
-		if c.Number() == 2 {
-			dead, victim = c, sessions[i]
-		}
-	}
-	var waiting sync.WaitGroup
-	for _, c := range crews {
-		if c == dead {
-			continue
-		}
-		waiting.Go(func() {
-			err := c.Begin(c.Context())
-			var absent *workers.AbsentError
-			if !errors.As(err, &absent) || len(absent.Missing) != 1 || !strings.HasPrefix(absent.Missing[0], "worker 2 (process ") {
-				t.Errorf("worker %d: %v; want that worker 2 is missing, and who that was", c.Number(), err)
+	at(t, func(m meeting) {
+		crews, sessions := m.meet(3)
+		var dead *workers.Crew
+		var victim recipes.Session
+		for i, c := range crews {
+			if c.Number() == 2 {
+				dead, victim = c, sessions[i]
 			}
-		})
-	}
-	if !p.server.ExpireSession(victim.ID()) {
-		t.Fatal("its session was not there")
-	}
-	waiting.Wait()
+		}
+		var waiting sync.WaitGroup
+		for _, c := range crews {
+			if c == dead {
+				continue
+			}
+			waiting.Go(func() {
+				err := c.Begin(c.Context())
+				var absent *workers.AbsentError
+				if !errors.As(err, &absent) || len(absent.Missing) != 1 || !strings.HasPrefix(absent.Missing[0], "worker 2 (process ") {
+					m.Errorf("worker %d: %v; want that worker 2 is missing, and who that was", c.Number(), err)
+				}
+			})
+		}
+		if !m.server.ExpireSession(victim.ID()) {
+			m.Fatal("its session was not there")
+		}
+		waiting.Wait()
+	})
 }
 
 func TestWorkerThatLivesAndDoesNotComeIsNotWaitedForForEver(t *testing.T) {
-	p := newPlace(t)
-	var joining sync.WaitGroup
-	for i := range 2 {
-		s := p.session()
-		joining.Go(func() {
-			cfg := config(i, 2)
-			cfg.Patience = 100 * time.Millisecond
-			c, err := workers.Join(t.Context(), s, cfg)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			t.Cleanup(c.Close)
-			if c.Number() == 2 {
-				return // it idles
-			}
-			if err := c.Begin(c.Context()); err == nil || !strings.Contains(err.Error(), "not all of them came") {
-				t.Errorf("%v; want that not all came", err)
-			}
-		})
-	}
-	joining.Wait()
+	at(t, func(m meeting) {
+		var joining sync.WaitGroup
+		for i := range 2 {
+			s := m.session()
+			joining.Go(func() {
+				cfg := config(i, 2)
+				cfg.Patience = 100 * time.Millisecond
+				c, err := workers.Join(m.Context(), s, cfg)
+				if err != nil {
+					m.Error(err)
+					return
+				}
+				m.Cleanup(c.Close)
+				if c.Number() == 2 {
+					return // it idles
+				}
+				if err := c.Begin(c.Context()); err == nil || !strings.Contains(err.Error(), "not all of them came") {
+					m.Errorf("%v; want that not all came", err)
+				}
+			})
+		}
+		joining.Wait()
+	})
 }
 
 func TestWorkersWithDifferentFlagsDoNotRun(t *testing.T) {
-	p := newPlace(t)
-	var joining sync.WaitGroup
-	for i := range 2 {
-		s := p.session()
-		joining.Go(func() {
-			cfg := config(i, 2)
-			cfg.Experiment = fmt.Sprintf("-contenders %d", 5+i)
-			_, err := workers.Join(t.Context(), s, cfg)
-			if err == nil || !strings.Contains(err.Error(), "-contenders 5") || !strings.Contains(err.Error(), "-contenders 6") {
-				t.Errorf("%v; want both experiments", err)
-			}
-		})
-	}
-	joining.Wait()
+	at(t, func(m meeting) {
+		var joining sync.WaitGroup
+		for i := range 2 {
+			s := m.session()
+			joining.Go(func() {
+				cfg := config(i, 2)
+				cfg.Experiment = fmt.Sprintf("-contenders %d", 5+i)
+				_, err := workers.Join(m.Context(), s, cfg)
+				if err == nil || !strings.Contains(err.Error(), "-contenders 5") || !strings.Contains(err.Error(), "-contenders 6") {
+					m.Errorf("%v; want both experiments", err)
+				}
+			})
+		}
+		joining.Wait()
+	})
 }
 
 func TestOneRunAtATimeMeetsAtAPath(t *testing.T) {
-	p := newPlace(t)
-	p.meet(2)
-	if _, err := workers.Join(t.Context(), p.session(), config(3, 2)); err == nil || !strings.Contains(err.Error(), "all 2 places for workers at /bench/meet are taken") {
-		t.Errorf("%v; want that all places are taken", err)
-	}
+	at(t, func(m meeting) {
+		m.meet(2)
+		if _, err := workers.Join(m.Context(), m.session(), config(3, 2)); err == nil || !strings.Contains(err.Error(), "all 2 places for workers at /bench/meet are taken") {
+			m.Errorf("%v; want that all places are taken", err)
+		}
+	})
 }
 
 func TestRecordThatDoesNotFitIsRefused(t *testing.T) {
-	p := newPlace(t)
-	crews, _ := p.meet(2)
-	r := record.Record{Recipe: load.Lock, Workload: load.Cycle, Contenders: 2, Trial: 7, Measurement: load.Measurement{Operations: 1}}
-	for i := range 1 << 17 {
-		at := time.Duration(uint64(i)*0x9e3779b97f4a7c15>>8) % time.Hour // not compressible
-		r.Grants = append(r.Grants, load.Grant{Token: recipes.Token(i + 1), Granted: at, Left: at})
-	}
-	if _, err := crews[0].Give(crews[0].Context(), r); !errors.Is(err, recipes.ErrTooLarge) || !strings.Contains(err.Error(), "trial 7 (131072 grants") {
-		t.Errorf("%v; want that it is too large", err)
-	}
+	at(t, func(m meeting) {
+		crews, _ := m.meet(2)
+		r := record.Record{Recipe: load.Lock, Workload: load.Cycle, Contenders: 2, Trial: 7, Measurement: load.Measurement{Operations: 1}}
+		for i := range 1 << 17 {
+			at := time.Duration(uint64(i)*0x9e3779b97f4a7c15>>8) % time.Hour // not compressible
+			r.Grants = append(r.Grants, load.Grant{Token: recipes.Token(i + 1), Granted: at, Left: at})
+		}
+		if _, err := crews[0].Give(crews[0].Context(), r); !errors.Is(err, recipes.ErrTooLarge) || !strings.Contains(err.Error(), "trial 7 (131072 grants") {
+			m.Errorf("%v; want that it is too large", err)
+		}
+	})
 }
