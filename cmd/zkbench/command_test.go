@@ -24,6 +24,14 @@ func zkbench(ctx context.Context, open recipes.Opener, args ...string) (code int
 	return code, out.String(), errs.String()
 }
 
+// whole runs the command with its own transports, and returns what it wrote.
+func whole(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = command{stdout: &out, stderr: &errs, transports: transports}.run(t.Context(), args)
+	return code, out.String(), errs.String()
+}
+
 // over returns the command with one transport.
 func over(stdout, stderr io.Writer, open recipes.Opener) command {
 	return command{stdout: stdout, stderr: stderr, transports: map[string]launcher{

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,15 +14,12 @@ func TestServerThatAllowsTooFewConnections(t *testing.T) {
 	cfg := ensembletest.Quick(1)
 	cfg.Properties = map[string]string{"maxClientCnxns": "10"}
 	e := ensembletest.Start(t, cfg)
-	var stdout, stderr bytes.Buffer
 	file := filepath.Join(t.TempDir(), "records.jsonl")
-	code := command{stdout: &stdout, stderr: &stderr, transports: transports}.run(t.Context(), []string{
-		"run", "-servers", e.Connect(), "-strategy", "predecessor", "-contenders", "30", "-count", "1", "-record", file,
-	})
-	if want := "30 sessions are needed at once, and the servers allow 10 connections"; code != exitUsage || !strings.Contains(stderr.String(), want) {
-		t.Errorf("exit code %d; want %d and %q:\n%s", code, exitUsage, want, stderr.String())
+	code, stdout, stderr := whole(t, "run", "-servers", e.Connect(), "-strategy", "predecessor", "-contenders", "30", "-count", "1", "-record", file)
+	if want := "30 sessions are needed at once, and the servers allow 10 connections"; code != exitUsage || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d; want %d and %q:\n%s", code, exitUsage, want, stderr)
 	}
-	if files, _ := filepath.Glob(file + "*"); len(files) > 0 || stdout.Len() > 0 {
-		t.Errorf("%v was left, and on stdout\n%s", files, stdout.String())
+	if files, _ := filepath.Glob(file + "*"); len(files) > 0 || stdout != "" {
+		t.Errorf("%v was left, and on stdout\n%s", files, stdout)
 	}
 }

@@ -11,10 +11,31 @@ import (
 	"time"
 )
 
-// interruptAtFirstResult runs a command, sends it the signal when it has printed its
-// first benchmark line, and returns its exit code. SIGHUP it sends until the command
-// has ended.
-func interruptAtFirstResult(with os.Signal, args []string) int {
+// interruptAtFirstResult runs a command, interrupts it when it has printed its first
+// benchmark line, and returns its exit code.
+func interruptAtFirstResult(args []string) int {
+	return atFirstResult(args, func(p *os.Process) {
+		if err := p.Signal(os.Interrupt); err != nil {
+			panic(err)
+		}
+	})
+}
+
+// hangupAtFirstResult is interruptAtFirstResult with SIGHUP, again and again until the
+// command has ended: two that come at once would be one.
+func hangupAtFirstResult(args []string) int {
+	return atFirstResult(args, func(p *os.Process) {
+		go func() {
+			for p.Signal(syscall.SIGHUP) == nil {
+				time.Sleep(time.Millisecond)
+			}
+		}()
+	})
+}
+
+// atFirstResult runs a command, calls do when it has printed its first benchmark
+// line, and returns its exit code.
+func atFirstResult(args []string, do func(*os.Process)) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
@@ -32,18 +53,9 @@ func interruptAtFirstResult(with os.Signal, args []string) int {
 			break
 		}
 		if strings.HasPrefix(line, "Benchmark") {
-			if err := cmd.Process.Signal(with); err != nil {
-				panic(err)
-			}
+			do(cmd.Process)
 			break
 		}
-	}
-	if with == syscall.SIGHUP {
-		go func() {
-			for cmd.Process.Signal(with) == nil {
-				time.Sleep(time.Millisecond) // or two would be one
-			}
-		}()
 	}
 	if _, err := io.Copy(os.Stdout, lines); err != nil {
 		panic(err)

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -14,10 +15,18 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(leaktest.Checked{Tests: m}, map[string]func(){
 		"zkbench": func() { os.Exit(Main()) },
-		// Programs that do what their names say to whoever waits for the first
-		// result.
-		"interrupt-at-first-result": func() { os.Exit(interruptAtFirstResult(os.Interrupt, os.Args[1:])) },
-		"hangup-at-first-result":    func() { os.Exit(interruptAtFirstResult(syscall.SIGHUP, os.Args[1:])) },
+		// Programs that wait for a command's first result, and then do what their
+		// names say.
+		"interrupt-at-first-result": func() { os.Exit(interruptAtFirstResult(os.Args[1:])) },
+		"hangup-at-first-result": func() {
+			// Whether the test itself runs under nohup is of no interest here.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+			os.Exit(hangupAtFirstResult(os.Args[1:]))
+		},
+		"nohup-hangup-at-first-result": func() {
+			signal.Ignore(syscall.SIGHUP)
+			os.Exit(hangupAtFirstResult(os.Args[1:]))
+		},
 	})
 }
 
@@ -40,6 +49,8 @@ func withGo(env *testscript.Env) error {
 	}
 	env.Setenv("TOP", top)
 	env.Setenv("GO", goCommand)
+	// With the race detector a program sleeps for a second before it ends.
+	env.Setenv("GORACE", "atexit_sleep_ms=0")
 	for _, name := range []string{"HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS"} {
 		env.Setenv(name, os.Getenv(name))
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -16,14 +15,12 @@ import (
 // the test asks for less, because its machine may be busy, and for exact counts.
 func TestPredecessorBeatsTheHerdOnARealServer(t *testing.T) {
 	ensembletest.Require(t)
-	var stdout, stderr bytes.Buffer
-	code := command{stdout: &stdout, stderr: &stderr, transports: transports}.run(t.Context(),
-		[]string{"run", "-ensemble", "1", "-strategy", "herd,predecessor", "-contenders", "100", "-count", "3"})
+	code, stdout, stderr := whole(t, "run", "-ensemble", "1", "-strategy", "herd,predecessor", "-contenders", "100", "-count", "3")
 	if code != exitOK {
-		t.Fatalf("exit code %d:\n%s", code, stderr.String())
+		t.Fatalf("exit code %d:\n%s", code, stderr)
 	}
 	values := map[string]map[string][]float64{} // by strategy and unit
-	for r := benchfmt.NewReader(&stdout, "stdout"); r.Scan(); {
+	for r := benchfmt.NewReader(strings.NewReader(stdout), "stdout"); r.Scan(); {
 		result, ok := r.Result().(*benchfmt.Result)
 		if !ok {
 			continue

@@ -104,7 +104,7 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	f.IntVar(&s.count, "count", 10, "trials of each combination; benchstat wants 6 or more")
 	f.Uint64Var(&s.seed, "seed", 1, "decides the order of the trials")
 	f.DurationVar(&s.hold, "hold", 0, "for how long each holder keeps what it was granted")
-	f.DurationVar(&s.duration, "duration", 2*time.Second, "how long a cycle is measured")
+	f.DurationVar(&s.duration, "duration", 2*time.Second, "how long a cycle is measured, at least: a turn of the whole line is always part of it")
 	f.DurationVar(&s.warmup, "warmup", 500*time.Millisecond, "how long a cycle runs before it is measured")
 	f.DurationVar(&s.sessionTimeout, "session-timeout", 30*time.Second, "session timeout to ask for; a server that is overloaded for longer loses sessions,\nwhich ends the run")
 

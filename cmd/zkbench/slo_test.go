@@ -130,17 +130,19 @@ func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 // A probe that zkbench itself could not drive is made again, which is said; in the
 // end it is an error, and no figure.
 func TestInvalidProbesAreMadeAgain(t *testing.T) {
-	s, e := search(overRate, time.Second, new(benchtest.Server).Open, load.Open)
-	e.Duration, e.Limits = 500*time.Millisecond, probe.Limits{Late: 1}
-	var said bytes.Buffer
-	var records []record.Record
-	_, err := s.search.Run(t.Context(), command{stderr: &said}.prober(s, e, &records))
-	if err == nil || !strings.Contains(err.Error(), "says nothing about the server: acquisitions started") {
-		t.Errorf("%v; want that the probe says nothing", err)
-	}
-	if n := strings.Count(said.String(), "is made again, it says nothing about the server"); n != patience-1 || len(records) != patience {
-		t.Errorf("said %d times of %d records:\n%s", n, len(records), said.String())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s, e := search(overRate, time.Second, new(benchtest.Server).Open, load.Open)
+		e.Limits = probe.Limits{CPU: 1e-12} // which whatever runs exceeds
+		var said bytes.Buffer
+		var records []record.Record
+		_, err := s.search.Run(t.Context(), command{stderr: &said}.prober(s, e, &records))
+		if err == nil || !strings.Contains(err.Error(), "says nothing about the server: the load generator took") {
+			t.Errorf("%v; want that the probe says nothing", err)
+		}
+		if n := strings.Count(said.String(), "is made again, it says nothing about the server"); n != patience-1 || len(records) != patience {
+			t.Errorf("said %d times of %d records:\n%s", n, len(records), said.String())
+		}
+	})
 }
 
 // What was found before an interrupt is told, and after how much of it that was.

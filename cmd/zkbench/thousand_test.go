@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -12,15 +11,13 @@ import (
 // on one server, and the line drains at the same exact cost.
 func TestAThousandContendersOnOneRealServer(t *testing.T) {
 	ensembletest.Require(t)
-	var stdout, stderr bytes.Buffer
-	code := command{stdout: &stdout, stderr: &stderr, transports: transports}.run(t.Context(),
-		[]string{"run", "-ensemble", "1", "-strategy", "predecessor", "-contenders", "1000", "-count", "1"})
+	code, stdout, stderr := whole(t, "run", "-ensemble", "1", "-strategy", "predecessor", "-contenders", "1000", "-count", "1")
 	if code != exitOK {
-		t.Fatalf("exit code %d:\n%s", code, stderr.String())
+		t.Fatalf("exit code %d:\n%s", code, stderr)
 	}
 	for _, want := range []string{"contenders=1000", " 999 ", " 1 watch-events/op", " 2 reads/op", "MB-rss"} {
-		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("no %q in\n%s", want, stdout.String())
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -29,14 +28,11 @@ func TestServersThatSpeakTLS(t *testing.T) {
 	cfg := ensembletest.Quick(1)
 	cfg.TLS = &ensemble.TLSConfig{CertFile: cert, KeyFile: key, RequireClientCert: true}
 	server := ensembletest.Start(t, cfg).Server(0)
-	run := func(args ...string) (int, string, string) {
-		var stdout, stderr bytes.Buffer
-		code := command{stdout: &stdout, stderr: &stderr, transports: transports}.run(t.Context(), append([]string{
-			"run", "-servers", server.SecureAddr(), "-strategy", "predecessor", "-contenders", "3", "-count", "1", "-session-timeout", "1s",
-		}, args...))
-		return code, stdout.String(), stderr.String()
-	}
-	code, stdout, stderr := run("-workload", "drain,failover", "-chroot", "/secure", "-tls-ca-file", cert, "-tls-certificate-file", cert, "-tls-key-file", key)
+	args := []string{"run", "-servers", server.SecureAddr(), "-strategy", "predecessor", "-contenders", "3", "-count", "1"}
+	code, stdout, stderr := withLivingSessions(t, func(timeout string) []string {
+		return append(args[:len(args):len(args)], "-session-timeout", timeout, "-workload", "drain,failover",
+			"-chroot", "/secure", "-tls-ca-file", cert, "-tls-certificate-file", cert, "-tls-key-file", key)
+	})
 	if code != exitOK || strings.Count(stdout, "\nBenchmark") != 2 {
 		t.Fatalf("exit code %d:\n%s\n%s", code, stdout, stderr)
 	}
@@ -45,7 +41,7 @@ func TestServersThatSpeakTLS(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
-	if code, _, stderr := run("-tls"); code != exitFailed || !strings.Contains(stderr, "certificate") {
+	if code, _, stderr := whole(t, append(args, "-tls")...); code != exitFailed || !strings.Contains(stderr, "certificate") {
 		t.Errorf("without the authority: exit code %d:\n%s", code, stderr)
 	}
 }
