@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// What README says of costs that no other test counts.
-func TestCostsInTheReadme(t *testing.T) {
+// What docs/recipes.md says of costs that no other test counts.
+func TestCostsInTheDocs(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, srv), open(t, srv)
 

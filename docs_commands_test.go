@@ -1,0 +1,318 @@
+package zkrecipes_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+var update = flag.Bool("update", false, "write what the commands of README.md and docs print into them")
+
+// desk is where the commands of a page run: a home of their own with the
+// binaries in go/bin, testdata beside them, and a server.
+type desk struct {
+	home, addr string
+}
+
+func newDesk(t *testing.T, binaries string) *desk {
+	t.Helper()
+	server, err := zkserver.Listen(zkserver.Config{TickTime: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	d := &desk{home: t.TempDir(), addr: server.Addr()}
+	testdata, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{testdata: "testdata", binaries: "go/bin"} {
+		to = filepath.Join(d.home, to)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+// run runs a command, and returns what it prints as it is shown: the page's
+// server listens on ZooKeeper's port, and its reader is called ann.
+func (d *desk) run(t *testing.T, command string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command, "127.0.0.1:2181", d.addr))
+	cmd.Dir = d.home
+	bin := filepath.Join(d.home, "go", "bin")
+	cmd.Env = append(os.Environ(), "HOME="+d.home, "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"),
+		"ZKRECIPES_SERVERS="+d.addr, "ZKRECIPES_LOG_LEVEL=error")
+	out, err := cmd.CombinedOutput()
+	if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
+		out = append(out, '\n') // as a terminal gets
+	}
+	return strings.NewReplacer(d.addr, "127.0.0.1:2181", d.home, "/home/ann").Replace(string(out)), err
+}
+
+// binaries builds what the commands run.
+func binaries(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are for a Unix shell")
+	}
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", dir, "./cmd/...").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir
+}
+
+// TestCommandsOfTheDocs runs the blocks of each page in order, on one server. A
+// console block prints what it shows, but for what differs from run to run; the
+// exit codes that it shows are compared. A block of sh succeeds.
+func TestCommandsOfTheDocs(t *testing.T) {
+	binaries := binaries(t)
+	for _, page := range pages(t) {
+		t.Run(page, func(t *testing.T) {
+			d := newDesk(t, binaries)
+			content, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range blocks(t, page) {
+				switch {
+				case b.marker != "":
+				case b.language == "sh":
+					if out, err := d.run(t, "set -e\n"+b.text); err != nil {
+						t.Errorf("%v: %v\n%s", b, err, out)
+					}
+				case b.language == "console":
+					printed := d.console(t, b)
+					if regular(b.text) == regular(printed) {
+						continue
+					}
+					if !*update {
+						t.Errorf("%v shows\n%s\nthe commands print\n%s", b, regular(b.text), regular(printed))
+					}
+					content = bytes.Replace(content, []byte("```console\n"+b.text+"```"), []byte("```console\n"+printed+"```"), 1)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(page, content, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// console runs the commands of a block, which are the lines that begin with a
+// dollar and those that a backslash at the end joins to them.
+func (d *desk) console(t *testing.T, b block) string {
+	t.Helper()
+	var printed strings.Builder
+	command := ""
+	for line := range strings.Lines(b.text) {
+		switch first, ok := strings.CutPrefix(line, "$ "); {
+		case ok:
+			command = first
+		case strings.HasSuffix(command, "\\\n"):
+			command += line
+		default:
+			continue // what the last one printed
+		}
+		printed.WriteString(line)
+		if !strings.HasSuffix(command, "\\\n") {
+			out, _ := d.run(t, command) // exit codes are shown by the commands
+			printed.WriteString(out)
+		}
+	}
+	if command == "" {
+		t.Errorf("%v shows no command", b)
+	}
+	return printed.String()
+}
+
+// regular replaces what differs from run to run. Exit codes do not, and nothing
+// does in what is made of recorded results.
+func regular(printed string) string {
+	var text strings.Builder
+	recorded := false
+	for line := range strings.Lines(printed) {
+		isCommand := strings.HasPrefix(line, "$ ")
+		if isCommand {
+			recorded = strings.Contains(line, " testdata/results/")
+		}
+		if !isCommand && !recorded && !strings.HasPrefix(line, "exit code") {
+			for _, r := range different {
+				line = r.what.ReplaceAllString(line, r.with)
+			}
+		}
+		text.WriteString(line)
+	}
+	return text.String()
+}
+
+var different = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`), "TIME"},
+	{regexp.MustCompile(`0x[0-9a-f]+`), "SESSION"},
+	{regexp.MustCompile(`_c_[0-9a-f-]{36}`), "_c_GUID"},
+	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "SHA-256"},
+	{regexp.MustCompile(`-?\b[0-9.]+(ns|µs|ms|s)\b`), "TIME"},
+	{regexp.MustCompile(`\bv?\d+\.\d+\.\d+[-+.0-9a-z]*`), "VERSION"},
+	{regexp.MustCompile(`\b\d+\b`), "N"},
+	{regexp.MustCompile(` +`), " "},
+}
+
+// The verbs and flags of every command exist, whether it is run or not.
+func TestVerbsAndFlagsOfTheDocsExist(t *testing.T) {
+	binaries := binaries(t)
+	help := map[string]string{} // by command and verb
+	for _, page := range pages(t) {
+		for _, b := range blocks(t, page) {
+			switch b.language {
+			case "sh", "console", "ini", "cron":
+			default:
+				continue
+			}
+			for _, use := range uses(b.text) {
+				command := strings.Join(append([]string{use.tool}, use.verb...), " ")
+				if _, known := help[command]; !known {
+					out, _ := exec.CommandContext(t.Context(), filepath.Join(binaries, use.tool), append(use.verb, "-h")...).CombinedOutput()
+					help[command] = string(out)
+				}
+				if !strings.Contains(help[command], "Usage: "+command) && !(len(use.verb) == 0 && strings.Contains(help[command], "Usage:")) {
+					t.Errorf("%v: there is no %s", b, command)
+					continue
+				}
+				for _, flag := range use.flags {
+					if !regexp.MustCompile(`(?m)^\s+-{1,2}`+flag+`\b`).MatchString(help[command]) && len(use.verb) > 0 {
+						t.Errorf("%v: %s has no flag -%s", b, command, flag)
+					}
+				}
+			}
+		}
+	}
+}
+
+// use is a command of ours as it is written in a block.
+type use struct {
+	tool        string
+	verb, flags []string
+}
+
+var (
+	ours     = regexp.MustCompile(`(?:^|[\s/$("'])(zkrecipes|zkbench)((?:\s+[^|;&)>\n]+)?)`)
+	isVerb   = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+	aFlag    = regexp.MustCompile(`^-{1,2}([a-z][a-z0-9-]*)`)
+	families = []string{"queue", "barrier", "group", "config", "names", "tx"}
+)
+
+// uses finds the commands of ours in a script. It reads no quotes: a flag of a
+// command that ours starts stands behind --, which ends the flags of ours, and
+// the next command of ours is found there.
+func uses(script string) []use {
+	var found []use
+	script = strings.ReplaceAll(script, "\\\n", " ")
+	for line := range strings.Lines(script) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		for line != "" {
+			at := ours.FindStringSubmatchIndex(line)
+			if at == nil {
+				break
+			}
+			u := use{tool: line[at[2]:at[3]]}
+			words := strings.Fields(line[at[4]:at[5]])
+			line = line[at[3]:]
+			words, u.verb = verb(words)
+			for _, w := range words {
+				if w == "--" {
+					break
+				}
+				if name := aFlag.FindStringSubmatch(w); name != nil {
+					u.flags = append(u.flags, name[1])
+				}
+			}
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// verb takes the verb from the beginning of the words: of a family, two.
+func verb(words []string) (rest, verb []string) {
+	for len(words) > 0 && (len(verb) == 0 || len(verb) == 1 && slices.Contains(families, verb[0])) && isVerb.MatchString(words[0]) {
+		verb, words = append(verb, words[0]), words[1:]
+	}
+	return words, verb
+}
+
+func TestMakeTargetsOfTheDocsExist(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages(t) {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, target := range regexp.MustCompile("(?m)(?:^|`|&& )make ([a-z-]+)").FindAllStringSubmatch(string(content), -1) {
+			if !bytes.Contains(makefile, []byte("\n"+target[1]+":")) {
+				t.Errorf("%s: the Makefile has no target %s", page, target[1])
+			}
+		}
+	}
+}
+
+// The first command is run, and its table has the columns and rows that the
+// README shows.
+func TestTheFirstCommandOfTheReadmePrintsWhatItSays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the benchmark")
+	}
+	all := blocks(t, "README.md")
+	first := all[slices.IndexFunc(all, func(b block) bool { return b.language == "console" })]
+	shown, isFirst := strings.CutPrefix(first.text, "$ go run ./cmd/zkbench >results.txt\n")
+	if !isFirst {
+		t.Fatalf("the first command is %q", first.text)
+	}
+	var stdout, stderr bytes.Buffer
+	// -count 1: the same experiment, a tenth of the time.
+	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/zkbench", "run", "-count", "1")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	shape := func(table string) string {
+		var lines []string
+		for line := range strings.Lines(table) {
+			fields := strings.Fields(line)
+			if len(fields) > 5 && fields[0] == "recipe" {
+				lines = append(lines, strings.Join(fields, " "))
+			} else if len(fields) > 5 && fields[0] == "election" {
+				lines = append(lines, strings.Join(fields[:5], " "))
+			}
+		}
+		return strings.Join(lines, "\n")
+	}
+	want := shape(shown)
+	if got := shape(stderr.String()); got != want || want == "" {
+		t.Errorf("the table is\n%s\nthe README shows\n%s", got, want)
+	}
+}
