@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // This file is a model of handoff, explored exhaustively: three contenders, a
@@ -173,8 +175,9 @@ func violate(format string, args ...any) { panic(violation(fmt.Sprintf(format, a
 type model struct {
 	outcome func(wake) outcome
 	ahead   func(name string, czxid int64, entries []Entry, parent int64) ([]Entry, bool)
-	alone   func(children int, pzxid, czxid int64) bool
-	resumes func(outcome) bool // whether the waiter waits for the same one again
+	// siblings is how many others stand there beside a new place.
+	siblings func(parent, place session.Stat) int
+	resumes  func(outcome) bool // whether the waiter waits for the same one again
 
 	// Planted mistakes outside of the conclusions: a lost connection wakes nobody,
 	// and the waiter's own place is not watched.
@@ -187,12 +190,12 @@ type model struct {
 
 func newModel() *model {
 	return &model{
-		outcome: wake.outcome,
-		ahead:   aheadOf,
-		alone:   func(children int, pzxid, czxid int64) bool { return children == 1 && pzxid == czxid },
-		resumes: func(o outcome) bool { return o == reconnected },
-		seed:    maphash.MakeSeed(),
-		visited: make(map[uint64]bool),
+		outcome:  wake.outcome,
+		ahead:    aheadOf,
+		siblings: session.Siblings,
+		resumes:  func(o outcome) bool { return o == reconnected },
+		seed:     maphash.MakeSeed(),
+		visited:  make(map[uint64]bool),
 	}
 }
 
@@ -445,7 +448,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 		add("the parent is read", func(s *mstate) {
 			c, srv := &s.clients[i], s.at(i)
 			next := phaseOwn
-			if m.alone(srv.children(), int64(srv.changed), int64(c.czxid)) {
+			if m.siblings(session.Stat{NumChildren: int32(srv.children()), Pzxid: int64(srv.changed)}, session.Stat{Czxid: int64(c.czxid)}) == 0 {
 				next = phaseHold
 				s.mustStand(i, "the look at the parent")
 			}
@@ -873,7 +876,7 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 			}
 		}},
 		{"the parent's only child is taken for its own", 2, func(m *model) {
-			m.alone = func(children int, _, _ int64) bool { return children == 1 }
+			m.siblings = func(parent, _ session.Stat) int { return int(parent.NumChildren) - 1 }
 		}},
 	} {
 		t.Run(tt.mistake, func(t *testing.T) {

@@ -176,12 +176,22 @@ func (s *Session) existsRequest(path string) request {
 }
 
 // siblings is how many other children the parent had, by its record as it was
-// read after the place was created. That there is none holds for the place, and
-// not for another child, if nothing has come or gone since the place came.
+// read after the place was created.
 func (r reply) siblings(p Place) int {
 	d := jute.Decoder{Bytes: r.body}
 	parent := d.Stat()
-	if r.code != 0 || d.Err != nil || parent.NumChildren == 1 && parent.Pzxid != p.Stat.Czxid {
+	if r.code != 0 || d.Err != nil {
+		return -1
+	}
+	return Siblings(Stat(parent), p.Stat)
+}
+
+// Siblings is how many other children a parent has beside a place, by a record of
+// the parent that was read after the place was created; negative if the record
+// does not tell. An only child is the place itself only if nothing has come or
+// gone since the place came. Otherwise it may be another one.
+func Siblings(parent, place Stat) int {
+	if parent.NumChildren == 1 && parent.Pzxid != place.Czxid {
 		return -1
 	}
 	return int(parent.NumChildren) - 1
