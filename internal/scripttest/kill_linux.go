@@ -30,9 +30,20 @@ func killed(dir string) (any bool) {
 			continue
 		}
 		environ, err := os.ReadFile("/proc/" + p.Name() + "/environ") // of a zombie it is empty
-		if err == nil && bytes.Contains(environ, []byte("="+dir)) {
+		if err == nil && names(environ, dir) {
 			any = syscall.Kill(pid, syscall.SIGKILL) == nil || any
 		}
 	}
 	return any
+}
+
+// names reports whether an environment names dir, or something in it. The directory
+// of the script queue_put begins with that of queue.
+func names(environ []byte, dir string) bool {
+	for _, end := range []string{"\x00", "/"} {
+		if bytes.Contains(append(environ, 0), []byte("="+dir+end)) {
+			return true
+		}
+	}
+	return false
 }
