@@ -90,13 +90,8 @@ func (b *barrier) Wait(ctx context.Context) error {
 		if !placed {
 			return nil
 		}
-		select {
-		case <-changed.Fired():
-		case <-disconnected:
-		case <-b.session.Done():
-			return b.failed(b.session.Err())
-		case <-ctx.Done():
-			return b.failed(fmt.Errorf("waiting: %w", ctx.Err()))
+		if err := b.session.Wait(ctx, "waiting", changed.Fired(), disconnected); err != nil {
+			return b.failed(err)
 		}
 	}
 }

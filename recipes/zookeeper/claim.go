@@ -154,8 +154,8 @@ func (c *claimant) alone(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := c.armed.Wait(ctx, l.session, disconnected); err != nil {
-			return fmt.Errorf("waiting for %s: %w", l.path, err)
+		if err := c.armed.Wait(ctx, l.session, "waiting for "+l.path, disconnected); err != nil {
+			return err
 		}
 	}
 }

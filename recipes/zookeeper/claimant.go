@@ -79,8 +79,8 @@ func (c *claimant) wait(ctx context.Context) (*line.Grant, error) {
 			}
 		}
 		c.tell(position)
-		if err := c.armed.Wait(ctx, l.session, disconnected); err != nil {
-			return nil, fmt.Errorf("waiting for %s: %w", l.path, err)
+		if err := c.armed.Wait(ctx, l.session, "waiting for "+l.path, disconnected); err != nil {
+			return nil, err
 		}
 	}
 }

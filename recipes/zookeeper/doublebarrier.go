@@ -92,15 +92,12 @@ func (b *doubleBarrier) wait(ctx context.Context, o *owned) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		select {
-		case <-r.changed.Fired():
-			woken = true
-		case <-last: // the lowest of the last generation has gone
-		case <-disconnected:
-		case <-o.lost:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for %d members: %w", b.size, ctx.Err())
+		// last: the lowest of the last generation has gone.
+		what := fmt.Sprintf("waiting for %d members", b.size)
+		if err := s.Wait(ctx, what, r.changed.Fired(), last, disconnected, o.lost); err != nil {
+			return nil, err
 		}
+		woken = woken || session.Happened(r.changed.Fired())
 	}
 }
 

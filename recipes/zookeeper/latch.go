@@ -82,13 +82,8 @@ func (l *latch) Wait(ctx context.Context) error {
 		if err != nil || open {
 			return l.failed(err)
 		}
-		select {
-		case <-changed.Fired():
-		case <-disconnected:
-		case <-s.Done():
-			return l.failed(s.Err())
-		case <-ctx.Done():
-			return l.failed(fmt.Errorf("waiting: %w", ctx.Err()))
+		if err := s.Wait(ctx, "waiting", changed.Fired(), disconnected); err != nil {
+			return l.failed(err)
 		}
 	}
 }

@@ -143,17 +143,7 @@ func (m *mirror) list(ctx context.Context, path string) ([]string, *session.Watc
 	return names, nil, err
 }
 
-func stale(w *session.Watch) bool {
-	if w == nil {
-		return true
-	}
-	select {
-	case <-w.Fired():
-		return true
-	default:
-		return false
-	}
-}
+func stale(w *session.Watch) bool { return w == nil || session.Happened(w.Fired()) }
 
 // listen wakes the mirror's goroutine when the watch fires, which it does not
 // after the connection was lost.

@@ -20,14 +20,9 @@ func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
 		if v.leader.Acknowledged {
 			return v.leader, nil
 		}
-		select {
-		case <-v.leaderChanged.Fired():
-		case <-v.ackChanged.Fired():
-		case <-v.disconnected:
-		case <-e.line.Session.Done():
-			return recipes.Leader{}, e.failed(e.line.Session.Err())
-		case <-ctx.Done():
-			return recipes.Leader{}, e.failed(ctx.Err())
+		err = e.line.Session.Wait(ctx, "waiting for an acknowledgement", v.leaderChanged.Fired(), v.ackChanged.Fired(), v.disconnected)
+		if err != nil {
+			return recipes.Leader{}, e.failed(err)
 		}
 	}
 }

@@ -69,13 +69,8 @@ func (p *passage) leave(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case <-gone.Fired():
-		case <-disconnected:
-		case <-p.session.Done():
-			return p.session.Err()
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", target, ctx.Err())
+		if err := p.session.Wait(ctx, "waiting for "+target, gone.Fired(), disconnected); err != nil {
+			return err
 		}
 	}
 }

@@ -69,7 +69,8 @@ func (l *listing) next(ctx context.Context) (e queued, wait func() error, err er
 		}
 		return e, nil, nil
 	}
-	return queued{}, l.waiter(ctx), nil
+	events := l.events()
+	return queued{}, func() error { return l.q.session.Wait(ctx, "waiting for an element", events...) }, nil
 }
 
 // outdated reports whether the listing has to be filled: it was never, it is
@@ -80,41 +81,17 @@ func (l *listing) outdated() bool {
 	if dirty || !l.filled {
 		return true
 	}
-	return (l.q.priority || len(l.elements) == 0) && l.fired()
+	return (l.q.priority || len(l.elements) == 0) && slices.ContainsFunc(l.events(), session.Happened)
 }
 
-func (l *listing) fired() bool {
-	select {
-	case <-l.changed.Fired():
-	case <-firedOf(l.unclaimed):
-	case <-l.disconnected: // and who knows what was missed
-	default:
-		return false
+// events are what may change what the listing found: an event of one of its
+// watches, or a lost connection, which leaves unknown what was missed.
+func (l *listing) events() []<-chan struct{} {
+	events := []<-chan struct{}{l.changed.Fired(), l.disconnected}
+	if l.unclaimed != nil {
+		events = append(events, l.unclaimed.Fired())
 	}
-	return true
-}
-
-func firedOf(w *session.Watch) <-chan struct{} {
-	if w == nil {
-		return nil
-	}
-	return w.Fired()
-}
-
-func (l *listing) waiter(ctx context.Context) func() error {
-	changed, unclaimed, disconnected := l.changed.Fired(), firedOf(l.unclaimed), l.disconnected
-	return func() error {
-		select {
-		case <-changed:
-		case <-unclaimed:
-		case <-disconnected:
-		case <-l.q.session.Done():
-			return l.q.session.Err()
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for an element: %w", ctx.Err())
-		}
-		return nil
-	}
+	return events
 }
 
 // fill lists the queue and its claims with watches. Where it finds nothing that

@@ -94,13 +94,8 @@ func (q *queue) room(ctx context.Context, n int) (version int32, err error) {
 			list = q.session.ChildrenW
 			continue
 		}
-		select {
-		case <-changed.Fired():
-		case <-disconnected:
-		case <-q.session.Done():
-			return 0, q.session.Err()
-		case <-ctx.Done():
-			return 0, fmt.Errorf("waiting for room: %w", ctx.Err())
+		if err := q.session.Wait(ctx, "waiting for room", changed.Fired(), disconnected); err != nil {
+			return 0, err
 		}
 	}
 }

@@ -79,9 +79,10 @@ func force(ctx context.Context, s *session.Session, znode string) error {
 	if err != nil {
 		return err
 	}
-	grace := time.NewTimer(e.grace)
+	over := make(chan struct{})
+	grace := time.AfterFunc(e.grace, func() { close(over) })
 	defer grace.Stop()
-	gone, err := awaitGone(ctx, s, znode, grace.C)
+	gone, err := awaitGone(ctx, s, znode, over)
 	if gone || err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func force(ctx context.Context, s *session.Session, znode string) error {
 }
 
 // awaitGone waits until the znode is gone, which it reports, or the grace over.
-func awaitGone(ctx context.Context, s *session.Session, znode string, over <-chan time.Time) (bool, error) {
+func awaitGone(ctx context.Context, s *session.Session, znode string, over <-chan struct{}) (bool, error) {
 	for {
 		disconnected, err := s.Connected(ctx)
 		if err != nil {
@@ -102,15 +103,9 @@ func awaitGone(ctx context.Context, s *session.Session, znode string, over <-cha
 		if err != nil {
 			return false, err
 		}
-		select {
-		case <-watch.Fired():
-		case <-disconnected:
-		case <-over:
-			return false, nil
-		case <-s.Done():
-			return false, s.Err()
-		case <-ctx.Done():
-			return false, ctx.Err()
+		err = s.Wait(ctx, "waiting for the end of its grace", watch.Fired(), disconnected, over)
+		if err != nil || session.Happened(over) {
+			return false, err
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, err
 		if fired(decision) {
 			return t.decided(ctx, p)
 		}
-		if joins != nil && fired(joins) || isClosed(disconnected) {
+		if joins != nil && fired(joins) || session.Happened(disconnected) {
 			return recipes.Decision{}, errLookAgain
 		}
 	}

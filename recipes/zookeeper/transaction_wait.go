@@ -3,8 +3,6 @@ package zookeeper
 import (
 	"context"
 	"errors"
-	"fmt"
-	"reflect"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -123,34 +121,13 @@ func (t *twoPhase) resign() {
 	})
 }
 
-// wait waits for any of the watches, the loss of the connection included.
+// wait waits for any of the watches, or the loss of the connection.
 func (t *twoPhase) wait(ctx context.Context, disconnected <-chan struct{}, watches ...*session.Watch) error {
-	cases := make([]reflect.SelectCase, 0, len(watches)+3)
-	add := func(c <-chan struct{}) {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
-	}
-	add(t.session.Done())
-	add(ctx.Done())
-	add(disconnected)
+	events := []<-chan struct{}{disconnected}
 	for _, w := range watches {
-		add(w.Fired())
+		events = append(events, w.Fired())
 	}
-	switch at, _, _ := reflect.Select(cases); at {
-	case 0:
-		return t.session.Err()
-	case 1:
-		return fmt.Errorf("waiting for the decision: %w", ctx.Err())
-	}
-	return nil
+	return t.session.Wait(ctx, "waiting for the decision", events...)
 }
 
-func fired(w *session.Watch) bool { return isClosed(w.Fired()) }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
+func fired(w *session.Watch) bool { return session.Happened(w.Fired()) }

@@ -149,8 +149,8 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 		if passes {
 			return l.grant(ctx, me)
 		}
-		if err := armed.Wait(ctx, l.Session, disconnected); err != nil {
-			return nil, fmt.Errorf("waiting for %s: %w", l.Path, err)
+		if err := armed.Wait(ctx, l.Session, "waiting for "+l.Path, disconnected); err != nil {
+			return nil, err
 		}
 	}
 }

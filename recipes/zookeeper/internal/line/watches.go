@@ -3,7 +3,6 @@ package line
 import (
 	"context"
 	gopath "path"
-	"reflect"
 
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
@@ -31,14 +30,7 @@ func (w *Watches) Keep(targets []Entry, connection <-chan struct{}) {
 // Drop has a child read again when it is next armed.
 func (w *Watches) Drop(name string) { delete(w.byName, name) }
 
-func fired(w *session.Watch) bool {
-	select {
-	case <-w.Fired():
-		return true
-	default:
-		return false
-	}
-}
+func fired(w *session.Watch) bool { return session.Happened(w.Fired()) }
 
 // Arm watches a child of dir, and reads it if it was not watched already.
 func (w *Watches) Arm(ctx context.Context, s *session.Session, dir, name string) (node session.Node, fresh bool, err error) {
@@ -55,20 +47,10 @@ func (w *Watches) Arm(ctx context.Context, s *session.Session, dir, name string)
 
 // Wait returns nil when it is time to look again: one of the watches has fired,
 // or the connection was lost.
-func (w *Watches) Wait(ctx context.Context, s *session.Session, disconnected <-chan struct{}) error {
-	events := []<-chan struct{}{s.Done(), ctx.Done(), disconnected}
+func (w *Watches) Wait(ctx context.Context, s *session.Session, what string, disconnected <-chan struct{}) error {
+	events := []<-chan struct{}{disconnected}
 	for _, watch := range w.byName {
 		events = append(events, watch.Fired())
 	}
-	cases := make([]reflect.SelectCase, len(events))
-	for i, event := range events {
-		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(event)}
-	}
-	switch chosen, _, _ := reflect.Select(cases); chosen {
-	case 0:
-		return s.Err()
-	case 1:
-		return ctx.Err()
-	}
-	return nil
+	return s.Wait(ctx, what, events...)
 }
