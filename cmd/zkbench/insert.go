@@ -41,7 +41,7 @@ func (f *files) insert(name, figures string, sets []report.Set) {
 		if figures == "" {
 			return ""
 		}
-		path, err := filepath.Rel(filepath.Dir(name), figureFile(figures, set, figure)+".svg")
+		path, err := filepath.Rel(filepath.Dir(name), figureFile(figures, set, figure))
 		if err != nil {
 			return "" // on another drive: no link leads there
 		}
@@ -63,8 +63,7 @@ func (f *files) insert(name, figures string, sets []report.Set) {
 	})
 }
 
-// figureFile is the path of a figure of the set of that index, without its
-// extension.
+// figureFile is the path of a figure of the set of that index.
 func figureFile(dir string, set int, f report.Figure) string {
-	return filepath.Join(dir, fmt.Sprintf("%d-%s", set+1, f.Name))
+	return filepath.Join(dir, fmt.Sprintf("%d-%s.svg", set+1, f.Name))
 }

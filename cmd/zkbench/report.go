@@ -18,8 +18,7 @@ const reportHelp = `Usage: zkbench report [flags] FILE...
 
 Renders records (zkbench run or sweep with -record): one HTML page that needs no
 other file and no network, with throughput, latencies, costs and fairness against
-contenders, distributions, the plan and the environment; each figure as SVG and
-PNG; HdrHistogram's percentiles; tables in Markdown. Without flags the tables go
+contenders, distributions, the plan and the environment; each figure as SVG; HdrHistogram's percentiles; tables in Markdown. Without flags the tables go
 to stdout. Invalid trials are left out and listed; what different machines measured
 is kept apart.
 
@@ -44,7 +43,7 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 	f := flag.NewFlagSet("zkbench report", flag.ContinueOnError)
 	html := f.String("html", "", "`file` for the page")
 	markdown := f.String("markdown", "", "`file` for the tables")
-	figures := f.String("figures", "", "`directory` for the figures, as SVG and PNG; it is created")
+	figures := f.String("figures", "", "`directory` for the figures, as SVG; it is created")
 	insert := f.String("insert", "", "`file` in which to replace what is between the lines "+insertBegin+"\nand "+insertEnd+" by a short table, and the throughput figure of -figures")
 	hgrm := f.String("hgrm", "", "`directory` for the percentiles of each line, in milliseconds; it is created")
 	if err := c.parse(f, reportHelp, args); err != nil {
@@ -126,9 +125,7 @@ func (f *files) figures(dir string, sets []report.Set) {
 	}
 	for i, s := range sets {
 		for _, figure := range report.Figures(s) {
-			name := figureFile(dir, i, figure)
-			f.add("-figures", name+".svg", func(w io.Writer) error { return report.SVG(w, figure) })
-			f.add("-figures", name+".png", func(w io.Writer) error { return report.PNG(w, figure) })
+			f.add("-figures", figureFile(dir, i, figure), func(w io.Writer) error { return report.SVG(w, figure) })
 		}
 	}
 }

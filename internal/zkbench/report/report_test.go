@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"flag"
-	"image/png"
 	"io"
 	"os"
 	"path/filepath"
@@ -103,17 +102,6 @@ func TestFiguresAreWellFormedAndHaveAlternatives(t *testing.T) {
 				t.Errorf("%s contains %s", f.Name, bad)
 			}
 		}
-	}
-}
-
-func TestPicturesHaveTheirSize(t *testing.T) {
-	f := report.Figures(report.Group(recorded(t))[0])[0]
-	picture, err := png.Decode(bytes.NewReader(render(t, func(w io.Writer) error { return report.PNG(w, f) })))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if size := picture.Bounds().Size(); size.X != 1440 || size.Y != 840 {
-		t.Errorf("size %v; want 1440 by 840", size)
 	}
 }
 
