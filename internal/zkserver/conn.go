@@ -15,13 +15,14 @@ import (
 // goroutine writes. Output is queued without bound, so that a client that does
 // not read delays nobody.
 type conn struct {
-	srv    *Server
-	nc     net.Conn
-	sess   *session   // set once by the handshake, before the first request
-	who    []identity // guarded by the server's mutex
-	gone   bool       // likewise: nobody reads or writes any more
-	closed chan struct{}
-	once   sync.Once
+	srv      *Server
+	follower *Follower // nil for one to the leader
+	nc       net.Conn
+	sess     *session   // set once by the handshake, before the first request
+	who      []identity // guarded by the server's mutex
+	gone     bool       // likewise: nobody reads or writes any more
+	closed   chan struct{}
+	once     sync.Once
 
 	mu      sync.Mutex
 	out     []output
@@ -39,8 +40,10 @@ type output struct {
 
 // ServeConn speaks with one client until the connection ends, and closes c.
 // It needs no real socket: a [net.Pipe] will do.
-func (s *Server) ServeConn(nc net.Conn) {
-	c := &conn{srv: s, nc: nc, closed: make(chan struct{}), pending: make(chan struct{}, 1)}
+func (s *Server) ServeConn(nc net.Conn) { s.serve(nc, nil) }
+
+func (s *Server) serve(nc net.Conn, f *Follower) {
+	c := &conn{srv: s, follower: f, nc: nc, closed: make(chan struct{}), pending: make(chan struct{}, 1)}
 	c.who = []identity{{"ip", remoteIP(nc)}}
 	if !s.enlist(c) {
 		_ = nc.Close()

@@ -25,7 +25,7 @@ func (c *conn) receive(body []byte) error {
 	if !s.lockThawed() {
 		return errFinished
 	}
-	c.sess.touch() // whatever becomes of the request, its client is alive
+	c.touch() // whatever becomes of the request, its client is alive
 	s.mu.Unlock()
 
 	call, err := decodeOperation(op, d.Bytes)
@@ -57,6 +57,9 @@ func (s *Server) enqueue(t task) {
 func (s *Server) drain(q *queue, t task) {
 	for {
 		f := s.decide(t)
+		if f.Hold == nil {
+			f.Hold = t.c.waits(t.call.op)
+		}
 		if f.Hold != nil {
 			s.wg.Go(func() {
 				select {
@@ -97,7 +100,7 @@ func (s *Server) run(t task, f Fault) {
 	}
 	defer s.mu.Unlock()
 	c := t.c
-	if c.sess.ended || c.finishing() {
+	if c.sess.ended && !c.behind() || c.finishing() {
 		return
 	}
 	switch {

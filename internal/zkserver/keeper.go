@@ -19,8 +19,10 @@ func (s *Server) keep() {
 			reapAt = now.Add(s.cfg.ReapInterval)
 			next = reapAt
 		}
-		if deadline := s.expireOverdue(now); !deadline.IsZero() && deadline.Before(next) {
-			next = deadline
+		for _, due := range []time.Time{s.ask(now), s.expireOverdue(now)} {
+			if !due.IsZero() && due.Before(next) {
+				next = due
+			}
 		}
 		s.mu.Unlock()
 

@@ -151,6 +151,7 @@ func (c *conn) sendEvent(e eventType, path string) {
 	f.Int32(int32(e))
 	f.Int32(connected)
 	f.String(path)
-	c.send(seal(f, -1, -1, codeOK))
+	event := seal(f, -1, -1, codeOK)
+	c.later(func() { c.send(event) })
 	c.srv.counters.WatchEvents++
 }

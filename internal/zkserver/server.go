@@ -37,6 +37,7 @@ type Server struct {
 	dataWatches  *watchTable
 	childWatches *watchTable
 	counters     Counters
+	followers    []*Follower
 }
 
 // New returns a server without connections. It starts no goroutine before the

@@ -90,8 +90,8 @@ func (s *Server) end(sess *session) {
 // expire ends a session as its client never asked for, and hangs up on it.
 func (s *Server) expire(sess *session) {
 	s.end(sess)
-	if sess.conn != nil {
-		s.detach(sess.conn).hangUp()
+	if c := sess.conn; c != nil {
+		c.later(func() { s.detach(c).hangUp() })
 	}
 }
 

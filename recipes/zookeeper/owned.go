@@ -96,6 +96,7 @@ func standBy(ctx context.Context, s *session.Session, path string, made session.
 		session: s, path: path, czxid: stat.Czxid, stat: stat,
 		lost: make(chan struct{}), removed: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
+	s.BeginHold()
 	o.mu.Lock()
 	o.unlisten = s.OnLost(func() { o.sessionLost() })
 	o.mu.Unlock()
@@ -168,6 +169,7 @@ func (o *owned) end(reason error) bool {
 	o.reason = reason
 	close(o.lost)
 	o.unlisten()
+	o.session.EndHold()
 	return true
 }
 

@@ -40,6 +40,7 @@ func newGrant(s *session.Session, path string, token recipes.Token) *Grant {
 		lost:     make(chan struct{}),
 		released: make(chan struct{}),
 	}
+	s.BeginHold()
 	g.mu.Lock()
 	g.unlisten = s.OnLost(func() { g.sessionLost() })
 	g.mu.Unlock()
@@ -97,6 +98,7 @@ func (g *Grant) endLocked(reason error) bool {
 	g.reason = reason
 	close(g.lost)
 	g.unlisten()
+	g.session.EndHold()
 	return true
 }
 

@@ -34,7 +34,7 @@ func (s *Session) closeOnce(ctx context.Context) error {
 	if password == nil {
 		return errors.New("no password")
 	}
-	if _, err := c.Write(connectRequest(int32(s.timeout.Milliseconds()), s.id, *password)); err != nil {
+	if _, err := c.Write(connectRequest(int32(s.Timeout().Milliseconds()), s.id, *password)); err != nil {
 		return err
 	}
 	if err := skipFrame(c); err != nil {

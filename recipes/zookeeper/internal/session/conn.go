@@ -49,7 +49,9 @@ type conn struct {
 	established bool   // the handshake's reply has been read
 	trusted     bool   // the credentials were accepted, where they are given again
 	pending     []sent // requests without an answer, in order
-	rawXid      int32  // of the session's own requests
+	evidence    evidence
+	began       time.Duration // when the handshake's request was sent
+	rawXid      int32         // of the session's own requests
 
 	in     *bufio.Reader
 	head   [lengthSize + replyHeaderSize]byte // start of the frame being read, patched
@@ -61,6 +63,7 @@ type sent struct {
 	xid int32
 	op  int32
 	at  time.Time
+	proof
 
 	// Of the session's own requests: where the reply belongs.
 	batch *batch
@@ -105,12 +108,12 @@ func (c *conn) Write(frame []byte) (int, error) {
 	c.mu.Lock()
 	if !c.established {
 		c.pending = append(c.pending, sent{at: time.Now()})
+		c.began = c.wire.offset(c.pending[0].at)
 		frame = withZxid(frame, connectZxidAt, c.seen)
 	} else if len(frame) >= lengthSize+8 {
 		xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 		op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
-		c.pending = append(c.pending, sent{xid: xid, op: op, at: time.Now()})
-		c.wire.counters.request(op)
+		c.note(sent{xid: xid, op: op, at: time.Now()})
 		if op == opSetWatches {
 			// go-zookeeper's own, of watches from before this connection: the
 			// server is to arm them, and not to tell what has changed since.
@@ -133,6 +136,18 @@ func (c *conn) Write(frame []byte) (int, error) {
 		return 0, err
 	}
 	return len(frame), nil
+}
+
+// note enters a request that is about to be sent.
+func (c *conn) note(s sent) {
+	if leads(s.op) {
+		now := c.wire.offset(s.at)
+		c.evidence.age(now, youth(c.wire.sessionTimeout()))
+		s.proof = proof{asks: c.evidence.old, knows: c.evidence.asked}
+		raise(&c.wire.leaderAsked, now)
+	}
+	c.pending = append(c.pending, s)
+	c.wire.counters.request(s.op)
 }
 
 // withZxid returns a copy of frame with zxid at that place.

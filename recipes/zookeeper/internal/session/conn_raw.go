@@ -29,8 +29,7 @@ func (c *conn) send(requests []request) (*batch, error) {
 		e.Int32(xid)
 		e.Int32(r.op)
 		e.Bytes = append(e.Bytes, r.body...)
-		c.pending = append(c.pending, sent{xid: xid, op: r.op, at: now, batch: b, index: i})
-		c.wire.counters.request(r.op)
+		c.note(sent{xid: xid, op: r.op, at: now, batch: b, index: i})
 	}
 	c.mu.Unlock()
 	c.wire.counters.requestBytes.Add(int64(len(e.Bytes)))

@@ -82,6 +82,7 @@ func (c *conn) handshake(length int) error {
 	c.trusted = !c.wire.reauth.Load()
 	if len(c.pending) > 0 && id != 0 && c.trusted {
 		c.wire.heard(c.pending[0].at)
+		c.wire.know(c.began)
 	}
 	c.pending = nil
 	c.mu.Unlock()
@@ -106,9 +107,12 @@ func (c *conn) reply() (request sent, own bool) {
 			if request.op == opAuth && c.wire.reauth.Load() && !isRaw(xid) {
 				auth, accepted = true, binary.BigEndian.Uint32(body[12:]) == 0
 				c.trusted = accepted
+				if accepted {
+					c.wire.know(c.began)
+				}
 			}
 			if c.trusted {
-				c.wire.heard(request.at)
+				c.answered(request, binary.BigEndian.Uint32(body[12:]) == 0)
 			}
 			if request.op == opClose {
 				c.wire.setClosed()
@@ -126,6 +130,17 @@ func (c *conn) reply() (request sent, own bool) {
 	}
 	binary.BigEndian.PutUint64(body[4:], 0)
 	return request, isRaw(xid)
+}
+
+// answered notes a contact, and what its answer proves. An error may be the word of
+// a server that has not asked its leader.
+func (c *conn) answered(request sent, well bool) {
+	c.wire.heard(request.at)
+	c.evidence.heard(contact{c.wire.offset(request.at), c.wire.offset(time.Now())}, youth(c.wire.sessionTimeout()))
+	if well && leads(request.op) {
+		c.evidence.asked = max(c.evidence.asked, request.asks)
+		c.wire.know(request.knows)
+	}
 }
 
 // oversized drops the body of a reply that is larger than the session takes, and

@@ -40,7 +40,7 @@ func (s *Session) takeDown(reason error) {
 		s.dialer.shut()
 		return
 	}
-	limit, cancel := context.WithDeadline(s.patience, s.wire.lastContact().Add(s.timeout))
+	limit, cancel := context.WithDeadline(s.patience, s.LastContact().Add(s.Timeout()))
 	defer cancel()
 	wanted := errors.Is(reason, recipes.ErrClosed) && id != 0
 	// zk.Conn.Close sends closeSession and waits for a second for an answer
@@ -64,7 +64,7 @@ func (s *Session) takeDown(reason error) {
 	case wanted && s.closeAfterwards(limit) == nil:
 	default:
 		s.closeErr = fmt.Errorf("close session: %w: the server has not confirmed it; it removes the session's nodes after %v at the latest (%w)",
-			recipes.ErrUnknownOutcome, s.timeout, reason)
+			recipes.ErrUnknownOutcome, s.Timeout(), reason)
 	}
 }
 

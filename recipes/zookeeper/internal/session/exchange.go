@@ -87,6 +87,17 @@ type batch struct {
 	missing  int           // replies; of the goroutine that reads
 }
 
+// settled reports whether there is nothing left to wait for.
+func (b *batch) settled() bool {
+	select {
+	case <-b.answered:
+	case <-b.conn.closed:
+	default:
+		return false
+	}
+	return true
+}
+
 // await returns the replies, as exchange does. It may be called again after ctx
 // has ended.
 func (b *batch) await(ctx context.Context, s *Session) ([]reply, error) {

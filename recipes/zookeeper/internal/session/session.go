@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -23,8 +24,7 @@ type Session struct {
 	conn   *zk.Conn
 	ended  <-chan zk.Event // closed when go-zookeeper's goroutines are gone
 
-	id      int64         // set before Open returns
-	timeout time.Duration // likewise
+	id int64 // set before Open returns
 
 	status   *feed.Feed[status]
 	events   *feed.Feed[recipes.Event]
@@ -37,11 +37,14 @@ type Session struct {
 	ctx    context.Context // ends when the session is lost, with the reason as its cause
 	cancel context.CancelCauseFunc
 
-	mu       sync.Mutex
-	over     bool // no background work starts any more
-	deadline *time.Timer
-	work     sync.WaitGroup // Background
-	calls    sync.WaitGroup // requests that go-zookeeper has
+	holds atomic.Int64 // see BeginHold
+
+	mu         sync.Mutex
+	over       bool // no background work starts any more
+	confirming bool // confirm runs
+	deadline   *time.Timer
+	work       sync.WaitGroup // Background
+	calls      sync.WaitGroup // requests that go-zookeeper has
 
 	endOnce  sync.Once
 	closing  sync.Once       // the first Close decides for how long it is tried
@@ -128,18 +131,14 @@ const sendSlack = 4 << 10
 // ID implements recipes.Session.
 func (s *Session) ID() int64 { return s.id }
 
-// Timeout implements recipes.Session.
-func (s *Session) Timeout() time.Duration { return s.timeout }
-
-// LastContact is when the last request was sent that a server has answered: the
-// server expires the session no earlier than its timeout after that. Whoever
-// keeps a clock of his own for the session counts from here.
-func (s *Session) LastContact() time.Time { return s.wire.lastContact() }
+// Timeout implements recipes.Session. A server on which the session is resumed may
+// grant another one.
+func (s *Session) Timeout() time.Duration { return s.wire.sessionTimeout() }
 
 // State implements recipes.Session.
 func (s *Session) State() recipes.State {
 	if s.Err() != nil {
-		return recipes.Lost // Lost closes a moment before the event is told
+		return recipes.Lost // Done closes a moment before the event is told
 	}
 	e, _, _ := s.events.Get()
 	return e.State
@@ -154,7 +153,7 @@ func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 // Err implements recipes.Session. It looks at the clock itself: after a pause of
 // the process, whoever asks may be ahead of the timer.
 func (s *Session) Err() error {
-	if trust := s.trust(); trust > 0 && s.ctx.Err() == nil && time.Since(s.wire.lastContact()) >= trust {
+	if s.ctx.Err() == nil && s.trust() > 0 && s.left() <= 0 {
 		s.checkDeadline()
 	}
 	return context.Cause(s.ctx)

@@ -40,10 +40,10 @@ func (s *Session) established() {
 	switch s.id {
 	case 0:
 		s.id = id
-		s.timeout = time.Duration(s.wire.timeout.Load())
-		s.deadline = time.AfterFunc(time.Until(s.wire.lastContact().Add(s.trust())), s.checkDeadline)
+		s.deadline = time.AfterFunc(s.left(), s.checkDeadline)
 	case id:
 		s.wire.counters.reconnects.Add(1)
+		s.deadline.Reset(s.left()) // the timeout may be another one
 	default:
 		s.mu.Unlock()
 		s.dialer.drop() // before anything is sent in it
@@ -86,30 +86,48 @@ func (s *Session) suspended() {
 	s.events.Set(recipes.Event{State: recipes.Suspended})
 }
 
-// trust is how long the session trusts that it lives though no server answers:
-// its timeout, less a twentieth for clocks that do not run at the same rate and
-// timers that fire late. It is 0 before there is a session.
+// trust is how long after a contact the session trusts that it lives: its timeout,
+// less a twentieth for clocks that do not run at the same rate and timers that
+// fire late. It is 0 before there is a session.
 //
-// A server on which the session is resumed may grant less than the first did;
-// then that counts.
+// A server on which the session is resumed may grant another timeout than the one
+// before; then that counts.
 func (s *Session) trust() time.Duration {
-	timeout := time.Duration(s.wire.timeout.Load())
+	timeout := s.Timeout()
 	return timeout - timeout/20
 }
 
-// checkDeadline ends the session if nothing was heard for its timeout. It also
+// left is how long the session may still be relied on without another contact.
+func (s *Session) left() time.Duration {
+	return time.Until(s.counted().Add(s.trust()))
+}
+
+// counted is the contact from which the deadline counts.
+func (s *Session) counted() time.Time {
+	if s.holding() {
+		return s.KnownContact()
+	}
+	return s.LastContact()
+}
+
+// checkDeadline ends the session if there was no contact for its timeout. It also
 // serves as the watchdog of a connection that go-zookeeper has wedged.
 func (s *Session) checkDeadline() {
 	s.mu.Lock()
-	silent := time.Since(s.wire.lastContact())
-	left := s.trust() - silent
+	left := s.left()
 	if left > 0 && !s.over {
 		s.deadline.Reset(left)
 	}
 	s.mu.Unlock()
-	if left <= 0 {
-		s.end(fmt.Errorf("%w: nothing heard for %v", recipes.ErrDeadline, silent.Round(time.Millisecond)))
+	if left > 0 {
+		return
 	}
+	silent := func(since time.Time) time.Duration { return time.Since(since).Round(time.Millisecond) }
+	err := fmt.Errorf("%w: no server has answered for %v", recipes.ErrDeadline, silent(s.LastContact()))
+	if s.holding() {
+		err = fmt.Errorf("%w; the leader is not known to have heard of the session for %v", err, silent(s.KnownContact()))
+	}
+	s.end(err)
 }
 
 // Connected waits until the session is connected, and returns a channel that is

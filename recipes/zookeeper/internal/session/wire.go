@@ -8,15 +8,17 @@ import (
 
 // wire is what a session knows from the bytes of all its connections.
 type wire struct {
-	maxPacket int
-	start     time.Time    // origin of the monotonic offsets below
-	contact   atomic.Int64 // when the last answered request was sent, as an offset from start
-	lastZxid  atomic.Int64 // last transaction seen in a reply
-	sessionID atomic.Int64 // of the latest handshake
-	password  atomic.Pointer[[]byte]
-	timeout   atomic.Int64 // negotiated in the latest handshake, in nanoseconds
-	closed    chan struct{}
-	closeOnce sync.Once
+	maxPacket   int
+	start       time.Time    // origin of the monotonic offsets below
+	contact     atomic.Int64 // when the last answered request was sent, as an offset from start
+	known       atomic.Int64 // when the last contact was sent that the leader is known to have
+	leaderAsked atomic.Int64 // when the last request was sent that the leader has to answer
+	lastZxid    atomic.Int64 // last transaction seen in a reply
+	sessionID   atomic.Int64 // of the latest handshake
+	password    atomic.Pointer[[]byte]
+	timeout     atomic.Int64 // negotiated in the latest handshake, in nanoseconds
+	closed      chan struct{}
+	closeOnce   sync.Once
 
 	// reauth is set when connections after the first give credentials before
 	// anything else. Such a connection counts only when they were accepted: one
@@ -43,16 +45,22 @@ func (w *wire) isClosed() bool {
 
 func (w *wire) setClosed() { w.closeOnce.Do(func() { close(w.closed) }) }
 
-// lastContact is the moment from which the server may count the session's
-// timeout at the earliest: when the last request that was answered was sent.
-func (w *wire) lastContact() time.Time { return w.start.Add(time.Duration(w.contact.Load())) }
+// at is the time of an offset.
+func (w *wire) at(offset int64) time.Time { return w.start.Add(time.Duration(offset)) }
+
+// sessionTimeout is what the latest handshake has granted; 0 before the first.
+func (w *wire) sessionTimeout() time.Duration { return time.Duration(w.timeout.Load()) }
 
 // heard records that a request sent at that time was answered.
-func (w *wire) heard(sent time.Time) {
-	offset := int64(sent.Sub(w.start))
+func (w *wire) heard(sent time.Time) { raise(&w.contact, w.offset(sent)) }
+
+// know records that the leader has heard of the session since that time.
+func (w *wire) know(sent time.Duration) { raise(&w.known, sent) }
+
+func raise(to *atomic.Int64, offset time.Duration) {
 	for {
-		old := w.contact.Load()
-		if offset <= old || w.contact.CompareAndSwap(old, offset) {
+		old := to.Load()
+		if int64(offset) <= old || to.CompareAndSwap(old, int64(offset)) {
 			return
 		}
 	}

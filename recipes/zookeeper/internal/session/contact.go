@@ -1,0 +1,104 @@
+package session
+
+import (
+	"slices"
+	"time"
+)
+
+// A server that answers has heard of the session; its leader, which alone
+// decides when the session expires, may not have. A follower tells the leader
+// whom it has heard of only when the leader asks, every half tick. If it dies in
+// between, the leader counts from what it was told before.
+//
+// So of a contact (a request or ping that was answered) two things are noted: when
+// it was sent, and whether the leader is known to have it. See doc.go, "What the
+// leader knows", for why the following proves that it has.
+
+const (
+	// youth is how long after its answer a contact is too young for the leader
+	// to have asked for it, as a share of the session timeout: a quarter, which
+	// is half a tick of the smallest timeout that ZooKeeper grants, and an eighth
+	// of that for a leader that asks late.
+	youthPercent = 28
+
+	// confirmations is how many times in a session timeout whoever holds
+	// something sends a request that the leader has to answer.
+	confirmations = 10
+
+	// contactsKept bounds, for one youth, how many contacts are noted: those that
+	// follow another one closely are left out.
+	contactsKept = 16
+)
+
+func youth(timeout time.Duration) time.Duration { return timeout * youthPercent / 100 }
+
+// contact is when a request was sent, and when it was answered. Both are offsets
+// from wire.start.
+type contact struct{ sent, answered time.Duration }
+
+// evidence is what the answers on one connection show. The connection's mutex
+// guards it.
+type evidence struct {
+	young []contact     // oldest first
+	old   time.Duration // the latest sending of those that are not young
+	asked time.Duration // the latest sending of those that the leader has asked for
+}
+
+// heard notes a contact that was answered just now.
+func (e *evidence) heard(c contact, youth time.Duration) {
+	if n := len(e.young); n > 0 && c.answered-e.young[n-1].answered < youth/contactsKept {
+		return
+	}
+	e.young = append(e.young, c)
+}
+
+// age moves on those that are not young any more.
+func (e *evidence) age(now, youth time.Duration) {
+	grown := 0
+	for grown < len(e.young) && now-e.young[grown].answered >= youth {
+		e.old = max(e.old, e.young[grown].sent)
+		grown++
+	}
+	e.young = slices.Delete(e.young, 0, grown)
+}
+
+// proof is what the answer to a request proves that passes through the leader:
+// that the leader has asked for contacts until asks, and knows those until knows.
+type proof struct{ asks, knows time.Duration }
+
+// leads reports whether a follower passes requests of that kind on to the leader
+// and answers when the leader has.
+func leads(op int32) bool { return op == opSync || operations[op].class == write }
+
+// offset is a time as wire keeps it.
+func (w *wire) offset(t time.Time) time.Duration { return t.Sub(w.start) }
+
+// LastContact is when the last request was sent that a server has answered.
+// While the session holds nothing its deadline counts from here.
+func (s *Session) LastContact() time.Time { return s.wire.at(s.wire.contact.Load()) }
+
+// KnownContact is when the last request was sent of which the leader is known to
+// have heard: the leader expires the session no earlier than its timeout after
+// that. While the session holds something its deadline counts from here.
+//
+// While it holds nothing nobody asks the leader. Then it is the contact from which
+// the deadline would count if the session began to hold something now.
+func (s *Session) KnownContact() time.Time {
+	if s.holding() {
+		return s.wire.at(s.wire.known.Load())
+	}
+	return s.wire.at(max(s.wire.known.Load(), int64(s.oldContact())))
+}
+
+// oldContact is the latest contact on the present connection that the leader has
+// had the time to ask for.
+func (s *Session) oldContact() time.Duration {
+	c := s.dialer.connection()
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.evidence.age(s.wire.offset(time.Now()), youth(s.Timeout()))
+	return c.evidence.old
+}

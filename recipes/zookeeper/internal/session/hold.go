@@ -1,0 +1,111 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+)
+
+// BeginHold says that the session holds something more that nobody else may be
+// given before the session's loss is told: a lock, a leadership, a name, a
+// membership. EndHold takes it back, once for each BeginHold.
+//
+// In between, the session's deadline counts from the last contact that the leader
+// is known to have, and the leader is asked often enough to know. The first
+// contact is one that the leader has had the time to ask for.
+func (s *Session) BeginHold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds.Add(1)
+	if s.over || s.holds.Load() > 1 {
+		return
+	}
+	s.wire.know(s.oldContact())
+	s.deadline.Reset(s.left())
+	if !s.confirming {
+		s.confirming = true
+		s.calls.Go(s.confirm)
+	}
+}
+
+// EndHold is the end of what BeginHold has begun.
+func (s *Session) EndHold() { s.holds.Add(-1) }
+
+func (s *Session) holding() bool { return s.holds.Load() > 0 }
+
+// confirm has the leader answer something at least every tenth of the timeout,
+// until the session holds nothing. The transactions of others count.
+func (s *Session) confirm() {
+	timer := time.NewTimer(s.untilConfirmation())
+	defer timer.Stop()
+	var sent *batch
+	for {
+		select {
+		case <-timer.C:
+		case <-s.Done():
+			return
+		}
+		wait := s.untilConfirmation()
+		if wait <= 0 {
+			if s.stopConfirming() {
+				return
+			}
+			// A second one before the first is answered would prove no more.
+			if sent == nil || sent.settled() {
+				sent = s.sendSync()
+			}
+			wait = s.Timeout() / confirmations
+		}
+		timer.Reset(wait)
+	}
+}
+
+// untilConfirmation is how long the leader needs not be asked anything.
+func (s *Session) untilConfirmation() time.Duration {
+	asked := s.wire.at(s.wire.leaderAsked.Load())
+	return time.Until(asked.Add(s.Timeout() / confirmations))
+}
+
+// stopConfirming reports whether there is nothing left to confirm for.
+func (s *Session) stopConfirming() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.confirming = s.holding() && !s.over
+	return !s.confirming
+}
+
+// sendSync sends a sync that nobody waits for; the wire notes its answer. It
+// returns nil where it cannot be sent.
+func (s *Session) sendSync() *batch {
+	b, err := s.sendOn(s.dialer.connection(), []request{s.syncRequest("/")})
+	if err != nil {
+		return nil // the next connection begins with a contact that the leader has
+	}
+	return b
+}
+
+func (s *Session) syncRequest(path string) request {
+	var e jute.Encoder
+	e.String(s.full(path))
+	return request{opSync, e.Bytes}
+}
+
+// GetSynced is Get by a server that has caught up with the leader before: what is
+// found was there, for the whole ensemble, after this call had begun. It is one
+// round trip, to the leader.
+func (s *Session) GetSynced(ctx context.Context, path string) (Node, error) {
+	var e jute.Encoder
+	e.String(s.full(path))
+	e.Bool(false)
+	return readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
+		replies, err := s.exchangeIdentified(life, s.syncRequest(path), request{opGetData, e.Bytes})
+		if err == nil {
+			err = replies[0].err()
+		}
+		if err != nil {
+			return Node{}, err
+		}
+		return replies[1].node()
+	})
+}
