@@ -35,7 +35,7 @@ var walls = []struct {
 		"the benchmark knows only the contract: cmd/zkbench hands it an opener",
 	},
 	{
-		[]string{"host", "host/hostconfig", "cmd/zkrecipes/..."}, []string{"recipes/zookeeper/...", "bench/...", "internal/zkserver", client},
+		[]string{"host", "host/hostconfig", "cmd/zkrecipes/...", "examples/..."}, []string{"recipes/zookeeper/...", "bench/...", "internal/zkserver", client},
 		"a host does not carry a ZooKeeper client",
 	},
 	{
@@ -48,7 +48,7 @@ var walls = []struct {
 		"a server knows nothing of its clients, and a tool nothing of its users",
 	},
 	{
-		[]string{"..."}, []string{"cmd/zkbench", "cmd/zkrecipes", "cmd/zkrecipes-plugin", "internal/release"},
+		[]string{"..."}, []string{"cmd/zkbench", "cmd/zkrecipes", "cmd/zkrecipes-plugin", "internal/release", "examples/..."},
 		"commands are imported by nobody",
 	},
 }

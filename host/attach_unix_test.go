@@ -34,7 +34,7 @@ func debugged(t *testing.T) *exec.Cmd {
 
 func TestHostUsesThePluginThatIsBeingDebugged(t *testing.T) {
 	cmd := debugged(t)
-	out := &log{}
+	out := &logged{}
 	cfg := host.Config{Path: "no-such-plugin", Logger: hclog.New(&hclog.LoggerOptions{Output: out})}
 	for range 2 { // Close leaves it running
 		p := launch(t, cfg)

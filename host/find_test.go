@@ -146,7 +146,7 @@ func TestLaunchFindsThePlugin(t *testing.T) {
 	}
 	cfg := config(t, "plugin")
 	cfg.Path, cfg.Dir = "", w.config
-	out := &log{}
+	out := &logged{}
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Warn})
 	launch(t, cfg)
 	if !strings.Contains(out.String(), "without a checksum") || !strings.Contains(out.String(), link) {

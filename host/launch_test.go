@@ -130,26 +130,26 @@ func TestHostEnvironmentDoesNotLeak(t *testing.T) {
 	}
 }
 
-// log is a logger's output that can be read while it is written.
-type log struct {
+// logged is a logger's output that can be read while it is written.
+type logged struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (l *log) Write(p []byte) (int, error) {
+func (l *logged) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.Write(p)
 }
 
-func (l *log) String() string {
+func (l *logged) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
 
 func TestHostileStderrDoesNotPanicTheHost(t *testing.T) {
-	out := &log{}
+	out := &logged{}
 	cfg := config(t, "hostile")
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Debug})
 	p := launch(t, cfg)

@@ -22,9 +22,13 @@ func TestMain(m *testing.M) {
 		role()
 		os.Exit(0)
 	}
+	if isExamplePlugin() {
+		realPlugin()
+		os.Exit(0)
+	}
 	flag.Parse()
 	sideBySide()
-	leaktest.Main(m)
+	leaktest.Main(withExamples{m})
 }
 
 // sideBySide runs more tests at a time than there are processors, unless the

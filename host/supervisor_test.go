@@ -65,7 +65,7 @@ func supervised(t *testing.T, s *host.Supervisor) recipes.Session {
 // TestCrashedPluginIsStartedAgainAndItsSessionsAreNot: they are lost and stay
 // lost, and the next one is another.
 func TestCrashedPluginIsStartedAgainAndItsSessionsAreNot(t *testing.T) {
-	out := &log{}
+	out := &logged{}
 	cfg := config(t, "plugin")
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out})
 	s, changes := supervise(t, cfg)

@@ -1,0 +1,102 @@
+// Command leader is a service of which one instance leads at a time. It campaigns,
+// works while it leads, and campaigns again after a loss. Start it as often as you
+// like, on any number of machines:
+//
+//	go build -o bin/ ./examples/leader ./cmd/zkrecipes-plugin
+//	export ZKRECIPES_SERVERS=127.0.0.1:2181 ZKRECIPES_PLUGIN_DIR=bin
+//	bin/leader -name one & bin/leader -name two &
+//
+// Its configuration is that of package host/hostconfig.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func main() {
+	path := flag.String("path", "/examples/leader", "`path` of the election in ZooKeeper")
+	name := flag.String("name", "unnamed", "`name` of this instance, for others to see")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *path, *name); err != nil {
+		fmt.Fprintf(os.Stderr, "leader: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run leads whenever it can, until ctx ends.
+func run(ctx context.Context, path, name string) error {
+	cfg, err := hostconfig.Load("")
+	if err != nil {
+		return err
+	}
+	cfg.Plugin.Logger = hclog.New(&hclog.LoggerOptions{Name: "leader", Level: cfg.LogLevel})
+	supervisor, err := host.Supervise(ctx, host.SupervisorConfig{Plugin: cfg.Plugin})
+	if err != nil {
+		return err
+	}
+	defer supervisor.Close(context.Background())
+	for ctx.Err() == nil {
+		err := term(ctx, supervisor.Open, cfg.ZooKeeper, path, name)
+		switch {
+		case ctx.Err() != nil || err == nil:
+		case errors.Is(err, recipes.ErrSessionLost), errors.Is(err, recipes.ErrNotHeld), errors.Is(err, recipes.ErrUnavailable):
+			// Nothing of the old session is left. Another one may do better.
+			fmt.Printf("%s: %v\n", name, err)
+			pause(ctx, time.Second)
+		default:
+			return err // which would come again
+		}
+	}
+	return nil
+}
+
+// term campaigns in a session of its own and works until the leadership is lost or
+// ctx ends.
+func term(ctx context.Context, open recipes.Opener, cfg recipes.SessionConfig, path, name string) error {
+	session, err := open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer session.Close(context.Background())
+	election, err := session.Election(path, recipes.ElectionConfig{})
+	if err != nil {
+		return err
+	}
+	leadership, err := election.Campaign(ctx, []byte(name))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s leads with token %d\n", name, leadership.Token())
+	select {
+	case <-leadership.Done(): // stop the work here, at once
+		return leadership.Err()
+	case <-ctx.Done():
+	}
+	if err := leadership.Resign(context.Background()); err != nil {
+		return err
+	}
+	fmt.Printf("%s has resigned\n", name)
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

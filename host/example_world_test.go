@@ -1,0 +1,71 @@
+package host_test
+
+import (
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+// What the examples use. The plugin is the test binary by another name.
+var (
+	servers              []string
+	pluginPath, checksum string
+
+	exampleServer *zkserver.Server
+)
+
+// isExamplePlugin reports whether the test binary was started as pluginPath.
+func isExamplePlugin() bool { return filepath.Base(os.Args[0]) == host.PluginName+".exe" }
+
+// withExamples runs the tests beside what the examples use.
+type withExamples struct{ tests *testing.M }
+
+func (w withExamples) Run() int {
+	var err error
+	if exampleServer, err = zkserver.Listen(zkserver.Config{}); err != nil {
+		log.Fatal(err)
+	}
+	defer exampleServer.Close()
+	servers = []string{exampleServer.Addr()}
+
+	self, err := os.Executable()
+	if err != nil {
+		log.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(self), "plugin") // where a link can reach
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	pluginPath = filepath.Join(dir, host.PluginName+".exe") // for Windows; others do not mind
+	if err := os.Link(self, pluginPath); err != nil {
+		log.Fatal(err)
+	}
+	sum, err := host.Checksum(pluginPath)
+	if err != nil {
+		log.Fatal(err)
+	}
+	checksum = fmt.Sprintf("%x", sum)
+	return w.tests.Run()
+}
+
+// crashPlugin kills the plugin. The server need not wait for the session timeout.
+func crashPlugin(pid int) {
+	sessions := exampleServer.Sessions()
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
+		log.Fatal(err)
+	}
+	_ = process.Release()
+	for _, id := range sessions {
+		exampleServer.ExpireSession(id)
+	}
+}

@@ -1,0 +1,47 @@
+package plugin_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+)
+
+// pluginEnv says that the test binary is the plugin of the example.
+const pluginEnv = "TEST_PLUGIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(pluginEnv) != "" {
+		ExampleServe()
+		return
+	}
+	leaktest.Main(m)
+}
+
+// It has no output of its own: a host launches it.
+func TestTheExampleServesAHost(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := host.Launch(ctx, host.Config{Path: self, Env: []string{pluginEnv + "=1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := p.Info(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(info.Capabilities, "lock") {
+		t.Errorf("capabilities %q", info.Capabilities)
+	}
+	if err := p.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
