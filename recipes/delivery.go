@@ -2,13 +2,16 @@ package recipes
 
 import "context"
 
-// Delivery is an element that was received and has to be acknowledged. As a
-// [Grant] it tells by Done when the claim no longer stands, so that somebody
-// else may have the element (CURATOR-605: the end of a session hands an element
-// to two consumers; here the first of them is told, before the second gets it if
-// it runs at all), and Write writes only while it stands. Its znode is the
-// ephemeral claim, claims/<element>-<attempt>, and its token grows with every
-// delivery of the element.
+// Delivery is an element that was received and has to be acknowledged.
+//
+// It is a [Grant]. Done closes when the claim no longer stands, so that another
+// consumer may have the element, and Write writes only while the claim stands. Its
+// znode is the ephemeral claim, claims/<element>-<attempt>. Its token grows with
+// every delivery of the element.
+//
+// When a session ends, its element goes to a second consumer (CURATOR-605). Here
+// the first consumer is told before the second gets the element, if the first runs
+// at all.
 type Delivery interface {
 	Grant
 
@@ -20,18 +23,18 @@ type Delivery interface {
 	Attempt() int
 
 	// Ack deletes the element and its claim in one transaction, if the claim
-	// stands. Done is closed before anything is sent.
+	// stands. It closes Done before it sends anything.
 	//
-	// It returns nil when the element is known to be gone. If the claim was
-	// lost the error matches ErrNotHeld: the element will be, or has been,
-	// delivered again. If the session is lost on the way it matches
-	// ErrUnknownOutcome too. If ctx ends first it returns ctx's error and the
-	// acknowledgement goes on in the background; calling again waits for it and
-	// returns its result. After Return it matches ErrReleased.
+	// Ack returns nil when the element is known to be gone. If the claim was lost,
+	// the error matches ErrNotHeld: the element will be, or has been, delivered
+	// again. If the session is lost while the request is on its way, the error
+	// matches ErrUnknownOutcome too. If ctx ends first, Ack returns ctx's error and
+	// the acknowledgement goes on in the background. Another call waits for it and
+	// returns its result. After Return the error matches ErrReleased.
 	Ack(ctx context.Context) error
 
-	// Return gives the element back to be delivered again, in its old place,
-	// or moves it to the dead letters if this was the last attempt. Its errors
-	// are those of Ack.
+	// Return gives the element back, to be delivered again from its old place. If
+	// this was the last attempt, it moves the element to the dead letters. Its
+	// errors are those of Ack.
 	Return(ctx context.Context) error
 }

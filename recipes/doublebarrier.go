@@ -6,23 +6,25 @@ import (
 )
 
 // DoubleBarrier lets a fixed number of members begin a computation together and
-// end it together, again and again. It is a name and a number, holds no state,
-// and may be used by any number of goroutines; each Enter is a member of its own.
+// end it together, again and again. It is a name and a number and holds no state.
+// Any number of goroutines may use it; each Enter is another member.
 //
 // Source: ZooKeeper Recipes, "Double Barriers". Members are ephemeral children of
-// the path named _c_<guid>-member-<sequence>; the text's ready node is the child
-// ready. Children of other names are ignored, and ready is no member.
+// the path, named _c_<guid>-member-<sequence>. The text's ready node is the child
+// ready, which is not a member. Children of other names are ignored.
 //
 // The text's barrier can be used once: its ready node stays, and would let the
-// next member through alone. Here ready names, in its data, the members that it
-// lets in, one name a line. So a member passes if and only if it was one of Size
-// members that stood together at one moment: the transaction that writes ready
-// checks that each of them is there. A generation is the members that one ready
-// names. The next one is formed when no member of the last is left, from those
-// that have waited longest; members beyond Size wait for it. Nothing that
-// happens on entering can release those who leave.
+// next member through alone. Here the data of ready names the members that it lets
+// in, one name a line. The transaction that writes ready checks that each of them
+// is there. So a member passes if and only if it was one of Size members that were
+// there at the same moment.
 //
-// All members have to use the same Size. It is not compared.
+// A generation is the members that one ready names. The next generation is formed
+// when no member of the last one is left, from those that have waited longest.
+// Members beyond Size wait for it. Nothing that happens on entering can release
+// members that leave.
+//
+// All members must use the same Size. It is not compared.
 type DoubleBarrier interface {
 	// Path is the path the barrier was made with.
 	Path() string
@@ -30,24 +32,25 @@ type DoubleBarrier interface {
 	// Size is the number of members.
 	Size() int
 
-	// Enter makes a member, with data for people who look at the znodes, and
-	// waits until it is one of Size members that enter together.
+	// Enter makes a member, and waits until it is one of Size members that enter
+	// together. The data are for people who look at the znodes.
 	//
-	// If ctx ends first it returns ctx's error and the member is taken out, in the
-	// background, so that it may still be counted for a moment; if the session is
-	// lost, an error that matches ErrSessionLost; if another hand deletes the
-	// member's znode, ErrRemoved. A lost connection is not an error. In every case
-	// of an error the member has not entered, though others may enter with it if it
-	// had been counted before it left: for them it is a member that has failed after
-	// entering.
+	// If ctx ends first, Enter returns ctx's error and removes the member in the
+	// background, so it may still be counted for a moment. If the session is lost,
+	// the error matches ErrSessionLost. If another client deletes the member's
+	// znode, it matches ErrRemoved. A lost connection is not an error.
+	//
+	// After an error the member has not entered. Others may still enter with it, if
+	// it had been counted before it left. To them it is a member that has failed
+	// after entering.
 	Enter(ctx context.Context, data []byte) (Passage, error)
 }
 
 // DoubleBarrierConfig says how many enter together.
 type DoubleBarrierConfig struct {
-	// Size is the number of members that have to be there; at least 1. All of
-	// them are named in one transaction, which bounds it by SessionConfig.MaxPacket: to
-	// about 1500 where that is ZooKeeper's default.
+	// Size is the number of members that have to be there, at least 1. One
+	// transaction names all of them, so SessionConfig.MaxPacket bounds Size: to
+	// about 1500 at ZooKeeper's default.
 	Size int
 }
 
@@ -59,29 +62,29 @@ func (c DoubleBarrierConfig) Validate() error {
 	return nil
 }
 
-// Passage is a member that has entered. Done closes when its znode is gone (its
-// session was lost, or another hand deleted it, which is always noticed) and
-// when it begins to leave.
+// Passage is a member that has entered. Done closes when its znode is gone: its
+// session was lost, or another client deleted the znode, which is always noticed.
+// Done also closes when the member begins to leave.
 type Passage interface {
 	Grant
 
 	// Members are the znodes of all who entered together, this one's included, in
-	// the order in which they came. They tell nothing about who is still there.
+	// the order in which they came. They do not say who is still there.
 	Members() []string
 
 	// Leave ends the member's part and waits until all who entered with it have
-	// ended theirs: left, or lost their sessions. It is the text's procedure: the
-	// lowest member left waits for the highest, all others delete their own node
-	// and wait for the lowest, so that a deletion wakes one member, and the last
-	// one all. It returns nil when no member of its generation is left.
+	// ended theirs: left, or lost their sessions. It returns nil when no member of
+	// the generation is left. It is the text's procedure: the lowest member that is
+	// left waits for the highest, and all others delete their znodes and wait for
+	// the lowest. So a deletion wakes one member, and the last deletion wakes all.
 	//
-	// If ctx ends first it returns ctx's error, and the own znode is deleted all
-	// the same, in the background if it has to be, so that the others do not wait
-	// for it. It may be called again, by one goroutine at a time, and then waits
-	// again for the others. If the own znode was removed by another hand before,
-	// it waits for the others too, and then returns an error that matches
-	// ErrRemoved. If the session is lost, the error matches ErrNotHeld and
-	// ErrSessionLost; the others do not wait for this one beyond the session's
-	// timeout.
+	// If ctx ends first, Leave returns ctx's error. The member's znode is deleted
+	// all the same, in the background if need be, so the others do not wait for it.
+	// Leave may be called again, by one goroutine at a time, and then waits again.
+	//
+	// If another client had deleted the member's znode, Leave waits for the others
+	// too, and then returns an error that matches ErrRemoved. If the session is
+	// lost, the error matches ErrNotHeld and ErrSessionLost. The others do not wait
+	// for this member beyond the session's timeout.
 	Leave(ctx context.Context) error
 }

@@ -8,51 +8,48 @@ import (
 // Sentinels, one for each decision that a caller can make.
 var (
 	// ErrInvalid: an argument is wrong (a path, a strategy, an empty server
-	// list, an ACL that the server does not take). Nothing was changed. Correct
-	// the call.
+	// list, an ACL that the server refuses). Nothing was changed. Correct the call.
 	ErrInvalid = errors.New("invalid argument")
 
 	// ErrUnavailable: no server could be reached in the time that the context
-	// allowed, and the request is known not to have been carried out, or to be
+	// allowed. The request is known not to have been carried out, or to be
 	// harmless. Try again later.
 	ErrUnavailable = errors.New("zookeeper is unavailable")
 
-	// ErrUnknownOutcome: the connection was lost after a write was sent and
-	// before its answer came. It may or may not have happened, and where a
-	// server had not yet processed it, it may happen still, until this session
-	// has reconnected or is over. Read what it would have changed, after a
-	// reconnect, before you send it again. Where the loss of the session, or the
-	// end of the caller's context, keeps the call from finding out, the error
-	// matches that too.
+	// ErrUnknownOutcome: the connection was lost after a write was sent and before
+	// its answer came. It may or may not have happened. Where a server had not yet
+	// processed it, it may still happen, until this session has reconnected or is
+	// over. After a reconnect, read what it would have changed before you send it
+	// again. Where the loss of the session, or the end of the caller's context,
+	// keeps the call from finding out, the error matches that too.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
-	// ErrSessionLost: the session has ended, and with it every hold,
-	// leadership and place in line. Open another session. The reasons below
-	// (ErrExpired, ErrDeadline, ErrClosed, ErrPluginLost, ErrAuthFailed) all
-	// match it.
+	// ErrSessionLost: the session has ended, and with it every hold, leadership and
+	// place in line. Open another session. The reasons below (ErrExpired,
+	// ErrDeadline, ErrClosed, ErrPluginLost, ErrAuthFailed) all match it.
 	ErrSessionLost = errors.New("session lost")
 
-	// ErrNotHeld: the hold or leadership no longer stands, so the operation
-	// that depends on it was not carried out. Acquire again. If the session
-	// was lost the error matches ErrSessionLost too.
+	// ErrNotHeld: the hold or leadership no longer stands, so the operation that
+	// depends on it was not carried out. Acquire again. If the session was lost, the
+	// error matches ErrSessionLost too.
 	ErrNotHeld = errors.New("not held")
 
-	// ErrContended: TryAcquire found somebody ahead in line, and has left it.
+	// ErrContended: a Try method found somebody ahead in line, and has left the line.
 	ErrContended = errors.New("held by another contender")
 
 	// ErrNotRevocable: the contender did not allow what was asked of it when it
 	// joined (SharedLockConfig.Revocable, Grace). It goes on undisturbed.
 	ErrNotRevocable = errors.New("contender is not revocable")
 
-	// ErrMismatch: the contenders of a path disagree about something that all
-	// of them must agree on, such as the number of permits. Nothing is held.
-	// Correct the configuration of whoever is wrong.
+	// ErrMismatch: the contenders of a path disagree about something that all of
+	// them must agree on, such as the number of permits. Nothing is held. Correct
+	// the configuration that is wrong.
 	ErrMismatch = errors.New("contenders disagree")
 
 	// ErrNoLeader: nobody campaigns, so nobody leads.
 	ErrNoLeader = errors.New("no leader")
 
-	// ErrEmpty: the queue has no element that nobody has claimed.
+	// ErrEmpty: the queue is empty, or all its elements are claimed.
 	ErrEmpty = errors.New("queue is empty")
 
 	// ErrNoTransaction: nothing has begun at the path of the transaction, or all
@@ -62,7 +59,7 @@ var (
 	// ErrUnknownSite: the site is not of the transaction's group.
 	ErrUnknownSite = errors.New("site is not of the transaction")
 
-	// ErrVoted: the site has voted otherwise.
+	// ErrVoted: the site has already voted otherwise. The first vote counts.
 	ErrVoted = errors.New("site has voted otherwise")
 
 	// ErrUndecided: the transaction has no decision yet, or not all sites have
@@ -86,18 +83,18 @@ var (
 	// Check SessionConfig.Digest and the ACLs of the path.
 	ErrAccessDenied = errors.New("access denied")
 
-	// ErrTooLarge: the data is larger than SessionConfig.MaxPacket, and nothing was
-	// sent; or a listing is, and cannot be received: the line is longer than
-	// MaxPacket has room for.
+	// ErrTooLarge: the data are larger than SessionConfig.MaxPacket, and nothing was
+	// sent. Or a listing is, and cannot be received: the line is longer than MaxPacket
+	// has room for.
 	ErrTooLarge = errors.New("too large for one packet")
 
-	// ErrLimit: the plugin refuses more of something than it allows (sessions,
-	// holds). Give some back first.
+	// ErrLimit: the plugin allows no more of something (sessions, holds). Give some
+	// back first.
 	ErrLimit = errors.New("limit reached")
 
-	// ErrUnsupported: the plugin is older than this host and does not know what
-	// was asked of it. Nothing was changed. Install a newer plugin; what one
-	// knows, its capabilities tell. It is never returned without a plugin.
+	// ErrUnsupported: the plugin is older than this host and does not know what was
+	// asked of it. Nothing was changed. Install a newer plugin; its capabilities
+	// tell what it knows. Without a plugin this error is never returned.
 	ErrUnsupported = errors.New("not supported by this plugin")
 
 	// ErrOverflow: the sum does not fit into 64 bits. Nothing was changed.
@@ -113,8 +110,8 @@ var (
 	// with another session.
 	ErrExpired = fmt.Errorf("%w: expired", ErrSessionLost)
 
-	// ErrDeadline: nothing was heard from any server for the negotiated
-	// timeout, so the server may have expired the session, or soon will.
+	// ErrDeadline: nothing was heard from any server for the negotiated timeout. The
+	// server may have expired the session, or soon will.
 	ErrDeadline = fmt.Errorf("%w: local deadline passed", ErrSessionLost)
 
 	// ErrClosed: the application closed the session.
@@ -132,13 +129,13 @@ var (
 // Reasons why a hold no longer stands while its session does. Each matches
 // [ErrNotHeld].
 var (
-	// ErrRemoved: somebody else deleted the contender's znode: an operator
-	// broke the lock, or another program did.
+	// ErrRemoved: another client deleted the contender's znode: an operator broke the
+	// lock, or another program did.
 	ErrRemoved = fmt.Errorf("%w: znode was deleted by another client", ErrNotHeld)
 
-	// ErrRevoked: the contender was asked to give way and its znode was then
-	// deleted by somebody else: its grace was over. It matches ErrRemoved too.
-	// A holder that never called Revoked may get plain ErrRemoved instead.
+	// ErrRevoked: the contender was asked to give way, and when its grace was over
+	// another client deleted its znode. It matches ErrRemoved too. A holder that
+	// never called Revoked may get plain ErrRemoved instead.
 	ErrRevoked = fmt.Errorf("%w: revoked", ErrRemoved)
 
 	// ErrReleased: the application released the hold or resigned.

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// ValidatePath reports, as an ErrInvalid, why path is not a path of a znode:
-// absolute, without empty, "." or ".." elements, without a trailing slash, and
-// without the characters that ZooKeeper refuses. "/" is a path.
+// ValidatePath reports, as an ErrInvalid, why path is not the path of a znode. A
+// path is absolute and has no trailing slash. It has no empty, "." or ".." elements,
+// and no characters that ZooKeeper refuses. "/" is a path.
 func ValidatePath(path string) error {
 	invalid := func(why string) error {
 		return fmt.Errorf("%w: path %q %s", ErrInvalid, path, why)
