@@ -42,5 +42,5 @@
 // With Config.TracerProvider and Config.MeterProvider every call is traced and
 // measured by OpenTelemetry, and what sessions hold, wait for and lose is
 // counted. The plugin's own spans need a plugin that was given a provider
-// (plugin.ServeWith); they are below the host's.
+// (plugin.Serve); they are below the host's.
 package host

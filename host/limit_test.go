@@ -13,7 +13,7 @@ import (
 
 // serveLimited is a plugin whose operator allows little.
 func serveLimited() {
-	plugin.ServeWith(fake.New().Open, plugin.Config{Limits: plugin.Limits{Sessions: 1, Grants: 1, Watches: 1, Message: 4 << 10}})
+	plugin.Serve(fake.New().Open, plugin.Limits{Sessions: 1, Grants: 1, Watches: 1, Message: 4 << 10})
 }
 
 // TestLimits: what goes beyond is refused with an error that says so, and what

@@ -26,7 +26,7 @@ func serveTraced() {
 	spans := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter(func(s sdktrace.ReadOnlySpan) {
 		fmt.Fprintln(conn, s.Name(), s.SpanContext().TraceID(), s.Parent().SpanID())
 	})))
-	plugin.ServeWith(fake.New().Open, plugin.Config{TracerProvider: spans})
+	plugin.Serve(fake.New().Open, plugin.Telemetry{TracerProvider: spans})
 }
 
 // exporter is an sdktrace.SpanExporter.

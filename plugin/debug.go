@@ -9,6 +9,7 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -49,14 +50,10 @@ func ParseReattach(value string) (Reattach, error) {
 // authenticated, and on Unix only the permissions of the socket's directory keep
 // other users away. It fails in a process that was told to use AutoMTLS. A host
 // that dies takes its sessions with it, as always, but not this process.
-func Debug(ctx context.Context, open recipes.Opener, announce func(Reattach)) error {
-	return DebugWith(ctx, open, Config{}, announce)
-}
-
-// DebugWith is Debug with a configuration.
-func DebugWith(ctx context.Context, open recipes.Opener, cfg Config, announce func(Reattach)) error {
-	if err := cfg.Limits.Validate(); err != nil {
-		return fmt.Errorf("plugin.Config: %w", err)
+func Debug(ctx context.Context, open recipes.Opener, announce func(Reattach), options ...Option) error {
+	cfg, err := configure(open, options)
+	if err != nil {
+		return err
 	}
 	if os.Getenv("PLUGIN_CLIENT_CERT") != "" {
 		return fmt.Errorf("a plugin that is being debugged cannot use AutoMTLS: unset PLUGIN_CLIENT_CERT, or have the host launch the plugin")
@@ -69,14 +66,13 @@ func DebugWith(ctx context.Context, open recipes.Opener, cfg Config, announce fu
 	if err := os.Setenv(goplugin.EnvUnixSocketDir, dir); err != nil {
 		return err
 	}
-	logger := logger()
-	srv := cfg.server(open, logger)
+	srv := server.New(cfg)
 	ready := make(chan *goplugin.ReattachConfig, 1)
 	closed := make(chan struct{})
 	go goplugin.Serve(&goplugin.ServeConfig{ // closes closed
 		HandshakeConfig:  Handshake(),
 		VersionedPlugins: versioned(func(s *grpc.Server) error { srv.Register(s); return nil }),
-		Logger:           logger,
+		Logger:           cfg.Logger,
 		GRPCServer:       grpcServer(srv),
 		Test:             &goplugin.ServeTestConfig{Context: ctx, ReattachConfigCh: ready, CloseCh: closed},
 	})
@@ -87,7 +83,7 @@ func DebugWith(ctx context.Context, open recipes.Opener, cfg Config, announce fu
 		return fmt.Errorf("the plugin could not listen; its log says why")
 	}
 	<-closed
-	farewell, cancel := context.WithTimeout(context.Background(), farewellTimeout)
+	closing, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return srv.Close(farewell)
+	return srv.Close(closing)
 }

@@ -4,7 +4,7 @@
 //
 //	func main() { plugin.Serve(zookeeper.Open) }
 //
-// [ServeWith] takes limits and OpenTelemetry's providers besides.
+// [Limits] and [Telemetry] are options of [Serve].
 //
 // plugin/proto is the interface, internal/rpc the two halves of it in Go. Hosts
 // import package host.

@@ -9,3 +9,8 @@ import (
 func ExampleServe() {
 	plugin.Serve(zookeeper.Open)
 }
+
+// A plugin of which hosts can have less.
+func ExampleServe_limits() {
+	plugin.Serve(zookeeper.Open, plugin.Limits{Sessions: 100, Grants: 1000})
+}

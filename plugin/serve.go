@@ -21,9 +21,9 @@ import (
 const (
 	// attachTimeout is how long a plugin waits for its first host.
 	attachTimeout = 10 * time.Second
-	// farewellTimeout bounds the closing of sessions when the host has gone or
+	// closeTimeout bounds the closing of sessions when the host has gone or
 	// the process is told to end. ZooKeeper's timeout ends what is left.
-	farewellTimeout = 800 * time.Millisecond
+	closeTimeout = 800 * time.Millisecond
 )
 
 // Serve serves sessions that open opens to the host that launched this process,
@@ -31,36 +31,33 @@ const (
 // it died. All sessions are closed by then, or a bounded attempt to close them
 // has been made; main has nothing left to do.
 //
-// In a process that no host has launched it says so on stderr and exits with 1.
+// In a process that no host has launched, or with an option that cannot be, it says
+// so on stderr and exits with 1.
 //
 // Signals: an interrupt is ignored, because Ctrl-C at the host's terminal
 // reaches the plugin too, and the host decides what to release; so is a hang-up.
 // SIGTERM tells the hosts of all sessions that they are lost, closes them, and
 // ends the process.
-func Serve(open recipes.Opener) { ServeWith(open, Config{}) }
-
-// ServeWith is Serve with a configuration. One that is wrong is said on stderr,
-// and ends the process with 1.
-func ServeWith(open recipes.Opener, cfg Config) {
+func Serve(open recipes.Opener, options ...Option) {
 	if handshake := Handshake(); os.Getenv(handshake.MagicCookieKey) != handshake.MagicCookieValue {
 		fmt.Fprint(os.Stderr, About(filepath.Base(os.Args[0])))
 		os.Exit(1)
 	}
-	if err := cfg.Limits.Validate(); err != nil {
-		fmt.Fprintf(os.Stderr, "plugin.Config: %v\n", err)
+	cfg, err := configure(open, options)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	defer removeSocketDirectory()
 	terminated := terminations()
 
-	logger := logger()
-	srv := cfg.server(open, logger)
-	process := &process{server: srv, logger: logger, stopped: make(chan struct{})}
+	srv := server.New(cfg)
+	process := &process{server: srv, logger: cfg.Logger, stopped: make(chan struct{})}
 	var watch sync.WaitGroup
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  Handshake(),
 		VersionedPlugins: versioned(func(s *grpc.Server) error { srv.Register(s); return nil }),
-		Logger:           logger,
+		Logger:           cfg.Logger,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			s := grpcServer(srv)(opts)
 			watch.Go(func() { process.watch(s, terminated) })
@@ -68,7 +65,7 @@ func ServeWith(open recipes.Opener, cfg Config) {
 		},
 	})
 	close(process.stopped) // by the watch, or by go-plugin's own Shutdown
-	process.farewell("the server has stopped")
+	process.closeSessions("the server has stopped")
 	watch.Wait()
 }
 
@@ -102,25 +99,25 @@ func (p *process) watch(s *grpc.Server, terminated <-chan os.Signal) {
 			attached = nil
 			attach.Stop()
 		case <-attach.C:
-			p.farewell("no host has attached")
+			p.closeSessions("no host has attached")
 			return
 		case <-p.server.Orphaned():
-			p.farewell("the host has gone")
+			p.closeSessions("the host has gone")
 			return
 		case <-p.stopped:
 			return
 		case sig := <-terminated:
-			p.farewell(sig.String())
+			p.closeSessions(sig.String())
 			return
 		}
 	}
 }
 
-// farewell closes the sessions, once.
-func (p *process) farewell(why string) {
+// closeSessions closes the sessions, once.
+func (p *process) closeSessions(why string) {
 	p.once.Do(func() {
 		p.logger.Debug("closing sessions", "because", why, "sessions", p.server.Sessions())
-		ctx, cancel := context.WithTimeout(context.Background(), farewellTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		if err := p.server.Close(ctx); err != nil {
 			p.logger.Warn("some sessions are left to their timeout", "error", err)

@@ -15,13 +15,13 @@ import (
 
 // serveDebug serves until it is interrupted, and prints what a host needs in
 // its environment, in a form that a shell takes.
-func serveDebug(stdout io.Writer, cfg plugin.Config) error {
+func serveDebug(stdout io.Writer, limits plugin.Limits) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return plugin.DebugWith(ctx, zookeeper.Open, cfg, func(r plugin.Reattach) {
+	return plugin.Debug(ctx, zookeeper.Open, func(r plugin.Reattach) {
 		value, _ := json.Marshal(r) // numbers and strings
 		fmt.Fprintf(stdout, "# Not encrypted, not authenticated: for debugging only. Start the host with\nexport %s='%s'\n", plugin.ReattachEnv, value)
-	})
+	}, limits)
 }
 
 // describe prints what the plugin is, in JSON, for programs that choose between

@@ -5,24 +5,24 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
 // defineLimits defines flags for the limits. An operator has the host give them
 // to the plugin (host.Config.Args).
 func defineLimits(flags *flag.FlagSet, l *plugin.Limits) {
+	most := plugin.DefaultLimits()
 	for _, f := range []struct {
 		name, usage string
 		value       *int
-		most        int
+		otherwise   int
 	}{
-		{"max-sessions", "`number` of sessions of this plugin", &l.Sessions, server.MaxSessions},
-		{"max-holds", "`number` of what one session holds or waits for", &l.Grants, server.MaxGrants},
-		{"max-watches", "`number` of streams of one session beside its own", &l.Watches, server.MaxWatches},
-		{"max-message", "`bytes` of one message from a host", &l.Message, server.MaxMessage},
+		{"max-sessions", "`number` of sessions of this plugin", &l.Sessions, most.Sessions},
+		{"max-holds", "`number` of what one session holds or waits for", &l.Grants, most.Grants},
+		{"max-watches", "`number` of streams of one session beside its own", &l.Watches, most.Watches},
+		{"max-message", "`bytes` of one message from a host", &l.Message, most.Message},
 	} {
-		flags.Func(f.name, fmt.Sprintf("limit on the %s (default %d)", f.usage, f.most), func(s string) error {
+		flags.Func(f.name, fmt.Sprintf("limit on the %s (default %d)", f.usage, f.otherwise), func(s string) error {
 			n, err := strconv.Atoi(s)
 			if err != nil || n < 1 {
 				return fmt.Errorf("it must be a whole number from 1")

@@ -15,17 +15,16 @@ import (
 )
 
 func main() {
-	var cfg plugin.Config
-	if code, done := run(os.Args[1:], &cfg, os.Stdout, os.Stderr); done {
+	var limits plugin.Limits
+	if code, done := run(os.Args[1:], &limits, os.Stdout, os.Stderr); done {
 		os.Exit(code)
 	}
-	plugin.ServeWith(zookeeper.Open, cfg)
+	plugin.Serve(zookeeper.Open, limits)
 }
 
 // run answers what a person asks for on the command line; done is false when a
-// host has launched the program, or a person has asked for nothing. What the
-// flags say of serving is in cfg then.
-func run(args []string, cfg *plugin.Config, stdout, stderr io.Writer) (code int, done bool) {
+// host has launched the program, or a person has asked for nothing.
+func run(args []string, limits *plugin.Limits, stdout, stderr io.Writer) (code int, done bool) {
 	flags := flag.NewFlagSet("zkrecipes-plugin", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
@@ -34,7 +33,7 @@ func run(args []string, cfg *plugin.Config, stdout, stderr io.Writer) (code int,
 	}
 	showVersion := flags.Bool("version", false, "print the version and the protocol version, and exit; \"version\" does too")
 	debug := flags.Bool("debug", false, "serve hosts that have the environment variable that is printed, until interrupted,\nwithout TLS: for running the plugin in a debugger")
-	defineLimits(flags, &cfg.Limits)
+	defineLimits(flags, limits)
 	switch err := flags.Parse(args); {
 	case err == flag.ErrHelp:
 		return 0, true
@@ -50,7 +49,7 @@ func run(args []string, cfg *plugin.Config, stdout, stderr io.Writer) (code int,
 		flags.Usage()
 		return 2, true
 	case *debug:
-		return report(stderr, serveDebug(stdout, *cfg)), true
+		return report(stderr, serveDebug(stdout, *limits)), true
 	}
 	return 0, false
 }

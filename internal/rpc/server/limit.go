@@ -39,16 +39,6 @@ type Limits struct {
 	Message int
 }
 
-// Validate reports a limit that is negative.
-func (l Limits) Validate() error {
-	for name, n := range map[string]int{"Sessions": l.Sessions, "Grants": l.Grants, "Watches": l.Watches, "Message": l.Message} {
-		if n < 0 {
-			return fmt.Errorf("limit %s is %d; it must be positive, or 0 for the default", name, n)
-		}
-	}
-	return nil
-}
-
 func (l Limits) defaults() Limits {
 	return Limits{
 		Sessions: cmp.Or(l.Sessions, MaxSessions), Grants: cmp.Or(l.Grants, MaxGrants),

@@ -1,0 +1,35 @@
+package plugin
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+)
+
+func TestOptionsReachTheServer(t *testing.T) {
+	provider := noop.NewTracerProvider()
+	cfg, err := configure(nil, []Option{Limits{Sessions: 9, Grants: 9}, Telemetry{TracerProvider: provider}, Limits{Sessions: 1, Watches: 2, Message: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (server.Limits{Sessions: 1, Watches: 2, Message: 3}); cfg.Limits != want || cfg.TracerProvider != provider {
+		t.Errorf("limits %+v, provider %v", cfg.Limits, cfg.TracerProvider)
+	}
+}
+
+func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
+	if got, want := DefaultLimits(), (Limits{Sessions: 16_384, Grants: 65_536, Watches: 16_384, Message: 64 << 20}); got != want {
+		t.Errorf("%+v; want %+v", got, want)
+	}
+}
+
+func TestAnOptionThatCannotBeIsRefused(t *testing.T) {
+	err := Debug(context.Background(), nil, func(Reattach) { t.Error("it serves") }, Limits{Watches: -1})
+	if err == nil || !strings.Contains(err.Error(), "Watches is -1") {
+		t.Errorf("%v", err)
+	}
+}
