@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // claim replaces the waiting znode by a holding one, if no writer has claimed
@@ -39,10 +40,10 @@ func (c *claimant) claim(ctx context.Context, r register) (*line.Grant, error) {
 		return nil, c.reread(ctx)
 	case errors.As(err, &refused) && refused.Index <= 1 && errors.Is(err, recipes.ErrNoNode):
 		return nil, c.removed() // or the path, and all that waited with it
-	case retry(ctx, c.lock.session, err):
+	case znode.TryAgain(ctx, c.lock.session, err):
 		return c.recall(ctx, held, errors.Is(err, recipes.ErrUnknownOutcome))
 	}
-	return nil, settled(ctx, c.lock.session, "claim "+c.lock.path, err) // leave undoes it
+	return nil, znode.GivenUp(ctx, c.lock.session, "claim "+c.lock.path, err) // leave undoes it
 }
 
 // reread reads what somebody has written to the own znode.
@@ -55,14 +56,14 @@ func (c *claimant) reread(ctx context.Context) error {
 		return err
 	}
 	c.data, c.version = node.Data, node.Stat.Version
-	return errLookAgain
+	return znode.ErrReadAgain
 }
 
 // recall finds out, where nobody knows, whether a claim was carried out. After
 // the sync it cannot be any more.
 func (c *claimant) recall(ctx context.Context, held string, unknown bool) (*line.Grant, error) {
 	if !unknown {
-		return nil, errLookAgain
+		return nil, znode.ErrReadAgain
 	}
 	if err := c.lock.session.Sync(ctx, c.lock.path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return nil, err
@@ -72,7 +73,7 @@ func (c *claimant) recall(ctx context.Context, held string, unknown bool) (*line
 	case err == nil:
 		return c.grant(ctx, held)
 	case errors.Is(err, recipes.ErrNoNode):
-		return nil, errLookAgain
+		return nil, znode.ErrReadAgain
 	}
 	return nil, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // claimant is a contender of a priority lock on its way to being granted.
@@ -58,7 +59,7 @@ func (c *claimant) wait(ctx context.Context) (*line.Grant, error) {
 		case len(blockers) == 0:
 			c.tell(position)
 			grant, err := c.claim(ctx, r)
-			if !errors.Is(err, errLookAgain) {
+			if !errors.Is(err, znode.ErrReadAgain) {
 				return grant, err
 			}
 			continue

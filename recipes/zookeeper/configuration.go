@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 type configuration struct {
@@ -63,11 +64,10 @@ func (c *configuration) Watch(ctx context.Context, key string) (<-chan recipes.E
 	if err := recipes.ValidateKey(key); err != nil {
 		return nil, c.failed(key, err)
 	}
-	m := newMirror(c.session, c.full(key), true, true)
-	m.flat = true
-	out, err := stream(ctx, m, "key", func(m *mirror) recipes.Entry {
-		if n := m.nodes[m.root]; n != nil {
-			return entry(key, n.node)
+	path := c.full(key)
+	out, err := znode.Stream(ctx, c.session, znode.Selection{Root: path, Scope: znode.Single}, "key", func(nodes znode.Nodes) recipes.Entry {
+		if node, exists := nodes[path]; exists {
+			return entry(key, node)
 		}
 		return recipes.Entry{Key: key}
 	})
@@ -78,29 +78,30 @@ func (c *configuration) Watch(ctx context.Context, key string) (<-chan recipes.E
 }
 
 func (c *configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
-	m := newMirror(c.session, c.path, true, false)
-	m.named = true
-	if err := m.look(ctx); err != nil {
+	nodes, err := znode.Read(ctx, c.session, c.tree())
+	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", c.path, err)
 	}
-	return entries(m), nil
+	return c.entries(nodes), nil
 }
 
 func (c *configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, error) {
-	m := newMirror(c.session, c.path, true, true)
-	m.named = true
-	out, err := stream(ctx, m, "configuration", entries)
+	out, err := znode.Stream(ctx, c.session, c.tree(), "configuration", c.entries)
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", c.path, err)
 	}
 	return out, nil
 }
 
-func entries(m *mirror) []recipes.Entry {
-	out := make([]recipes.Entry, 0, len(m.nodes))
-	for path, n := range m.nodes {
-		key := strings.TrimPrefix(strings.TrimPrefix(path, m.root), "/")
-		out = append(out, entry(key, n.node))
+func (c *configuration) tree() znode.Selection {
+	return znode.Selection{Root: c.path, Scope: znode.Tree, Named: true}
+}
+
+func (c *configuration) entries(nodes znode.Nodes) []recipes.Entry {
+	out := make([]recipes.Entry, 0, len(nodes))
+	for path, node := range nodes {
+		key := strings.TrimPrefix(strings.TrimPrefix(path, c.path), "/")
+		out = append(out, entry(key, node))
 	}
 	slices.SortFunc(out, func(a, b recipes.Entry) int { return cmp.Compare(a.Key, b.Key) })
 	return out

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 func (c *configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (recipes.Revision, error) {
@@ -54,7 +55,7 @@ type change struct {
 // that it need not try for long.
 func (c *configuration) change(ctx context.Context, key string, expected recipes.Revision, ch change) (zxid int64, err error) {
 	for {
-		stat, err := caughtUp(ctx, c.session, c.path, func() (*session.Stat, error) { return c.look(ctx, key, expected, ch) })
+		stat, err := znode.ReadSynced(ctx, c.session, c.path, func() (*session.Stat, error) { return c.look(ctx, key, expected, ch) })
 		if err != nil {
 			return 0, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 type counter struct{ number *number }
@@ -92,7 +93,7 @@ func (n *number) change(ctx context.Context, next func(n int64, t *session.Txn) 
 			}
 		}
 		value, err := n.attempt(ctx, next)
-		if !errors.Is(err, errLookAgain) {
+		if !errors.Is(err, znode.ErrReadAgain) {
 			return value, err
 		}
 	}
@@ -116,7 +117,7 @@ func (n *number) attempt(ctx context.Context, next func(n int64, t *session.Txn)
 	t.Set(n.path, []byte(strconv.FormatInt(value, 10)), version)
 	_, err = n.session.CommitOnce(ctx, n.receipts, n.session.Provide, t)
 	if outrun(err) {
-		return 0, errLookAgain
+		return 0, znode.ErrReadAgain
 	}
 	return value, err
 }

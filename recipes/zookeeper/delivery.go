@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // delivery is a claimed element.
@@ -103,7 +104,7 @@ func (d *delivery) end(life context.Context, ack bool) error {
 		return nil
 	case errors.Is(err, recipes.ErrSessionLost):
 		return fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
-	case refusal(err) == ofClaim && errors.Is(err, recipes.ErrNoNode):
+	case znode.RefusedOp(err) == ofClaim && errors.Is(err, recipes.ErrNoNode):
 		return fmt.Errorf("%w: %s", recipes.ErrRemoved, d.Znode())
 	case isGoneOrChanged(err):
 		// Another hand has deleted or written the element itself.

@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // readyName is the node that the text has the last member create. Its data are
@@ -29,7 +30,7 @@ func (s zkSession) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("double barrier %s: %w", path, err)
 	}
-	members := &line.Line{Session: s.Session, Path: path, Markers: []string{memberMarker}}
+	members := &line.Line{Session: s.Session, Path: path, Markers: []string{znode.MemberMarker}}
 	return &doubleBarrier{line: members, size: cfg.Size}, nil
 }
 
@@ -37,17 +38,17 @@ func (b *doubleBarrier) Path() string { return b.line.Path }
 func (b *doubleBarrier) Size() int    { return b.size }
 
 func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
-	o, err := own(ctx, b.line.Session, b.line.Path, "", memberMarker, data)
+	o, err := znode.CreateEphemeral(ctx, b.line.Session, b.line.Path, "", znode.MemberMarker, data)
 	if err != nil {
 		return nil, b.failed(err)
 	}
 	generation, err := b.wait(ctx, o)
 	if err != nil {
-		o.end(recipes.ErrReleased)
-		b.line.Session.Delete(o.path)
+		o.End(recipes.ErrReleased)
+		b.line.Session.Delete(o.Znode())
 		return nil, b.failed(err)
 	}
-	return &passage{owned: o, barrier: b, generation: generation}, nil
+	return &passage{Ephemeral: o, session: b.line.Session, barrier: b, generation: generation}, nil
 }
 
 func (b *doubleBarrier) failed(err error) error {
@@ -55,8 +56,8 @@ func (b *doubleBarrier) failed(err error) error {
 }
 
 // wait waits until a ready names the member, and returns all that it names.
-func (b *doubleBarrier) wait(ctx context.Context, o *owned) ([]string, error) {
-	s, me := b.line.Session, gopath.Base(o.path)
+func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string, error) {
+	s, me := b.line.Session, o.Name()
 	woken := false // by ready, which then exists, most likely
 	for {
 		disconnected, err := s.Connected(ctx)
@@ -85,7 +86,7 @@ func (b *doubleBarrier) wait(ctx context.Context, o *owned) ([]string, error) {
 			return r.generation, nil
 		}
 		last, err := b.gather(ctx, r)
-		if errors.Is(err, errLookAgain) {
+		if errors.Is(err, znode.ErrReadAgain) {
 			woken = true
 			continue
 		}
@@ -94,7 +95,7 @@ func (b *doubleBarrier) wait(ctx context.Context, o *owned) ([]string, error) {
 		}
 		// last: the lowest of the last generation has gone.
 		what := fmt.Sprintf("waiting for %d members", b.size)
-		if err := s.Wait(ctx, what, r.changed.Fired(), last, disconnected, o.lost); err != nil {
+		if err := s.Wait(ctx, what, r.changed.Fired(), last, disconnected, o.Done()); err != nil {
 			return nil, err
 		}
 		woken = woken || session.Happened(r.changed.Fired())
@@ -156,7 +157,7 @@ func (b *doubleBarrier) gather(ctx context.Context, r ready) (<-chan struct{}, e
 	if staying := among(entries, r.generation); len(staying) > 0 {
 		_, gone, err := b.line.Session.GetW(ctx, gopath.Join(b.line.Path, staying[0]))
 		if errors.Is(err, recipes.ErrNoNode) {
-			return nil, errLookAgain
+			return nil, znode.ErrReadAgain
 		}
 		if err != nil {
 			return nil, err
@@ -192,7 +193,7 @@ func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry
 		if now, err := b.read(ctx); err != nil {
 			return err
 		} else if now.mzxid != r.mzxid {
-			return errLookAgain
+			return znode.ErrReadAgain
 		}
 		t.Set(path, data, r.version)
 	} else {
@@ -201,13 +202,13 @@ func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry
 	err := b.line.Session.Commit(ctx, t)
 	for _, harmless := range []error{nil, recipes.ErrNoNode, recipes.ErrNodeExists, recipes.ErrBadVersion} {
 		if errors.Is(err, harmless) {
-			return errLookAgain
+			return znode.ErrReadAgain
 		}
 	}
-	if retry(ctx, b.line.Session, err) {
-		return errLookAgain
+	if znode.TryAgain(ctx, b.line.Session, err) {
+		return znode.ErrReadAgain
 	}
-	return settled(ctx, b.line.Session, "let members in", err) // whoever asked has not entered, either way
+	return znode.GivenUp(ctx, b.line.Session, "let members in", err) // whoever asked has not entered, either way
 }
 
 // among returns the names of the entries that are in the generation, in order.

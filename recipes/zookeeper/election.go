@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 const (
@@ -33,17 +34,26 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 }
 
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
-	candidates, err := readLine(ctx, e.line.Session, e.line.Path, recipes.KindElection)
+	p, err := line.ReadParent(ctx, e.line.Session, e.line.Path, false)
 	if err != nil {
 		return nil, e.failed(err)
 	}
-	return candidates, nil
+	all, err := candidates(ctx, e.line.Session, p)
+	if err != nil {
+		return nil, e.failed(err)
+	}
+	return all, nil
+}
+
+// candidates reads the candidates of an election.
+func candidates(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+	return p.InLine(ctx, s, recipes.KindElection, 1, candidateMarker)
 }
 
 func (e *election) Leader(ctx context.Context) (recipes.Leader, error) {
 	for {
 		leader, err := e.read(ctx)
-		if errors.Is(err, errLookAgain) {
+		if errors.Is(err, znode.ErrReadAgain) {
 			continue
 		}
 		if err != nil {
@@ -60,9 +70,6 @@ func (e *election) failed(err error) error {
 	return fmt.Errorf("election %s: %w", e.line.Path, err)
 }
 
-// errLookAgain: what was listed has gone before it was read.
-var errLookAgain = errors.New("look again")
-
 // read reads the leader and its acknowledgement without a watch.
 func (e *election) read(ctx context.Context) (recipes.Leader, error) {
 	entries, err := e.line.Entries(ctx)
@@ -72,7 +79,7 @@ func (e *election) read(ctx context.Context) (recipes.Leader, error) {
 	s, path := e.line.Session, gopath.Join(e.line.Path, entries[0].Name)
 	node, err := s.Get(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
-		return recipes.Leader{}, errLookAgain
+		return recipes.Leader{}, znode.ErrReadAgain
 	}
 	if err != nil {
 		return recipes.Leader{}, err
@@ -90,7 +97,7 @@ func (e *election) read(ctx context.Context) (recipes.Leader, error) {
 
 // leaderOf returns the first in line as the leader.
 func leaderOf(path string, first line.Entry, node session.Node) recipes.Leader {
-	c := contender(recipes.KindElection, path, first, node)
+	c := first.Contender(recipes.KindElection, path, node)
 	c.Holds = true
 	return recipes.Leader{Contender: c}
 }

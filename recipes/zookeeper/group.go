@@ -10,11 +10,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
-
-// memberMarker ends the fixed part of the name of a member that the application
-// has not named.
-const memberMarker = "member-"
 
 type group struct {
 	session *session.Session
@@ -37,7 +34,7 @@ func (s zkSession) Group(path string, cfg recipes.GroupConfig) (recipes.Group, e
 func (g *group) Path() string { return g.path }
 
 func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
-	o, err := own(ctx, g.session, g.path, g.cfg.Name, memberMarker, data)
+	o, err := znode.CreateEphemeral(ctx, g.session, g.path, g.cfg.Name, znode.MemberMarker, data)
 	if err != nil {
 		return nil, g.failed(err)
 	}
@@ -45,15 +42,15 @@ func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, erro
 }
 
 func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
-	m := newMirror(g.session, g.path, false, false)
-	if err := m.look(ctx); err != nil {
+	nodes, err := znode.Read(ctx, g.session, znode.Selection{Root: g.path})
+	if err != nil {
 		return nil, g.failed(err)
 	}
-	return members(m), nil
+	return members(nodes), nil
 }
 
 func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
-	out, err := stream(ctx, newMirror(g.session, g.path, false, true), "group", members)
+	out, err := znode.Stream(ctx, g.session, znode.Selection{Root: g.path}, "group", members)
 	if err != nil {
 		return nil, g.failed(err)
 	}
@@ -64,25 +61,25 @@ func (g *group) failed(err error) error { return fmt.Errorf("group %s: %w", g.pa
 
 // members are the ephemeral ones among the children, in the order in which they
 // were created.
-func members(m *mirror) []recipes.Member {
-	present := make([]recipes.Member, 0, len(m.nodes))
-	for path, n := range m.nodes {
-		if path == m.root || sessionOf(n.node.Stat) == 0 {
+func members(nodes znode.Nodes) []recipes.Member {
+	present := make([]recipes.Member, 0, len(nodes))
+	for path, n := range nodes {
+		if znode.OwnerOf(n.Stat) == 0 {
 			continue
 		}
 		present = append(present, recipes.Member{
 			Name:      gopath.Base(path),
 			Znode:     path,
-			Token:     recipes.Token(n.node.Stat.Czxid),
-			SessionID: n.node.Stat.EphemeralOwner,
-			Since:     time.UnixMilli(n.node.Stat.Ctime),
-			Data:      n.node.Data,
+			Token:     recipes.Token(n.Stat.Czxid),
+			SessionID: n.Stat.EphemeralOwner,
+			Since:     time.UnixMilli(n.Stat.Ctime),
+			Data:      n.Data,
 		})
 	}
 	slices.SortFunc(present, func(a, b recipes.Member) int { return cmp.Compare(a.Token, b.Token) })
 	return present
 }
 
-type membership struct{ *owned }
+type membership struct{ *znode.Ephemeral }
 
-func (m membership) Leave(ctx context.Context) error { return m.give(ctx, "leave") }
+func (m membership) Leave(ctx context.Context) error { return m.Remove(ctx, "leave") }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // lockMarker ends the fixed part of a lock contender's name, in Curator's
@@ -32,9 +33,18 @@ func (l *lock) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 }
 
 func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	contenders, err := readLine(ctx, l.line.Session, l.line.Path, recipes.KindLock)
+	p, err := line.ReadParent(ctx, l.line.Session, l.line.Path, false)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
 	}
-	return contenders, nil
+	all, err := lockContenders(ctx, l.line.Session, p)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
+	}
+	return all, nil
+}
+
+// lockContenders reads the contenders of a lock.
+func lockContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+	return p.InLine(ctx, s, recipes.KindLock, 1, lockMarker)
 }

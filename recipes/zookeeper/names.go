@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 type names struct {
@@ -38,7 +39,7 @@ func (n *names) Register(ctx context.Context, name string, data []byte) (recipes
 	if err := recipes.ValidateName(name); err != nil {
 		return nil, n.failed(name, err)
 	}
-	o, err := own(ctx, n.session, n.path, name, "", data)
+	o, err := znode.CreateEphemeral(ctx, n.session, n.path, name, "", data)
 	if err != nil {
 		return nil, n.failed(name, err)
 	}
@@ -55,7 +56,7 @@ func (n *names) RegisterPersistent(ctx context.Context, name string, data []byte
 	t.Create(path, data, false)
 	_, err = n.session.CommitOnce(ctx, n.path, n.session.Ensure, t)
 	if errors.Is(err, recipes.ErrNodeExists) {
-		err = taken(ctx, n.session, path, err)
+		err = znode.Taken(ctx, n.session, path, err)
 	}
 	return n.failed(name, err)
 }
@@ -67,25 +68,25 @@ func (n *names) Unregister(ctx context.Context, name string, token recipes.Token
 		if err == nil {
 			return nil
 		}
-		if errors.Is(err, errLookAgain) {
+		if errors.Is(err, znode.ErrReadAgain) {
 			err = nil
 		}
 	}
 	return n.failed(name, err)
 }
 
-// unregister deletes what it has looked at. errLookAgain says that it has
+// unregister deletes what it has looked at. znode.ErrReadAgain says that it has
 // changed meanwhile.
 func (n *names) unregister(ctx context.Context, path string, token recipes.Token) error {
-	stat, err := caughtUp(ctx, n.session, n.path, func() (session.Stat, error) {
+	stat, err := znode.ReadSynced(ctx, n.session, n.path, func() (session.Stat, error) {
 		stat, err := n.session.Stat(ctx, path)
 		switch {
 		case err != nil:
 			return stat, err
 		case token != 0 && stat.Czxid != int64(token):
 			return stat, fmt.Errorf("%w: it is registered with token %d, not %d", recipes.ErrBadVersion, stat.Czxid, token)
-		case sessionOf(stat) != 0:
-			return stat, &recipes.TakenError{Znode: path, SessionID: sessionOf(stat), Since: time.UnixMilli(stat.Ctime)}
+		case znode.OwnerOf(stat) != 0:
+			return stat, znode.TakenBy(path, stat)
 		}
 		return stat, nil
 	})
@@ -96,7 +97,7 @@ func (n *names) unregister(ctx context.Context, path string, token recipes.Token
 	t.Delete(path, stat.Version)
 	_, err = n.session.CommitOnce(ctx, n.path, n.session.Ensure, t)
 	if errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) {
-		return errLookAgain
+		return znode.ErrReadAgain
 	}
 	return err
 }
@@ -114,16 +115,13 @@ func (n *names) Lookup(ctx context.Context, name string) (recipes.Record, error)
 }
 
 func (n *names) List(ctx context.Context) ([]recipes.Record, error) {
-	m := newMirror(n.session, n.path, false, false)
-	m.named = true
-	if err := m.look(ctx); err != nil {
+	nodes, err := znode.Read(ctx, n.session, znode.Selection{Root: n.path, Named: true})
+	if err != nil {
 		return nil, fmt.Errorf("names of %s: %w", n.path, err)
 	}
-	records := make([]recipes.Record, 0, len(m.nodes))
-	for path, node := range m.nodes {
-		if path != m.root {
-			records = append(records, record(path, node.node))
-		}
+	records := make([]recipes.Record, 0, len(nodes))
+	for path, node := range nodes {
+		records = append(records, record(path, node))
 	}
 	slices.SortFunc(records, func(a, b recipes.Record) int { return cmp.Compare(a.Name, b.Name) })
 	return records, nil
@@ -134,11 +132,10 @@ func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, 
 	if err := recipes.ValidateName(name); err != nil {
 		return nil, n.failed(name, err)
 	}
-	m := newMirror(n.session, gopath.Join(n.path, name), true, true)
-	m.flat = true
-	out, err := stream(ctx, m, "name", func(m *mirror) recipes.Record {
-		if node := m.nodes[m.root]; node != nil {
-			return record(m.root, node.node)
+	path := gopath.Join(n.path, name)
+	out, err := znode.Stream(ctx, n.session, znode.Selection{Root: path, Scope: znode.Single}, "name", func(nodes znode.Nodes) recipes.Record {
+		if node, exists := nodes[path]; exists {
+			return record(path, node)
 		}
 		return recipes.Record{}
 	})
@@ -153,14 +150,12 @@ func record(path string, node session.Node) recipes.Record {
 		Name:      gopath.Base(path),
 		Znode:     path,
 		Token:     recipes.Token(node.Stat.Czxid),
-		SessionID: sessionOf(node.Stat),
+		SessionID: znode.OwnerOf(node.Stat),
 		Since:     time.UnixMilli(node.Stat.Ctime),
 		Data:      node.Data,
 	}
 }
 
-type registration struct{ *owned }
+type registration struct{ *znode.Ephemeral }
 
-func (r registration) Name() string { return gopath.Base(r.path) }
-
-func (r registration) Unregister(ctx context.Context) error { return r.give(ctx, "unregister") }
+func (r registration) Unregister(ctx context.Context) error { return r.Remove(ctx, "unregister") }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
@@ -93,7 +94,7 @@ func (e *election) view(ctx context.Context) (view, error) {
 			return view{}, err
 		}
 		v, err := e.look(ctx)
-		if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, errLookAgain) {
+		if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, znode.ErrReadAgain) {
 			continue
 		}
 		v.disconnected = disconnected
@@ -137,10 +138,10 @@ func (e *election) lookForAcknowledgement(ctx context.Context, ack string) (*ses
 	if errors.Is(err, recipes.ErrNoNode) {
 		var exists bool
 		if exists, changed, err = s.ExistsW(ctx, acks); err == nil && exists {
-			err = errLookAgain
+			err = znode.ErrReadAgain
 		}
 	} else if err == nil && slices.Contains(names, gopath.Base(ack)) {
-		err = errLookAgain
+		err = znode.ErrReadAgain
 	}
 	return changed, err
 }
@@ -153,12 +154,12 @@ func (e *election) lookAtNobody(ctx context.Context) (view, error) {
 	if errors.Is(err, recipes.ErrNoNode) {
 		exists, created, err := s.ExistsW(ctx, e.line.Path)
 		if err == nil && exists {
-			err = errLookAgain
+			err = znode.ErrReadAgain
 		}
 		return view{leaderChanged: created, ackChanged: created}, err
 	}
 	if err == nil && e.line.Stands(names) {
-		err = errLookAgain
+		err = znode.ErrReadAgain
 	}
 	return view{leaderChanged: changed, ackChanged: changed}, err
 }

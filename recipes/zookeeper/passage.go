@@ -10,11 +10,13 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // passage is a member that has entered a double barrier.
 type passage struct {
-	*owned
+	*znode.Ephemeral
+	session    *session.Session
 	barrier    *doubleBarrier
 	generation []string
 
@@ -31,7 +33,7 @@ func (p *passage) Members() []string {
 }
 
 func (p *passage) Leave(ctx context.Context) error {
-	p.end(recipes.ErrReleased)
+	p.End(recipes.ErrReleased)
 	err := p.leave(ctx)
 	switch {
 	case err != nil && p.session.Err() != nil:
@@ -56,7 +58,7 @@ func (p *passage) leave(ctx context.Context) error {
 			return err
 		}
 		target, err := p.step(ctx)
-		if errors.Is(err, errLookAgain) {
+		if errors.Is(err, znode.ErrReadAgain) {
 			continue
 		}
 		if err != nil || target == "" {
@@ -83,7 +85,7 @@ func (p *passage) step(ctx context.Context) (target string, err error) {
 		return "", err
 	}
 	left := among(entries, p.generation)
-	switch i := slices.Index(left, gopath.Base(p.path)); {
+	switch i := slices.Index(left, p.Name()); {
 	case len(left) == 0:
 		return "", nil
 	case i == 0 && len(left) == 1:
@@ -110,7 +112,7 @@ func (p *passage) await(ctx context.Context) error {
 func (p *passage) delete() <-chan struct{} {
 	p.leaving.Do(func() {
 		p.deletion = make(chan struct{})
-		deletion := p.session.Delete(p.path)
+		deletion := p.session.Delete(p.Znode())
 		go func() {
 			defer close(p.deletion)
 			<-deletion // or the session's end
@@ -127,7 +129,7 @@ func (p *passage) delete() <-chan struct{} {
 // there: the next generation replaces it.
 func (p *passage) closeDoor(ctx context.Context) error {
 	var t session.Txn
-	t.Delete(p.path, recipes.AnyVersion)
+	t.Delete(p.Znode(), recipes.AnyVersion)
 	t.Delete(gopath.Join(p.barrier.line.Path, readyName), recipes.AnyVersion)
 	err := p.session.Commit(ctx, t)
 	var refused *session.TxnError
@@ -135,9 +137,9 @@ func (p *passage) closeDoor(ctx context.Context) error {
 	case errors.As(err, &refused) && refused.Index == 1:
 		return p.await(ctx) // another hand has removed ready
 	case refused != nil && errors.Is(err, recipes.ErrNoNode):
-		return errLookAgain
-	case retry(ctx, p.session, err):
-		return errLookAgain
+		return znode.ErrReadAgain
+	case znode.TryAgain(ctx, p.session, err):
+		return znode.ErrReadAgain
 	}
-	return settled(ctx, p.session, "delete "+p.path, err) // Leave deletes it all the same
+	return znode.GivenUp(ctx, p.session, "delete "+p.Znode(), err) // Leave deletes it all the same
 }

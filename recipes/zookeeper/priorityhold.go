@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // priorityHold is a *line.Grant of the holding znode.
@@ -88,20 +89,13 @@ func (h *priorityHold) handOff(ctx context.Context, heir spot) error {
 func (h *priorityHold) handedOff(ctx context.Context) (bool, error) {
 	s := h.lock.session
 	if err := s.Sync(ctx, h.lock.path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
-		return false, unknownOutcome(err)
+		return false, znode.UnknownOutcome(err)
 	}
 	_, err := s.Stat(ctx, h.Znode())
 	if errors.Is(err, recipes.ErrNoNode) {
 		return true, nil
 	}
-	return false, unknownOutcome(err)
-}
-
-func unknownOutcome(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, err)
+	return false, znode.UnknownOutcome(err)
 }
 
 // contender parses the path of a contender's znode.

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 type priorityLock struct {
@@ -19,7 +21,7 @@ type priorityLock struct {
 }
 
 func (s zkSession) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
-	l, err := s.line("priority lock", path, nil, cfg.Strategy)
+	l, err := s.lines.At("priority lock", path, cfg.Strategy)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +103,7 @@ func (l *priorityLock) look(ctx context.Context) (register, []spot, error) {
 	r := register{version: node.Stat.Version}
 	heir, ok := parseHeir(node.Data)
 	if !ok {
-		return register{}, nil, fmt.Errorf("%w: the path holds %q, which is no heir", recipes.ErrMismatch, shorten(string(node.Data)))
+		return register{}, nil, fmt.Errorf("%w: the path holds %q, which is no heir", recipes.ErrMismatch, znode.Excerpt(string(node.Data)))
 	}
 	names, err := l.session.Children(ctx, l.path)
 	if err != nil {
@@ -141,9 +143,35 @@ func (r register) data() []byte {
 }
 
 func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	found, err := readLine(ctx, l.session, l.path, recipes.KindPriorityLock)
+	p, err := line.ReadParent(ctx, l.session, l.path, true)
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	found, err := priorityContenders(ctx, l.session, p)
 	if err != nil {
 		return nil, l.failed(err)
 	}
 	return found, nil
+}
+
+// priorityContenders reads the contenders of a priority lock.
+func priorityContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+	heir, _ := parseHeir(p.Data)
+	ranked := rankedSpots(p.Names, heir)
+	entries := make([]line.Entry, len(ranked))
+	for i, s := range ranked {
+		entries[i] = line.Entry{Name: s.name, Sequence: s.sequence}
+	}
+	found, err := p.Contenders(ctx, s, recipes.KindPriorityLock, entries)
+	for i := range found {
+		c := &found[i]
+		readMarks(c)
+		s, _ := parseSpot(gopath.Base(c.Znode))
+		c.Mode, c.Priority, c.Holds = s.mode, s.priority, s.holds
+		c.Successor = !s.holds && s.name == heir
+		if !c.Holds {
+			c.Token = 0
+		}
+	}
+	return found, err
 }

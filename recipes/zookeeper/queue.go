@@ -113,15 +113,6 @@ func (q *queue) provide(ctx context.Context, child string) error {
 	return q.session.Ensure(ctx, child)
 }
 
-// refusal returns which operation of a transaction was refused, or -1.
-func refusal(err error) int {
-	var refused *session.TxnError
-	if errors.As(err, &refused) {
-		return refused.Index
-	}
-	return -1
-}
-
 func (q *queue) Len(ctx context.Context) (int, error) {
 	names, err := q.session.Children(ctx, q.path)
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {

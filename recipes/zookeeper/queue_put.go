@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // claimRoom is what the packet that claims an element holds beside the element:
@@ -49,7 +50,7 @@ func (q *queue) commitPut(ctx context.Context, prefix string, data [][]byte) (se
 			t.CreateSequential(q.child(prefix), d, q.cfg.Ephemeral)
 		}
 		outcome, err := q.once(ctx, t)
-		if q.cfg.Capacity > 0 && refusal(err) == 0 && isGoneOrChanged(err) {
+		if q.cfg.Capacity > 0 && znode.RefusedOp(err) == 0 && isGoneOrChanged(err) {
 			continue // somebody else has put since the elements were counted
 		}
 		if errors.Is(err, recipes.ErrNodeExists) {

@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // errNotToBeHad: the element has gone, is claimed, or has become a dead letter.
@@ -77,7 +78,7 @@ func (q *queue) take(ctx context.Context, try func(candidate) error) (err error)
 		}
 		c, err := q.candidate(ctx, e)
 		if err == nil && q.exhausted(c.node.Stat.Version) {
-			err = settled(ctx, q.session, "bury "+c.Name, q.bury(ctx, c.queued, c.node, ""))
+			err = znode.GivenUp(ctx, q.session, "bury "+c.Name, q.bury(ctx, c.queued, c.node, ""))
 			if err == nil {
 				err = errNotToBeHad
 			}
@@ -121,7 +122,7 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 // isGoneOrChanged reports whether a transaction was refused because somebody
 // else was faster.
 func isGoneOrChanged(err error) bool {
-	return refusal(err) >= 0 && (errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrBadVersion))
+	return znode.RefusedOp(err) >= 0 && (errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrBadVersion))
 }
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
@@ -154,7 +155,7 @@ func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error)
 	done := make(chan result)
 	q.session.Background(func(life context.Context) {
 		token, err := q.commitClaim(life, c)
-		err = settled(life, q.session, "claim "+c.Name, err) // it goes with the session
+		err = znode.GivenUp(life, q.session, "claim "+c.Name, err) // it goes with the session
 		select {
 		case done <- result{token, err}:
 		case <-ctx.Done():
@@ -189,9 +190,9 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 		case err == nil: // the reply was lost, and the receipt could not be read
 			stat, err := q.session.Stat(ctx, claim)
 			return recipes.Token(stat.Czxid), err
-		case refusal(err) == 0 && isGoneOrChanged(err):
+		case znode.RefusedOp(err) == 0 && isGoneOrChanged(err):
 			return 0, errNotToBeHad
-		case refusal(err) == 1 && errors.Is(err, recipes.ErrNoNode):
+		case znode.RefusedOp(err) == 1 && errors.Is(err, recipes.ErrNoNode):
 			if err := q.provide(ctx, q.child(claimsName)); err != nil {
 				return 0, err
 			}
@@ -214,11 +215,11 @@ func (q *queue) bury(ctx context.Context, e queued, node session.Node, claim str
 	for {
 		_, err := q.once(ctx, t)
 		switch {
-		case refusal(err) == dead && errors.Is(err, recipes.ErrNoNode):
+		case znode.RefusedOp(err) == dead && errors.Is(err, recipes.ErrNoNode):
 			if err := q.provide(ctx, q.child(deadName)); err != nil {
 				return err
 			}
-		case claim == "" && refusal(err) == 1 && isGoneOrChanged(err):
+		case claim == "" && znode.RefusedOp(err) == 1 && isGoneOrChanged(err):
 			return errNotToBeHad
 		default:
 			return err

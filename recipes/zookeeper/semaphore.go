@@ -9,6 +9,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // leaseMarker ends the fixed part of a semaphore contender's name, as in
@@ -21,7 +23,7 @@ type semaphore struct {
 }
 
 func (s zkSession) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
-	l, err := s.line("semaphore", path, []string{leaseMarker}, cfg.Strategy)
+	l, err := s.lines.At("semaphore", path, cfg.Strategy, leaseMarker)
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +49,20 @@ func (s *semaphore) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 }
 
 func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := readLine(ctx, s.line.Session, s.line.Path, recipes.KindSemaphore)
+	p, err := line.ReadParent(ctx, s.line.Session, s.line.Path, true)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	all, err := semaphoreContenders(ctx, s.line.Session, p)
 	if err != nil {
 		return nil, s.failed(err)
 	}
 	return all, nil
+}
+
+// semaphoreContenders reads the contenders of a semaphore.
+func semaphoreContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+	return p.InLine(ctx, s, recipes.KindSemaphore, parsePermits(p.Data), leaseMarker)
 }
 
 func (s *semaphore) failed(err error) error {
@@ -92,26 +103,17 @@ func (s *semaphore) agree(ctx context.Context) error {
 		case strings.HasPrefix(said, permitsWord):
 			return fmt.Errorf("%w: the path says %q, this contender %q", recipes.ErrMismatch, said, want)
 		case said != "":
-			return fmt.Errorf("%w: the path holds %q, which says nothing of permits", recipes.ErrMismatch, shorten(said))
+			return fmt.Errorf("%w: the path holds %q, which says nothing of permits", recipes.ErrMismatch, znode.Excerpt(said))
 		}
-		err = setData(ctx, s.line.Session, s.line.Path, []byte(want), node.Stat.Version)
+		err = znode.SetData(ctx, s.line.Session, s.line.Path, []byte(want), node.Stat.Version)
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue // and is told so by the look
 		}
-		if err != nil && !retry(ctx, s.line.Session, err) {
-			return settled(ctx, s.line.Session, "agree on "+want, err)
+		if err != nil && !znode.TryAgain(ctx, s.line.Session, err) {
+			return znode.GivenUp(ctx, s.line.Session, "agree on "+want, err)
 		}
 		if err == nil {
 			return nil
 		}
 	}
-}
-
-// shorten is for data that an error quotes.
-func shorten(s string) string {
-	const enough = 40
-	if len(s) > enough {
-		return s[:enough] + "..."
-	}
-	return s
 }

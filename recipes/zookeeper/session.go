@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
@@ -22,15 +21,15 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 		if err != nil {
 			return nil, err
 		}
-		return zkSession{Session: s, listings: new(listings), crowds: new(line.Crowds)}, nil
+		return zkSession{Session: s, listings: new(listings), lines: line.Of(s)}, nil
 	}
 }
 
 // zkSession adds the recipes to a session.
 type zkSession struct {
 	*session.Session
-	listings *listings    // of queues
-	crowds   *line.Crowds // of locks and elections
+	listings *listings   // of queues
+	lines    *line.Lines // of locks and elections
 }
 
 func (s zkSession) Stats(context.Context) (recipes.Stats, error) {
@@ -38,7 +37,7 @@ func (s zkSession) Stats(context.Context) (recipes.Stats, error) {
 }
 
 func (s zkSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.line("lock", path, []string{lockMarker}, cfg.Strategy)
+	l, err := s.lines.At("lock", path, cfg.Strategy, lockMarker)
 	if err != nil {
 		return nil, err
 	}
@@ -46,20 +45,9 @@ func (s zkSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, erro
 }
 
 func (s zkSession) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
-	l, err := s.line("election", path, []string{candidateMarker}, cfg.Strategy)
+	l, err := s.lines.At("election", path, cfg.Strategy, candidateMarker)
 	if err != nil {
 		return nil, err
 	}
 	return &election{line: l, cfg: cfg}, nil
-}
-
-func (s zkSession) line(recipe, path string, markers []string, strategy recipes.Strategy) (*line.Line, error) {
-	if err := recipes.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("%s: %w", recipe, err)
-	}
-	strategy, err := recipes.ParseStrategy(string(strategy))
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", recipe, path, err)
-	}
-	return &line.Line{Session: s.Session, Path: path, Markers: markers, Strategy: strategy, Rule: line.Exclusive, Crowds: s.crowds}, nil
 }

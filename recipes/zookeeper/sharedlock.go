@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // The markers of the text's nodes.
@@ -18,15 +19,13 @@ const (
 	writeMarker = "write-"
 )
 
-var sharedMarkers = []string{readMarker, writeMarker}
-
 type sharedLock struct {
 	line *line.Line
 	cfg  recipes.SharedLockConfig
 }
 
 func (s zkSession) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
-	l, err := s.line("shared lock", path, sharedMarkers, cfg.Strategy)
+	l, err := s.lines.At("shared lock", path, cfg.Strategy, readMarker, writeMarker)
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +94,29 @@ func (l *sharedLock) failed(err error) error {
 }
 
 func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := readLine(ctx, l.line.Session, l.line.Path, recipes.KindSharedLock)
+	p, err := line.ReadParent(ctx, l.line.Session, l.line.Path, false)
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	all, err := sharedContenders(ctx, l.line.Session, p)
 	if err != nil {
 		return nil, l.failed(err)
 	}
 	return all, nil
+}
+
+// sharedContenders reads the contenders of a shared lock. The first one holds, and
+// the readers that have no writer ahead.
+func sharedContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+	found, err := p.InLine(ctx, s, recipes.KindSharedLock, 1, readMarker, writeMarker)
+	writer := false
+	for i := range found {
+		c := &found[i]
+		readMarks(c)
+		c.Holds = c.Holds || c.Mode == recipes.Reading && !writer
+		writer = writer || c.Mode == recipes.Writing
+	}
+	return found, err
 }
 
 // readMarks takes the marks that a contender of a shared lock or priority lock keeps
@@ -167,13 +184,13 @@ func (h *sharedHold) mark(ctx context.Context) error {
 			return nil
 		}
 		e.downgraded = true
-		err = setData(ctx, h.session, h.Znode(), e.encode(), node.Stat.Version)
+		err = znode.SetData(ctx, h.session, h.Znode(), e.encode(), node.Stat.Version)
 		switch {
 		case err == nil:
 			return nil
-		case retry(ctx, h.session, err), errors.Is(err, recipes.ErrNoNode):
+		case znode.TryAgain(ctx, h.session, err), errors.Is(err, recipes.ErrNoNode):
 			continue
 		}
-		return settled(ctx, h.session, "mark "+h.Znode(), err)
+		return znode.GivenUp(ctx, h.session, "mark "+h.Znode(), err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // Names of what a transaction keeps below its path.
@@ -82,7 +83,7 @@ func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int
 	sent := false // at least once, and nobody knows what became of it
 	for {
 		err := t.session.Commit(ctx, guarded)
-		switch at := refusal(err); {
+		switch at := znode.RefusedOp(err); {
 		case err == nil:
 			return -1, nil
 		case t.session.Unsettled(ctx, err):
@@ -101,7 +102,7 @@ func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int
 // sent before.
 func (t *twoPhase) unsettled(ctx context.Context, sent bool, err error) error {
 	if sent && !errors.Is(err, recipes.ErrUnknownOutcome) {
-		err = unknownOutcome(err)
+		err = znode.UnknownOutcome(err)
 	}
 	return t.session.Because(ctx, err)
 }
@@ -124,7 +125,7 @@ func (t *twoPhase) read(ctx context.Context) (payload []byte, p protocol, err er
 }
 
 func (t *twoPhase) protocol(ctx context.Context) (p protocol, err error) {
-	record, err := caughtUp(ctx, t.session, t.path, func() (session.Node, error) {
+	record, err := znode.ReadSynced(ctx, t.session, t.path, func() (session.Node, error) {
 		return t.session.Get(ctx, t.child(protocolName))
 	})
 	if err != nil {
@@ -213,7 +214,7 @@ func (t *twoPhase) Abort(ctx context.Context, reason string) (recipes.Decision, 
 }
 
 // decide creates the decision together with n checks, or returns the one that
-// there is. A check that fails is errLookAgain: what the decision stands on has
+// there is. A check that fails is znode.ErrReadAgain: what the decision stands on has
 // gone. Sending it again is harmless, because there can be only one and whoever
 // comes second takes the first.
 func (t *twoPhase) decide(ctx context.Context, p protocol, d recipes.Decision, guarded session.Txn, n int) (recipes.Decision, error) {
@@ -230,7 +231,7 @@ func (t *twoPhase) decide(ctx context.Context, p protocol, d recipes.Decision, g
 	case at == n && errors.Is(err, recipes.ErrNodeExists):
 		return t.decided(ctx, p)
 	case at >= 0 && at < n && (errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrBadVersion)):
-		return recipes.Decision{}, errLookAgain
+		return recipes.Decision{}, znode.ErrReadAgain
 	}
 	return recipes.Decision{}, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 func (t *twoPhase) Begin(ctx context.Context, payload []byte, sites ...string) error {
@@ -46,7 +47,7 @@ func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) 
 	sent := false
 	for {
 		err := t.session.Commit(ctx, marked)
-		switch at := refusal(err); {
+		switch at := znode.RefusedOp(err); {
 		case err == nil, at == 0 && errors.Is(err, recipes.ErrNodeExists):
 			t.session.Delete(marker)
 			return nil

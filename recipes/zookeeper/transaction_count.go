@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // ballot is what is known of one site.
@@ -23,14 +24,14 @@ type ballot struct {
 func (t *twoPhase) collect(ctx context.Context, p protocol) (recipes.Decision, error) {
 	for {
 		d, err := t.count(ctx, p)
-		if !errors.Is(err, errLookAgain) {
+		if !errors.Is(err, znode.ErrReadAgain) {
 			return d, err
 		}
 	}
 }
 
 // count looks at the votes, in one life of the connection, until they allow a
-// decision. errLookAgain has it look at all of them again.
+// decision. znode.ErrReadAgain has it look at all of them again.
 func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, error) {
 	disconnected, err := t.session.Connected(ctx)
 	if err != nil {
@@ -75,7 +76,7 @@ func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, err
 			return t.decided(ctx, p)
 		}
 		if joins != nil && fired(joins) || session.Happened(disconnected) {
-			return recipes.Decision{}, errLookAgain
+			return recipes.Decision{}, znode.ErrReadAgain
 		}
 	}
 }

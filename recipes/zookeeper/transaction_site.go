@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // site is a participant.
@@ -97,7 +98,7 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 func (s *site) compare(ctx context.Context, vote recipes.Vote) error {
 	node, err := s.session.Get(ctx, s.own())
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
-		err = unknownOutcome(err) // it may be this vote
+		err = znode.UnknownOutcome(err) // it may be this vote
 	}
 	if err != nil {
 		return s.failed(err)
@@ -173,7 +174,7 @@ func (t *twoPhase) forget(ctx context.Context) (missing []string, err error) {
 		if len(missing) > 0 {
 			return missing, nil
 		}
-		if err := t.delete(ctx, p, names); !errors.Is(err, errLookAgain) {
+		if err := t.delete(ctx, p, names); !errors.Is(err, znode.ErrReadAgain) {
 			return nil, err
 		}
 	}
@@ -193,7 +194,7 @@ func (t *twoPhase) delete(ctx context.Context, p protocol, names []string) error
 	case errors.Is(err, recipes.ErrNotEmpty) && at < len(names):
 		return fmt.Errorf("all sites are done, and something that is not the transaction's keeps it from being deleted; delete what is below %s, then Forget: %w", t.child(names[at]), err)
 	case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrNotEmpty):
-		return errLookAgain // an ephemeral one has gone, or a node has come
+		return znode.ErrReadAgain // an ephemeral one has gone, or a node has come
 	}
 	return err
 }

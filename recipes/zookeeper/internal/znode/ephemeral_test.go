@@ -1,4 +1,4 @@
-package zookeeper
+package znode
 
 import (
 	"context"
@@ -10,8 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Whoever gives up just after he has got a name gives back his own registration:
-// the deletion whose reply is lost is not sent again for who got the name next.
+// TestANameThatIsGivenUpAtOnceIsDeletedOnce: who gives up a name just after getting it
+// deletes only that registration. The deletion whose reply is lost is not sent again
+// when the next session has the name.
 func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 	srv, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
@@ -60,8 +61,8 @@ func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 	})
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := standBy(ended, s, path, made); !errors.Is(err, context.Canceled) {
-		t.Errorf("stands by with %v", err)
+	if _, err := watchOver(ended, s, path, made); !errors.Is(err, context.Canceled) {
+		t.Errorf("watched with %v", err)
 	}
 	srv.RefuseConnections(false)
 	<-again

@@ -1,0 +1,225 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// Ephemeral is an ephemeral znode that this session has made and watches: a
+// member of a group or of a barrier, or a registered name. It implements
+// recipes.Grant.
+//
+// It differs from line.Grant in two things. Its name may be the application's, so
+// that another client may create a znode of that name later. Every write therefore
+// names the version, and a version that does not match leads to a comparison of
+// the czxid. And it lives long and its data changes, so its deletion is watched
+// from the beginning, by a watch on its children: it never has any, and changes
+// of data do not fire that watch.
+type Ephemeral struct {
+	session *session.Session
+	path    string
+	czxid   int64
+
+	done     chan struct{}
+	unlisten func() bool
+	remove   sync.Once
+	removed  chan struct{} // closed when result is set
+	result   error
+
+	writing chan struct{} // holds one element while an Update or Commit is under way
+
+	mu     sync.Mutex
+	stat   session.Stat // as last known; writes name its version
+	reason error        // why it is not held any more
+}
+
+// CreateEphemeral makes a znode below dir and watches it. Its name is name or, if
+// that is empty, a GUID with marker and a sequence number.
+func CreateEphemeral(ctx context.Context, s *session.Session, dir, name, marker string, data []byte) (*Ephemeral, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var path string
+	var stat session.Stat
+	var err error
+	if name == "" {
+		path, err = s.CreateProtected(ctx, dir, marker, data)
+	} else {
+		path = gopath.Join(dir, name)
+		stat, err = s.CreateNamed(ctx, path, data)
+	}
+	if errors.Is(err, recipes.ErrNodeExists) {
+		return nil, Taken(ctx, s, path, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return watchOver(ctx, s, path, stat)
+}
+
+// watchOver watches the new znode, and reads what is not known of it.
+func watchOver(ctx context.Context, s *session.Session, path string, made session.Stat) (*Ephemeral, error) {
+	var stat session.Stat
+	var watch *session.Watch
+	disconnected, err := s.Connected(ctx)
+	if err == nil {
+		stat, watch, err = s.DeletionW(ctx, path)
+	}
+	if err == nil && (stat.EphemeralOwner != s.ID() || made.Czxid != 0 && stat.Czxid != made.Czxid) || errors.Is(err, recipes.ErrNoNode) {
+		return nil, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
+	}
+	if err != nil {
+		if made.Czxid != 0 {
+			s.DeleteOwned(path, made)
+		} else {
+			s.Delete(path)
+		}
+		return nil, err
+	}
+	e := &Ephemeral{
+		session: s, path: path, czxid: stat.Czxid, stat: stat,
+		done: make(chan struct{}), removed: make(chan struct{}), writing: make(chan struct{}, 1),
+	}
+	s.BeginHold()
+	e.mu.Lock()
+	e.unlisten = s.OnLost(func() { e.sessionLost() })
+	e.mu.Unlock()
+	s.Background(func(life context.Context) { e.awaitDeletion(life, disconnected, watch) })
+	return e, nil
+}
+
+// awaitDeletion waits until another client deletes the znode.
+func (e *Ephemeral) awaitDeletion(life context.Context, disconnected <-chan struct{}, watch *session.Watch) {
+	for {
+		if err := e.session.Wait(life, "watching "+e.path, watch.Fired(), disconnected, e.done); err != nil || session.Happened(e.done) {
+			return
+		}
+		var err error
+		if disconnected, err = e.session.Connected(life); err != nil {
+			return
+		}
+		var stat session.Stat
+		stat, watch, err = e.session.DeletionW(life, e.path)
+		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid != e.czxid {
+			e.End(e.gone())
+			return
+		}
+		if err != nil {
+			if life.Err() == nil {
+				e.session.Log().Error("cannot watch znode; its deletion will not be noticed", "path", e.path, "error", err)
+			}
+			return
+		}
+	}
+}
+
+func (e *Ephemeral) gone() error { return fmt.Errorf("%w: %s", recipes.ErrRemoved, e.path) }
+
+// Name is the last element of the znode's path.
+func (e *Ephemeral) Name() string { return gopath.Base(e.path) }
+
+// Token implements recipes.Grant.
+func (e *Ephemeral) Token() recipes.Token { return recipes.Token(e.czxid) }
+
+// Znode implements recipes.Grant.
+func (e *Ephemeral) Znode() string { return e.path }
+
+// Done implements recipes.Grant.
+func (e *Ephemeral) Done() <-chan struct{} { return e.done }
+
+// Err implements recipes.Grant.
+func (e *Ephemeral) Err() error {
+	e.sessionLost() // the session tells in a goroutine, for which the caller does not wait
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.reason
+}
+
+func (e *Ephemeral) sessionLost() {
+	if err := e.session.Err(); err != nil {
+		e.End(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+	}
+}
+
+// End closes Done and sets Err, the first time, without deleting the znode. It
+// reports whether this call was the first.
+func (e *Ephemeral) End(reason error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.reason != nil {
+		return false
+	}
+	e.reason = reason
+	close(e.done)
+	e.unlisten()
+	e.session.EndHold()
+	return true
+}
+
+func (e *Ephemeral) version() int32 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stat.Version
+}
+
+func (e *Ephemeral) know(stat session.Stat) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stat = stat
+}
+
+// reread reads the znode's record after a write found another version than the
+// known one, and reports whether the znode is still this one.
+func (e *Ephemeral) reread(ctx context.Context) error {
+	stat, err := e.session.Stat(ctx, e.path)
+	if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid != e.czxid {
+		reason := e.gone()
+		e.End(reason)
+		return reason
+	}
+	if err == nil {
+		e.know(stat)
+	}
+	if errors.Is(err, recipes.ErrSessionLost) {
+		return e.Err()
+	}
+	return err
+}
+
+// Remove deletes the znode, once, and waits until it is known to be gone, as
+// recipes.Hold.Release documents. Errors begin with what.
+func (e *Ephemeral) Remove(ctx context.Context, what string) error {
+	e.remove.Do(func() {
+		if !e.End(recipes.ErrReleased) {
+			e.result = fmt.Errorf("%s: %w", what, e.Err())
+			close(e.removed)
+			return
+		}
+		e.mu.Lock()
+		deletion := e.session.DeleteOwned(e.path, e.stat)
+		e.mu.Unlock()
+		go func() {
+			defer close(e.removed)
+			switch err := <-deletion; {
+			case errors.Is(err, recipes.ErrNoNode):
+				e.result = fmt.Errorf("%s: %w", what, e.gone())
+			case errors.Is(err, recipes.ErrSessionLost):
+				e.result = fmt.Errorf("%s: %w: %w", what, recipes.ErrNotHeld, err)
+			case err != nil:
+				e.result = fmt.Errorf("%s: %w", what, err)
+			}
+		}()
+	})
+	select {
+	case <-e.removed:
+		return e.result
+	case <-ctx.Done():
+		return fmt.Errorf("%s %s: %w", what, e.path, ctx.Err())
+	}
+}

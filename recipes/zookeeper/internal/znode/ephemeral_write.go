@@ -1,0 +1,110 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// Update replaces the znode's data. Sending it again is harmless: only this
+// process writes the znode, one write at a time.
+func (e *Ephemeral) Update(ctx context.Context, data []byte) error {
+	if err := e.beginWrite(ctx); err != nil {
+		return fmt.Errorf("update %s: %w", e.path, err)
+	}
+	defer e.endWrite()
+	unknown := false // an attempt may have been carried out
+	for {
+		err := e.set(ctx, data)
+		if err == nil {
+			return nil
+		}
+		unknown = unknown || errors.Is(err, recipes.ErrUnknownOutcome)
+		if !errors.Is(err, ErrReadAgain) {
+			if unknown && !errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrRemoved) {
+				err = UnknownOutcome(err)
+			}
+			return fmt.Errorf("update: %w", err)
+		}
+		if err := e.reread(ctx); err != nil && ctx.Err() == nil && e.session.Err() == nil {
+			return fmt.Errorf("update: %w", err)
+		} // else set says why
+	}
+}
+
+// set makes one attempt. The error matches ErrReadAgain if the caller should
+// reread the znode and make another attempt. When ctx has ended, that attempt
+// sends nothing and says so.
+func (e *Ephemeral) set(ctx context.Context, data []byte) error {
+	if err := e.Err(); err != nil {
+		return err
+	}
+	stat, err := e.session.SetOnce(ctx, e.path, data, e.version())
+	switch {
+	case err == nil && stat.Czxid == e.czxid:
+		e.know(stat)
+		return nil
+	case e.session.Err() != nil:
+		return e.Err()
+	case err == nil, // another client's znode, which reread will find
+		errors.Is(err, recipes.ErrBadVersion), errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrUnknownOutcome):
+		return errors.Join(ErrReadAgain, err)
+	}
+	return err
+}
+
+// beginWrite waits until no other write is under way.
+func (e *Ephemeral) beginWrite(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case e.writing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *Ephemeral) endWrite() { <-e.writing }
+
+// Write implements recipes.Grant.
+func (e *Ephemeral) Write(ctx context.Context, ops ...recipes.Op) error {
+	return session.GuardedWrite(ctx, e.Commit, ops)
+}
+
+// Commit commits a transaction together with a check of the znode at its version.
+// The index in a *session.TxnError is that of the operation in t.
+func (e *Ephemeral) Commit(ctx context.Context, t session.Txn) error {
+	if err := e.beginWrite(ctx); err != nil {
+		return fmt.Errorf("guarded write: %w", err)
+	}
+	defer e.endWrite()
+	for {
+		if err := e.Err(); err != nil {
+			return fmt.Errorf("guarded write: %w", err)
+		}
+		var guarded session.Txn
+		guarded.Check(e.path, e.version())
+		guarded.Append(t)
+		err := e.session.Commit(ctx, guarded)
+		var refused *session.TxnError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &refused) && refused.Index > 0:
+			return &session.TxnError{Index: refused.Index - 1, Err: refused.Err}
+		case errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome):
+			return fmt.Errorf("guarded write: %w", e.Err())
+		case refused == nil:
+			return fmt.Errorf("guarded write: %w", err)
+		}
+		// Nothing was written: another client has changed or deleted the znode.
+		if err := e.reread(ctx); err != nil {
+			return fmt.Errorf("guarded write: %w", err)
+		}
+	}
+}

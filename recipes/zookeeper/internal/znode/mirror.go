@@ -1,0 +1,201 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	gopath "path"
+	"strings"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"golang.org/x/sync/errgroup"
+)
+
+// Nodes are znodes that were read, by path.
+type Nodes map[string]session.Node
+
+// Selection says which znodes to read.
+type Selection struct {
+	Root  string
+	Scope Scope
+	// Named leaves out znodes whose names a recipe made, such as receipts.
+	Named bool
+}
+
+// Scope says which znodes of a Selection are read.
+type Scope int
+
+const (
+	Children Scope = iota // the children of Root, without Root
+	Tree                  // Root and everything below it
+	Single                // Root alone
+)
+
+// parallelReads limits the reads that one mirror has under way.
+const parallelReads = 16
+
+// Read reads the selected znodes once. If the root does not exist there are none.
+func Read(ctx context.Context, s *session.Session, selection Selection) (Nodes, error) {
+	m := &mirror{session: s, Selection: selection}
+	if err := m.update(ctx); err != nil {
+		return nil, err
+	}
+	return m.selected(), nil
+}
+
+// mirror is what was read of the selected znodes. An update reads only what a
+// watch has reported, and everything after a lost connection. A mirror belongs to
+// one goroutine.
+//
+// A persistent recursive watch would replace one or two watches for each znode.
+// But go-zookeeper does not support them, nor do servers before 3.6.
+type mirror struct {
+	Selection
+	session *session.Session
+	watch   bool
+
+	nodes        map[string]*mirrored
+	disconnected <-chan struct{}
+	wake         chan struct{} // holds an element when a watch has fired
+	watching     sync.WaitGroup
+}
+
+// mirrored is one znode of a mirror.
+type mirrored struct {
+	node           session.Node
+	names          []string
+	data, children *session.Watch // nil: not read yet
+}
+
+// selected returns the selected ones of the znodes that were read: of Children
+// the root was read too, for its list.
+func (m *mirror) selected() Nodes {
+	nodes := make(Nodes, len(m.nodes))
+	for path, n := range m.nodes {
+		if m.Scope != Children || path != m.Root {
+			nodes[path] = n.node
+		}
+	}
+	return nodes
+}
+
+// update brings the mirror up to date. If the root does not exist it is empty.
+func (m *mirror) update(ctx context.Context) error {
+	for {
+		disconnected, err := m.session.Connected(ctx)
+		if err != nil {
+			return err
+		}
+		if disconnected != m.disconnected {
+			m.nodes, m.disconnected = nil, disconnected
+		}
+		if err := m.walk(ctx); !errors.Is(err, ErrReadAgain) {
+			return err
+		}
+	}
+}
+
+func (m *mirror) walk(ctx context.Context) error {
+	found := make(map[string]*mirrored, len(m.nodes))
+	for level := []string{m.Root}; len(level) > 0; {
+		read := make([]*mirrored, len(level))
+		g, gctx := errgroup.WithContext(ctx)
+		g.SetLimit(parallelReads)
+		for i, path := range level {
+			old := m.nodes[path]
+			g.Go(func() (err error) {
+				read[i], err = m.read(gctx, ctx, path, old)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		var next []string
+		for i, path := range level {
+			if read[i] == nil {
+				continue // it was deleted in between
+			}
+			found[path] = read[i]
+			for _, name := range read[i].names {
+				if m.Named && strings.HasPrefix(name, "_c_") {
+					continue
+				}
+				next = append(next, gopath.Join(path, name))
+			}
+		}
+		level = next
+	}
+	m.nodes = found
+	return nil
+}
+
+// read reads what is not known of one znode. It returns nil if the znode does not
+// exist. The watches last as long as life.
+func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*mirrored, error) {
+	n := &mirrored{}
+	if old != nil {
+		*n = *old
+	}
+	isRoot := path == m.Root
+	var err error
+	if (m.Scope != Children || !isRoot) && stale(n.data) {
+		n.node, n.data, err = m.get(ctx, path)
+		m.listen(life, n.data)
+	}
+	if err == nil && (m.Scope == Tree || m.Scope == Children && isRoot) && stale(n.children) {
+		n.names, n.children, err = m.list(ctx, path)
+		m.listen(life, n.children)
+	}
+	if !errors.Is(err, recipes.ErrNoNode) {
+		return n, err
+	}
+	if !isRoot || !m.watch {
+		return nil, nil // the parent's watch has fired
+	}
+	exists, created, err := m.session.ExistsW(ctx, path)
+	if err == nil && exists {
+		err = ErrReadAgain
+	}
+	m.listen(life, created)
+	return nil, err
+}
+
+func (m *mirror) get(ctx context.Context, path string) (session.Node, *session.Watch, error) {
+	if m.watch {
+		return m.session.GetW(ctx, path)
+	}
+	node, err := m.session.Get(ctx, path)
+	return node, nil, err
+}
+
+func (m *mirror) list(ctx context.Context, path string) ([]string, *session.Watch, error) {
+	if m.watch {
+		return m.session.ChildrenW(ctx, path)
+	}
+	names, err := m.session.Children(ctx, path)
+	return names, nil, err
+}
+
+func stale(w *session.Watch) bool { return w == nil || session.Happened(w.Fired()) }
+
+// listen wakes the mirror's goroutine when the watch fires. A watch does not fire
+// after the connection was lost.
+func (m *mirror) listen(life context.Context, w *session.Watch) {
+	if w == nil {
+		return
+	}
+	disconnected := m.disconnected
+	m.watching.Go(func() {
+		select {
+		case <-w.Fired():
+			select {
+			case m.wake <- struct{}{}:
+			default:
+			}
+		case <-disconnected:
+		case <-life.Done():
+		}
+	})
+}

@@ -1,0 +1,23 @@
+package znode
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// ReadSynced returns what read finds at or below path. If read fails, ReadSynced
+// calls it again after a sync: the server may lag behind what the caller has heard
+// from others, for example that a transaction has begun, or a key's revision.
+func ReadSynced[T any](ctx context.Context, s *session.Session, path string, read func() (T, error)) (T, error) {
+	found, err := read()
+	if err == nil {
+		return found, nil
+	}
+	if syncErr := s.Sync(ctx, path); syncErr != nil && !errors.Is(syncErr, recipes.ErrNoNode) {
+		return found, syncErr
+	}
+	return read()
+}
