@@ -4,8 +4,16 @@ import (
 	"context"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/barrier"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/config"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/election"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/group"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lock"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/queue"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/rwlock"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/twophase"
 )
 
 // Open opens a ZooKeeper session. It is a recipes.Opener.
@@ -21,15 +29,15 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 		if err != nil {
 			return nil, err
 		}
-		return zkSession{Session: s, listings: new(listings), lines: line.Of(s)}, nil
+		return zkSession{Session: s, lines: line.Of(s), queues: queue.Of(s)}, nil
 	}
 }
 
 // zkSession adds the recipes to a session.
 type zkSession struct {
 	*session.Session
-	listings *listings   // of queues
-	lines    *line.Lines // of locks and elections
+	lines  *line.Lines
+	queues *queue.Queues
 }
 
 func (s zkSession) Stats(context.Context) (recipes.Stats, error) {
@@ -37,17 +45,61 @@ func (s zkSession) Stats(context.Context) (recipes.Stats, error) {
 }
 
 func (s zkSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.lines.At("lock", path, cfg.Strategy, lockMarker)
-	if err != nil {
-		return nil, err
-	}
-	return &lock{line: l, cfg: cfg}, nil
+	return lock.New(s.lines, path, cfg)
+}
+
+func (s zkSession) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
+	return lock.NewSemaphore(s.lines, path, cfg)
+}
+
+func (s zkSession) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
+	return rwlock.NewShared(s.lines, path, cfg)
+}
+
+func (s zkSession) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
+	return rwlock.NewPriority(s.lines, path, cfg)
 }
 
 func (s zkSession) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
-	l, err := s.lines.At("election", path, cfg.Strategy, candidateMarker)
-	if err != nil {
-		return nil, err
-	}
-	return &election{line: l, cfg: cfg}, nil
+	return election.New(s.lines, path, cfg)
+}
+
+func (s zkSession) Queue(path string, cfg recipes.QueueConfig) (recipes.Queue, error) {
+	return s.queues.Queue(path, cfg)
+}
+
+func (s zkSession) PriorityQueue(path string, cfg recipes.QueueConfig) (recipes.PriorityQueue, error) {
+	return s.queues.PriorityQueue(path, cfg)
+}
+
+func (s zkSession) Barrier(path string) (recipes.Barrier, error) {
+	return barrier.New(s.Session, path)
+}
+
+func (s zkSession) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
+	return barrier.NewDouble(s.Session, path, cfg)
+}
+
+func (s zkSession) Group(path string, cfg recipes.GroupConfig) (recipes.Group, error) {
+	return group.New(s.Session, path, cfg)
+}
+
+func (s zkSession) Names(path string) (recipes.Names, error) {
+	return group.NewNames(s.Session, path)
+}
+
+func (s zkSession) Configuration(path string) (recipes.Configuration, error) {
+	return config.New(s.Session, path)
+}
+
+func (s zkSession) Counter(path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
+	return config.NewCounter(s.Session, path, cfg)
+}
+
+func (s zkSession) Latch(path string, cfg recipes.LatchConfig) (recipes.Latch, error) {
+	return config.NewLatch(s.Session, path, cfg)
+}
+
+func (s zkSession) Transaction(path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
+	return twophase.New(s.Session, path, cfg)
 }

@@ -198,12 +198,12 @@ func TestTheMessagesOfATransaction(t *testing.T) {
 			fmt.Fprintf(&table, "//\t%-17s %5d %8d %8d %8d\n", v, n, got.writes, got.reads, got.events)
 		}
 	}
-	doc, err := os.ReadFile("doc_transaction.go")
+	doc, err := os.ReadFile("internal/twophase/doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(doc), table.String()) {
-		t.Errorf("doc_transaction.go does not hold the table\n%s", table.String())
+		t.Errorf("internal/twophase/doc.go does not hold the table\n%s", table.String())
 	}
 }
 

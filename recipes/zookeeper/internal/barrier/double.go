@@ -1,0 +1,228 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"slices"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+// readyName is the node that the text has the last member create. Its data are
+// the names of the members that it lets in, one a line.
+const readyName = "ready"
+
+type doubleBarrier struct {
+	line *line.Line // of the members; nobody waits by its rules
+	size int
+}
+
+// NewDouble returns the double barrier at path.
+func NewDouble(s *session.Session, path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, fmt.Errorf("double barrier: %w", err)
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("double barrier %s: %w", path, err)
+	}
+	members := &line.Line{Session: s, Path: path, Markers: []string{znode.MemberMarker}}
+	return &doubleBarrier{line: members, size: cfg.Size}, nil
+}
+
+func (b *doubleBarrier) Path() string { return b.line.Path }
+func (b *doubleBarrier) Size() int    { return b.size }
+
+func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
+	o, err := znode.CreateEphemeral(ctx, b.line.Session, b.line.Path, "", znode.MemberMarker, data)
+	if err != nil {
+		return nil, b.failed(err)
+	}
+	generation, err := b.wait(ctx, o)
+	if err != nil {
+		o.End(recipes.ErrReleased)
+		b.line.Session.Delete(o.Znode())
+		return nil, b.failed(err)
+	}
+	return &passage{Ephemeral: o, session: b.line.Session, barrier: b, generation: generation}, nil
+}
+
+func (b *doubleBarrier) failed(err error) error {
+	return fmt.Errorf("double barrier %s: %w", b.line.Path, err)
+}
+
+// wait waits until a ready names the member, and returns all that it names.
+func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string, error) {
+	s, me := b.line.Session, o.Name()
+	woken := false // by ready, which then exists, most likely
+	for {
+		disconnected, err := s.Connected(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := o.Err(); err != nil {
+			return nil, err
+		}
+		if woken {
+			// Read without a watch: who is let in does not want to be told when
+			// ready goes.
+			r, err := b.read(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if slices.Contains(r.generation, me) {
+				return r.generation, nil
+			}
+		}
+		r, err := b.ready(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(r.generation, me) {
+			return r.generation, nil
+		}
+		last, err := b.gather(ctx, r)
+		if errors.Is(err, znode.ErrReadAgain) {
+			woken = true
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		// last: the lowest of the last generation has gone.
+		what := fmt.Sprintf("waiting for %d members", b.size)
+		if err := s.Wait(ctx, what, r.changed.Fired(), last, disconnected, o.Done()); err != nil {
+			return nil, err
+		}
+		woken = woken || session.Happened(r.changed.Fired())
+	}
+}
+
+// ready is the ready node as it was read.
+type ready struct {
+	exists     bool
+	version    int32
+	mzxid      int64
+	generation []string // the names of members
+	changed    *session.Watch
+}
+
+// ready reads ready and watches it, where it does not exist with one request, as
+// the text has it.
+func (b *doubleBarrier) ready(ctx context.Context) (ready, error) {
+	exists, changed, err := b.line.Session.ExistsW(ctx, gopath.Join(b.line.Path, readyName))
+	if err != nil || !exists {
+		return ready{changed: changed}, err
+	}
+	r, err := b.read(ctx)
+	r.changed = changed
+	return r, err
+}
+
+// read reads ready, which may not exist.
+func (b *doubleBarrier) read(ctx context.Context) (ready, error) {
+	node, err := b.line.Session.Get(ctx, gopath.Join(b.line.Path, readyName))
+	if errors.Is(err, recipes.ErrNoNode) {
+		return ready{}, nil
+	}
+	if err != nil {
+		return ready{}, err
+	}
+	return ready{
+		exists:     true,
+		version:    node.Stat.Version,
+		mzxid:      node.Stat.Mzxid,
+		generation: strings.Fields(string(node.Data)),
+	}, nil
+}
+
+// gather looks who is there, for a member that ready does not name. As long as
+// one of the last generation is there it returns what fires when the lowest of
+// them has gone, which by the text's rule is the last to go. If nobody of them
+// is, and enough are waiting, it lets those in who have waited longest, and has
+// the caller look again.
+//
+// Everybody who sees enough does that, whether it is one of them or not: usually
+// only the last to come sees them, as in the text; and if that one dies, another
+// one must. Of those who try, one succeeds.
+func (b *doubleBarrier) gather(ctx context.Context, r ready) (<-chan struct{}, error) {
+	entries, err := b.line.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if staying := among(entries, r.generation); len(staying) > 0 {
+		_, gone, err := b.line.Session.GetW(ctx, gopath.Join(b.line.Path, staying[0]))
+		if errors.Is(err, recipes.ErrNoNode) {
+			return nil, znode.ErrReadAgain
+		}
+		if err != nil {
+			return nil, err
+		}
+		return gone.Fired(), nil
+	}
+	if len(entries) < b.size {
+		return nil, nil
+	}
+	return nil, b.admit(ctx, r, entries[:b.size])
+}
+
+// admit writes ready, in one transaction with a check of each member that it
+// names: a member that has crashed is not counted, and so nobody enters with
+// fewer than the size. Whatever the outcome, the caller has to look again.
+//
+// A ready that names nobody who is there is replaced by its version. But ready is
+// deleted and created again, and a later one may have the same version as the one
+// that was read, and name members who have not seen it yet. So it is read again,
+// after the listing: if it is the same, then every ready that is written from now
+// on, as long as all of the members are there, names exactly them. For it names
+// the first of a listing in which its members stood, and they stood there with
+// these; none of these can have been passed over for one that came later.
+func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry) error {
+	var t session.Txn
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = m.Name
+		t.Check(gopath.Join(b.line.Path, m.Name), recipes.AnyVersion)
+	}
+	path, data := gopath.Join(b.line.Path, readyName), []byte(strings.Join(names, "\n"))
+	if r.exists {
+		if now, err := b.read(ctx); err != nil {
+			return err
+		} else if now.mzxid != r.mzxid {
+			return znode.ErrReadAgain
+		}
+		t.Set(path, data, r.version)
+	} else {
+		t.Create(path, data, false)
+	}
+	err := b.line.Session.Commit(ctx, t)
+	for _, harmless := range []error{nil, recipes.ErrNoNode, recipes.ErrNodeExists, recipes.ErrBadVersion} {
+		if errors.Is(err, harmless) {
+			return znode.ErrReadAgain
+		}
+	}
+	if znode.TryAgain(ctx, b.line.Session, err) {
+		return znode.ErrReadAgain
+	}
+	return znode.GivenUp(ctx, b.line.Session, "let members in", err) // whoever asked has not entered, either way
+}
+
+// among returns the names of the entries that are in the generation, in order.
+func among(entries []line.Entry, generation []string) []string {
+	in := make(map[string]bool, len(generation))
+	for _, name := range generation {
+		in[name] = true
+	}
+	var names []string
+	for _, e := range entries {
+		if in[e.Name] {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}

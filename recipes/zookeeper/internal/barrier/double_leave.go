@@ -1,0 +1,145 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"slices"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+// passage is a member that has entered a double barrier.
+type passage struct {
+	*znode.Ephemeral
+	session    *session.Session
+	barrier    *doubleBarrier
+	generation []string
+
+	leaving  sync.Once
+	deletion chan struct{} // closed when the own node is known to be gone
+}
+
+func (p *passage) Members() []string {
+	paths := make([]string, len(p.generation))
+	for i, name := range p.generation {
+		paths[i] = gopath.Join(p.barrier.line.Path, name)
+	}
+	return paths
+}
+
+func (p *passage) Leave(ctx context.Context) error {
+	p.End(recipes.ErrReleased)
+	err := p.leave(ctx)
+	switch {
+	case err != nil && p.session.Err() != nil:
+		err = fmt.Errorf("%w: %w", recipes.ErrNotHeld, p.session.Err())
+	case err != nil:
+		p.delete() // the others do not wait for one who has given up
+	case errors.Is(p.Err(), recipes.ErrRemoved):
+		err = p.Err()
+	}
+	if err != nil {
+		return p.barrier.failed(fmt.Errorf("leave: %w", err))
+	}
+	return nil
+}
+
+// leave is the text's Leave, for the members of one generation: a ready that
+// comes meanwhile is not looked at.
+func (p *passage) leave(ctx context.Context) error {
+	for {
+		disconnected, err := p.session.Connected(ctx)
+		if err != nil {
+			return err
+		}
+		target, err := p.step(ctx)
+		if errors.Is(err, znode.ErrReadAgain) {
+			continue
+		}
+		if err != nil || target == "" {
+			return err
+		}
+		_, gone, err := p.session.GetW(ctx, gopath.Join(p.barrier.line.Path, target))
+		if errors.Is(err, recipes.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.session.Wait(ctx, "waiting for "+target, gone.Fired(), disconnected); err != nil {
+			return err
+		}
+	}
+}
+
+// step does what the text has a leaver do when it has listed who is left, and
+// returns whom it has to wait for, or "" if nobody is left.
+func (p *passage) step(ctx context.Context) (target string, err error) {
+	entries, err := p.barrier.line.Entries(ctx)
+	if err != nil {
+		return "", err
+	}
+	left := among(entries, p.generation)
+	switch i := slices.Index(left, p.Name()); {
+	case len(left) == 0:
+		return "", nil
+	case i == 0 && len(left) == 1:
+		return "", p.closeDoor(ctx)
+	case i == 0:
+		return left[len(left)-1], nil
+	case i > 0:
+		return left[0], p.await(ctx)
+	}
+	return left[0], nil
+}
+
+// await deletes the own node and waits until that is known.
+func (p *passage) await(ctx context.Context) error {
+	select {
+	case <-p.delete():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("leaving: %w", ctx.Err())
+	}
+}
+
+// delete starts the deletion of the own node, once.
+func (p *passage) delete() <-chan struct{} {
+	p.leaving.Do(func() {
+		p.deletion = make(chan struct{})
+		deletion := p.session.Delete(p.Znode())
+		go func() {
+			defer close(p.deletion)
+			<-deletion // or the session's end
+		}()
+	})
+	return p.deletion
+}
+
+// closeDoor deletes the own node, the last of its generation, and ready with it,
+// so that nothing is left of an unused barrier. As long as the own node is there
+// nobody replaces ready, so it is the own generation's.
+//
+// If the last one dies instead, or gives up, ready stays, and names nobody who is
+// there: the next generation replaces it.
+func (p *passage) closeDoor(ctx context.Context) error {
+	var t session.Txn
+	t.Delete(p.Znode(), recipes.AnyVersion)
+	t.Delete(gopath.Join(p.barrier.line.Path, readyName), recipes.AnyVersion)
+	err := p.session.Commit(ctx, t)
+	var refused *session.TxnError
+	switch {
+	case errors.As(err, &refused) && refused.Index == 1:
+		return p.await(ctx) // another hand has removed ready
+	case refused != nil && errors.Is(err, recipes.ErrNoNode):
+		return znode.ErrReadAgain
+	case znode.TryAgain(ctx, p.session, err):
+		return znode.ErrReadAgain
+	}
+	return znode.GivenUp(ctx, p.session, "delete "+p.Znode(), err) // Leave deletes it all the same
+}

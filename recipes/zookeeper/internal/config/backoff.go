@@ -1,0 +1,30 @@
+package config
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+const (
+	firstBackOff = 2 * time.Millisecond
+	lastBackOff  = 256 * time.Millisecond
+)
+
+// backOff waits between attempts of which another's change has made one fail. It
+// is no polling: without a failed attempt nothing waits for a timer.
+func backOff(ctx context.Context, s *session.Session, failures int) error {
+	limit := min(lastBackOff, firstBackOff<<min(failures-1, 10))
+	timer := time.NewTimer(rand.N(limit))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-s.Done():
+		return s.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+func (c *configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (recipes.Revision, error) {
+	err := cmp.Or(recipes.ValidateKey(key), recipes.ValidateRevision(expected), ctx.Err(), c.session.Fits(c.full(key), value))
+	if err != nil {
+		return 0, c.failed(key, err)
+	}
+	zxid, err := c.change(ctx, key, expected, change{
+		existing: func(t *session.Txn, version int32) { t.Set(c.full(key), value, version) },
+		missing:  func(t *session.Txn) { t.Create(c.full(key), value, false) },
+		root:     value,
+	})
+	if err == nil && zxid == 0 {
+		err = c.session.Because(ctx, fmt.Errorf("%w: it is set, but its revision could not be read", recipes.ErrUnknownOutcome))
+	}
+	return recipes.Revision(zxid), c.failed(key, err)
+}
+
+func (c *configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
+	err := cmp.Or(recipes.ValidateKey(key), recipes.ValidateRevision(expected), ctx.Err())
+	if err == nil && (key == "" || expected == recipes.NoRevision) {
+		err = fmt.Errorf("%w: the configuration's own node, or a key that does not exist, cannot be deleted", recipes.ErrInvalid)
+	}
+	if err == nil {
+		_, err = c.change(ctx, key, expected, change{
+			existing: func(t *session.Txn, version int32) { t.Delete(c.full(key), version) },
+		})
+	}
+	return c.failed(key, err)
+}
+
+// change is what is done to a key that exists, and to one that does not; nil is
+// ErrNoNode.
+type change struct {
+	existing func(t *session.Txn, version int32)
+	missing  func(t *session.Txn)
+	root     []byte // the value of the configuration's own node, where it is missing
+}
+
+// change looks at the key, compares its revision, and commits the change once,
+// with the version that belongs to the revision. If somebody was faster it looks
+// again, and finds another revision; with AnyRevision nothing is compared, so
+// that it need not try for long.
+func (c *configuration) change(ctx context.Context, key string, expected recipes.Revision, ch change) (zxid int64, err error) {
+	for {
+		stat, err := znode.ReadSynced(ctx, c.session, c.path, func() (*session.Stat, error) { return c.look(ctx, key, expected, ch) })
+		if err != nil {
+			return 0, err
+		}
+		var t session.Txn
+		switch {
+		case stat != nil && expected == recipes.AnyRevision:
+			ch.existing(&t, recipes.AnyVersion)
+		case stat != nil:
+			ch.existing(&t, stat.Version)
+		case key == "":
+			zxid, err := c.make(ctx, ch.root)
+			if errors.Is(err, recipes.ErrNodeExists) {
+				continue
+			}
+			return zxid, err
+		default:
+			if err := c.parents(ctx, gopath.Dir(c.full(key))); err != nil {
+				return 0, err
+			}
+			ch.missing(&t)
+		}
+		outcome, err := c.session.CommitOnce(ctx, c.path, c.session.Provide, t)
+		if !outrun(err) {
+			return outcome.Zxid, err
+		}
+	}
+}
+
+// look returns a key's record, or nil where there is none, if the change can be
+// made to it.
+func (c *configuration) look(ctx context.Context, key string, expected recipes.Revision, ch change) (*session.Stat, error) {
+	stat, err := c.session.Stat(ctx, c.full(key))
+	switch {
+	case err == nil:
+		return &stat, compare(&stat, expected)
+	case ch.missing != nil && errors.Is(err, recipes.ErrNoNode):
+		return nil, compare(nil, expected)
+	}
+	return nil, err
+}
+
+// compare compares revisions.
+func compare(stat *session.Stat, expected recipes.Revision) error {
+	switch {
+	case expected == recipes.AnyRevision:
+	case expected == recipes.NoRevision && stat != nil:
+		return fmt.Errorf("%w: its revision is %d", recipes.ErrNodeExists, stat.Mzxid)
+	case expected != recipes.NoRevision && stat == nil:
+		return recipes.ErrNoNode
+	case expected != recipes.NoRevision && stat.Mzxid != int64(expected):
+		return fmt.Errorf("%w: its revision is %d, not %d", recipes.ErrBadVersion, stat.Mzxid, expected)
+	}
+	return nil
+}
+
+// outrun reports whether a change was refused because another one came first.
+func outrun(err error) bool {
+	var refused *session.TxnError
+	return errors.As(err, &refused) &&
+		(errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrNodeExists))
+}
+
+// make makes the configuration's own node. It cannot have a receipt, which lies
+// below it: if the reply is lost, and the node is there then, the outcome is
+// unknown.
+func (c *configuration) make(ctx context.Context, value []byte) (zxid int64, err error) {
+	if err := c.session.Create(ctx, c.path, value); err != nil {
+		return 0, err
+	}
+	stat, err := c.session.Stat(ctx, c.path)
+	if err != nil {
+		return 0, fmt.Errorf("%w: it is set, but its revision could not be read: %w", recipes.ErrUnknownOutcome, err)
+	}
+	return stat.Czxid, nil
+}
+
+// parents makes what is missing of a key's parents. They are persistent, because
+// they may be given values: a container would be reaped with its value when the
+// last key below it is deleted.
+func (c *configuration) parents(ctx context.Context, path string) error {
+	_, err := c.session.Stat(ctx, path)
+	if !errors.Is(err, recipes.ErrNoNode) {
+		return err
+	}
+	if path != c.path {
+		if err := c.parents(ctx, gopath.Dir(path)); err != nil {
+			return err
+		}
+	}
+	return c.session.Provide(ctx, path)
+}

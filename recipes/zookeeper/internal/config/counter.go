@@ -1,0 +1,139 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"strconv"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+type counter struct{ number *number }
+
+// NewCounter returns the counter at path.
+func NewCounter(s *session.Session, path string, _ recipes.CounterConfig) (recipes.Counter, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, fmt.Errorf("counter: %w", err)
+	}
+	if path == "/" {
+		return nil, fmt.Errorf("counter: %w: the root cannot be written", recipes.ErrInvalid)
+	}
+	return &counter{&number{session: s, path: path, receipts: path}}, nil
+}
+
+func (c *counter) Path() string { return c.number.path }
+
+func (c *counter) Get(ctx context.Context) (int64, error) {
+	n, _, _, err := c.number.read(ctx)
+	return n, c.failed(err)
+}
+
+func (c *counter) Add(ctx context.Context, delta int64) (int64, error) {
+	sum, err := c.number.change(ctx, func(n int64, _ *session.Txn) (int64, error) {
+		sum := n + delta
+		if (sum > n) != (delta > 0) && delta != 0 {
+			return 0, fmt.Errorf("%w: %d and %d", recipes.ErrOverflow, n, delta)
+		}
+		return sum, nil
+	})
+	return sum, c.failed(err)
+}
+
+func (c *counter) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("counter %s: %w", c.number.path, err)
+}
+
+// number is a znode whose data is a number in decimal, that is changed by
+// compare-and-set.
+type number struct {
+	session  *session.Session
+	path     string
+	receipts string // their parent
+	initial  int64  // what a node that does not exist stands for
+}
+
+// read reads the number and its version. A node without data holds what a node
+// that does not exist stands for.
+func (n *number) read(ctx context.Context) (value int64, version int32, exists bool, err error) {
+	node, err := n.session.Get(ctx, n.path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return n.initial, 0, false, nil
+	}
+	if err != nil {
+		return 0, 0, false, err
+	}
+	text := strings.TrimSpace(string(node.Data))
+	if text == "" {
+		return n.initial, node.Stat.Version, true, nil
+	}
+	value, err = strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("%w: the data of %s are %q, and no number of 64 bits", recipes.ErrInvalid, n.path, text)
+	}
+	return value, node.Stat.Version, true, nil
+}
+
+// change replaces the number by what next makes of it, once; next may add to the
+// transaction.
+func (n *number) change(ctx context.Context, next func(n int64, t *session.Txn) (int64, error)) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	for failures := 0; ; failures++ {
+		if failures > 0 {
+			if err := backOff(ctx, n.session, failures); err != nil {
+				return 0, err
+			}
+		}
+		value, err := n.attempt(ctx, next)
+		if !errors.Is(err, znode.ErrReadAgain) {
+			return value, err
+		}
+	}
+}
+
+func (n *number) attempt(ctx context.Context, next func(n int64, t *session.Txn) (int64, error)) (int64, error) {
+	old, version, exists, err := n.read(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var t session.Txn
+	value, err := next(old, &t)
+	if err != nil {
+		return 0, err
+	}
+	if !exists {
+		if err := n.make(ctx); err != nil {
+			return 0, err
+		}
+	}
+	t.Set(n.path, []byte(strconv.FormatInt(value, 10)), version)
+	_, err = n.session.CommitOnce(ctx, n.receipts, n.session.Provide, t)
+	if outrun(err) {
+		return 0, znode.ErrReadAgain
+	}
+	return value, err
+}
+
+// make makes the node, without data: that it was made twice, or not by this
+// session, changes nothing. It is persistent, and so is its parent where the
+// receipts lie beside it, which a container would not outlive.
+func (n *number) make(ctx context.Context) error {
+	for _, path := range []string{gopath.Dir(n.path), n.path} {
+		if path != n.path && path != n.receipts {
+			continue
+		}
+		if err := n.session.Provide(ctx, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

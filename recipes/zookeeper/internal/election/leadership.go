@@ -1,0 +1,56 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+type leadership struct {
+	*line.Grant
+	session *session.Session
+	ack     string
+}
+
+func (l *leadership) Resign(ctx context.Context) error { return l.Release(ctx) }
+
+// Acknowledge creates the acknowledgement as an ephemeral node, so that it goes
+// with the session, and names it to the grant, so that it goes with that. Where
+// it exists, its data is replaced.
+func (l *leadership) Acknowledge(ctx context.Context, data []byte) error {
+	l.Append(l.ack)
+	for {
+		var create session.Txn
+		create.Create(l.ack, data, true)
+		err := l.Commit(ctx, create)
+		switch {
+		case errors.Is(err, recipes.ErrNodeExists):
+			var set session.Txn
+			set.Set(l.ack, data, recipes.AnyVersion)
+			err = l.Commit(ctx, set)
+			if errors.Is(err, recipes.ErrNoNode) {
+				continue // somebody deletes it by hand meanwhile
+			}
+		case errors.Is(err, recipes.ErrNoNode):
+			if err = l.session.Ensure(ctx, gopath.Dir(l.ack)); err == nil {
+				continue
+			}
+			if errors.Is(err, recipes.ErrSessionLost) {
+				err = l.Err()
+			}
+		}
+		return acknowledging(err)
+	}
+}
+
+func acknowledging(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("acknowledge: %w", err)
+}

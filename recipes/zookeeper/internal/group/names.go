@@ -1,0 +1,162 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+type names struct {
+	session *session.Session
+	path    string
+}
+
+// NewNames returns the directory of names at path.
+func NewNames(s *session.Session, path string) (recipes.Names, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, fmt.Errorf("names: %w", err)
+	}
+	return &names{session: s, path: path}, nil
+}
+
+func (n *names) Path() string { return n.path }
+
+func (n *names) failed(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("name %q of %s: %w", name, n.path, err)
+}
+
+func (n *names) Register(ctx context.Context, name string, data []byte) (recipes.Registration, error) {
+	if err := recipes.ValidateName(name); err != nil {
+		return nil, n.failed(name, err)
+	}
+	o, err := znode.CreateEphemeral(ctx, n.session, n.path, name, "", data)
+	if err != nil {
+		return nil, n.failed(name, err)
+	}
+	return registration{o}, nil
+}
+
+func (n *names) RegisterPersistent(ctx context.Context, name string, data []byte) error {
+	err := cmp.Or(recipes.ValidateName(name), ctx.Err())
+	if err != nil {
+		return n.failed(name, err)
+	}
+	path := gopath.Join(n.path, name)
+	var t session.Txn
+	t.Create(path, data, false)
+	_, err = n.session.CommitOnce(ctx, n.path, n.session.Ensure, t)
+	if errors.Is(err, recipes.ErrNodeExists) {
+		err = znode.Taken(ctx, n.session, path, err)
+	}
+	return n.failed(name, err)
+}
+
+func (n *names) Unregister(ctx context.Context, name string, token recipes.Token) error {
+	err := cmp.Or(recipes.ValidateName(name), ctx.Err())
+	for err == nil {
+		err = n.unregister(ctx, gopath.Join(n.path, name), token)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, znode.ErrReadAgain) {
+			err = nil
+		}
+	}
+	return n.failed(name, err)
+}
+
+// unregister deletes what it has looked at. znode.ErrReadAgain says that it has
+// changed meanwhile.
+func (n *names) unregister(ctx context.Context, path string, token recipes.Token) error {
+	stat, err := znode.ReadSynced(ctx, n.session, n.path, func() (session.Stat, error) {
+		stat, err := n.session.Stat(ctx, path)
+		switch {
+		case err != nil:
+			return stat, err
+		case token != 0 && stat.Czxid != int64(token):
+			return stat, fmt.Errorf("%w: it is registered with token %d, not %d", recipes.ErrBadVersion, stat.Czxid, token)
+		case znode.OwnerOf(stat) != 0:
+			return stat, znode.TakenBy(path, stat)
+		}
+		return stat, nil
+	})
+	if err != nil {
+		return err
+	}
+	var t session.Txn
+	t.Delete(path, stat.Version)
+	_, err = n.session.CommitOnce(ctx, n.path, n.session.Ensure, t)
+	if errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) {
+		return znode.ErrReadAgain
+	}
+	return err
+}
+
+func (n *names) Lookup(ctx context.Context, name string) (recipes.Record, error) {
+	if err := recipes.ValidateName(name); err != nil {
+		return recipes.Record{}, n.failed(name, err)
+	}
+	path := gopath.Join(n.path, name)
+	node, err := n.session.Get(ctx, path)
+	if err != nil {
+		return recipes.Record{}, n.failed(name, err)
+	}
+	return record(path, node), nil
+}
+
+func (n *names) List(ctx context.Context) ([]recipes.Record, error) {
+	nodes, err := znode.Read(ctx, n.session, znode.Selection{Root: n.path, Named: true})
+	if err != nil {
+		return nil, fmt.Errorf("names of %s: %w", n.path, err)
+	}
+	records := make([]recipes.Record, 0, len(nodes))
+	for path, node := range nodes {
+		records = append(records, record(path, node))
+	}
+	slices.SortFunc(records, func(a, b recipes.Record) int { return cmp.Compare(a.Name, b.Name) })
+	return records, nil
+}
+
+// Watch mirrors the one node and nothing below it.
+func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {
+	if err := recipes.ValidateName(name); err != nil {
+		return nil, n.failed(name, err)
+	}
+	path := gopath.Join(n.path, name)
+	out, err := znode.Stream(ctx, n.session, znode.Selection{Root: path, Scope: znode.Single}, "name", func(nodes znode.Nodes) recipes.Record {
+		if node, exists := nodes[path]; exists {
+			return record(path, node)
+		}
+		return recipes.Record{}
+	})
+	if err != nil {
+		return nil, n.failed(name, err)
+	}
+	return out, nil
+}
+
+func record(path string, node session.Node) recipes.Record {
+	return recipes.Record{
+		Name:      gopath.Base(path),
+		Znode:     path,
+		Token:     recipes.Token(node.Stat.Czxid),
+		SessionID: znode.OwnerOf(node.Stat),
+		Since:     time.UnixMilli(node.Stat.Ctime),
+		Data:      node.Data,
+	}
+}
+
+type registration struct{ *znode.Ephemeral }
+
+func (r registration) Unregister(ctx context.Context) error { return r.Remove(ctx, "unregister") }

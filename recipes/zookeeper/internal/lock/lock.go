@@ -1,0 +1,59 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// lockMarker ends the fixed part of a lock contender's name, in Curator's
+// InterProcessMutex and in go-zookeeper's Lock as here.
+const lockMarker = "lock-"
+
+// New returns the lock at path.
+func New(lines *line.Lines, path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	l, err := lines.At("lock", path, cfg.Strategy, lockMarker)
+	if err != nil {
+		return nil, err
+	}
+	return &lock{line: l, cfg: cfg}, nil
+}
+
+type lock struct {
+	line *line.Line
+	cfg  recipes.LockConfig
+}
+
+func (l *lock) Path() string { return l.line.Path }
+
+func (l *lock) Acquire(ctx context.Context) (recipes.Hold, error) { return l.enter(ctx, false) }
+
+func (l *lock) TryAcquire(ctx context.Context) (recipes.Hold, error) { return l.enter(ctx, true) }
+
+func (l *lock) enter(ctx context.Context, try bool) (recipes.Hold, error) {
+	grant, err := l.line.Enter(ctx, line.Request{Data: l.cfg.Data, Try: try, Joined: l.cfg.Joined})
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
+	}
+	return grant, nil
+}
+
+func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	p, err := line.ReadParent(ctx, l.line.Session, l.line.Path, false)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
+	}
+	all, err := Contenders(ctx, l.line.Session, p)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
+	}
+	return all, nil
+}
+
+// Contenders reads the contenders of a lock.
+func Contenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+	return p.InLine(ctx, s, recipes.KindLock, 1, lockMarker)
+}

@@ -1,0 +1,120 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+// leaseMarker ends the fixed part of a semaphore contender's name, as in
+// Curator's InterProcessSemaphoreV2.
+const leaseMarker = "lease-"
+
+type semaphore struct {
+	line *line.Line
+	cfg  recipes.SemaphoreConfig
+}
+
+// NewSemaphore returns the semaphore at path.
+func NewSemaphore(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
+	l, err := lines.At("semaphore", path, cfg.Strategy, leaseMarker)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("semaphore %s: %w", path, err)
+	}
+	l.Permits = cfg.Permits
+	return &semaphore{line: l, cfg: cfg}, nil
+}
+
+func (s *semaphore) Path() string { return s.line.Path }
+
+func (s *semaphore) Acquire(ctx context.Context) (recipes.Hold, error) { return s.enter(ctx, false) }
+
+func (s *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) { return s.enter(ctx, true) }
+
+func (s *semaphore) enter(ctx context.Context, try bool) (recipes.Hold, error) {
+	grant, err := s.line.Enter(ctx, line.Request{Data: s.cfg.Data, Try: try, Joined: s.cfg.Joined, Admit: s.agree})
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	return grant, nil
+}
+
+func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	p, err := line.ReadParent(ctx, s.line.Session, s.line.Path, true)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	all, err := SemaphoreContenders(ctx, s.line.Session, p)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	return all, nil
+}
+
+// SemaphoreContenders reads the contenders of a semaphore.
+func SemaphoreContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+	return p.InLine(ctx, s, recipes.KindSemaphore, Permits(p.Data), leaseMarker)
+}
+
+func (s *semaphore) failed(err error) error {
+	return fmt.Errorf("semaphore %s: %w", s.line.Path, err)
+}
+
+// permitsWord begins the data of a semaphore's path.
+const permitsWord = "permits="
+
+// Permits returns the number of permits in the path's data, or 0 if the data is
+// not a semaphore's.
+func Permits(data []byte) int {
+	number, ok := strings.CutPrefix(string(data), permitsWord)
+	if n, err := strconv.Atoi(number); ok && err == nil && n > 0 {
+		return n
+	}
+	return 0
+}
+
+// agree makes sure that the path says the number of permits that this contender
+// counts with. It runs when the contender stands in line: the path cannot go
+// then, nor change from one number to another, so all who stand there and were
+// admitted count with the same.
+func (s *semaphore) agree(ctx context.Context) error {
+	want := fmt.Sprintf("%s%d", permitsWord, s.cfg.Permits)
+	for {
+		node, err := s.line.Session.Get(ctx, s.line.Path)
+		if err != nil {
+			if errors.Is(err, recipes.ErrNoNode) { // with the own znode in it
+				return fmt.Errorf("%w: %s", recipes.ErrRemoved, s.line.Path)
+			}
+			return err
+		}
+		said := string(node.Data)
+		switch {
+		case said == want:
+			return nil
+		case strings.HasPrefix(said, permitsWord):
+			return fmt.Errorf("%w: the path says %q, this contender %q", recipes.ErrMismatch, said, want)
+		case said != "":
+			return fmt.Errorf("%w: the path holds %q, which says nothing of permits", recipes.ErrMismatch, znode.Excerpt(said))
+		}
+		err = znode.SetData(ctx, s.line.Session, s.line.Path, []byte(want), node.Stat.Version)
+		if errors.Is(err, recipes.ErrNoNode) {
+			continue // and is told so by the look
+		}
+		if err != nil && !znode.TryAgain(ctx, s.line.Session, err) {
+			return znode.GivenUp(ctx, s.line.Session, "agree on "+want, err)
+		}
+		if err == nil {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+// delivery is a claimed element.
+type delivery struct {
+	*line.Grant
+	queue *queue
+	candidate
+	attempt int32
+
+	once   sync.Once
+	acked  bool          // and not returned
+	result error         // set before done is closed
+	done   chan struct{} // closed at the end of the first Ack or Return
+}
+
+func (d *delivery) Element() recipes.Element { return d.element() }
+func (d *delivery) Attempt() int             { return int(d.attempt) }
+
+func (d *delivery) Ack(ctx context.Context) error { return d.conclude(ctx, true) }
+
+func (d *delivery) Return(ctx context.Context) error { return d.conclude(ctx, false) }
+
+// Release is Return, so that a delivery is given back as other grants are.
+func (d *delivery) Release(ctx context.Context) error { return d.Return(ctx) }
+
+// conclude starts the end of the delivery, the first time, and waits for it.
+func (d *delivery) conclude(ctx context.Context, ack bool) error {
+	d.once.Do(func() {
+		d.acked = ack
+		if !d.Grant.Conclude() {
+			d.finish(d.Grant.Err())
+			return
+		}
+		if !d.queue.session.Background(func(life context.Context) { d.finish(d.end(life, ack)) }) {
+			d.finish(fmt.Errorf("%w: %w", recipes.ErrNotHeld, d.queue.session.Err()))
+		}
+	})
+	if ack != d.acked && errors.Is(d.Grant.Err(), recipes.ErrReleased) {
+		return d.failed(recipes.ErrReleased)
+	}
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		select {
+		case <-d.done: // both: the answer is worth more
+		default:
+			return d.failed(ctx.Err())
+		}
+	}
+	if d.result != nil {
+		return d.failed(d.result)
+	}
+	return nil
+}
+
+func (d *delivery) finish(err error) {
+	d.result = err
+	close(d.done)
+}
+
+func (d *delivery) failed(err error) error {
+	what := "return"
+	if d.acked {
+		what = "acknowledge"
+	}
+	return d.queue.failed(fmt.Errorf("%s %s: %w", what, d.Name, err))
+}
+
+// end makes the element go, or come back, if the claim stands.
+func (d *delivery) end(life context.Context, ack bool) error {
+	q := d.queue
+	node := d.node
+	node.Stat.Version = d.attempt
+	const ofClaim = 0 // the operation that is refused when the claim has gone
+	var err error
+	switch {
+	case ack:
+		var t session.Txn
+		t.Delete(d.Znode(), recipes.AnyVersion)
+		t.Delete(q.child(d.Name), d.attempt)
+		_, err = q.once(life, t)
+	case q.exhausted(d.attempt):
+		err = q.bury(life, d.queued, node, d.Znode())
+	default:
+		err = <-q.session.Delete(d.Znode())
+		if errors.Is(err, recipes.ErrNoNode) {
+			return fmt.Errorf("%w: %s", recipes.ErrRemoved, d.Znode())
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, recipes.ErrSessionLost):
+		return fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
+	case znode.RefusedOp(err) == ofClaim && errors.Is(err, recipes.ErrNoNode):
+		return fmt.Errorf("%w: %s", recipes.ErrRemoved, d.Znode())
+	case isGoneOrChanged(err):
+		// Another hand has deleted or written the element itself.
+		q.session.Delete(d.Znode())
+		return fmt.Errorf("%w: %s", recipes.ErrRemoved, q.child(d.Name))
+	}
+	q.session.Delete(d.Znode())
+	return err
+}

@@ -1,0 +1,162 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// listing is a queue as one session has last listed it. Its consumers take
+// elements out of it until it is exhausted, and one of them at a time fills it.
+type listing struct {
+	q     *queue // any of the path's: only what they have in common is used
+	turn  chan struct{}
+	dirty atomic.Bool // something was taken out of it and not out of the queue
+
+	// Of whoever has the turn:
+	filled       bool
+	elements     []queued
+	changed      *session.Watch // the queue
+	unclaimed    *session.Watch // the claims; nil if there are none
+	disconnected <-chan struct{}
+}
+
+func (q *queue) newListing() *listing {
+	return &listing{q: q, turn: make(chan struct{}, 1)}
+}
+
+// pop takes the next element out of the listing, filling it where that is
+// needed. While there is none it waits for a watch.
+func (l *listing) pop(ctx context.Context) (queued, error) {
+	for {
+		e, wait, err := l.next(ctx)
+		if err != nil || wait == nil {
+			return e, err
+		}
+		if err := wait(); err != nil {
+			return queued{}, err
+		}
+	}
+}
+
+func (l *listing) next(ctx context.Context) (e queued, wait func() error, err error) {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-l.q.session.Done():
+		return queued{}, nil, l.q.session.Err()
+	case <-ctx.Done():
+		return queued{}, nil, fmt.Errorf("waiting to list: %w", ctx.Err())
+	}
+	if l.outdated() {
+		l.filled = false
+		if err := l.fill(ctx); err != nil {
+			return queued{}, nil, err
+		}
+		l.filled = true
+	}
+	if len(l.elements) > 0 {
+		e, l.elements = l.elements[0], l.elements[1:]
+		if len(l.elements) == 0 {
+			l.filled = false // exhausted, which is not the same as found empty
+		}
+		return e, nil, nil
+	}
+	events := l.events()
+	return queued{}, func() error { return l.q.session.Wait(ctx, "waiting for an element", events...) }, nil
+}
+
+// outdated reports whether the listing has to be filled: it was never, it is
+// exhausted, it was found empty and something has come, or, with priorities, the
+// watch has fired. (The plain queue uses what it has listed, as its text says.)
+func (l *listing) outdated() bool {
+	dirty := l.dirty.Swap(false)
+	if dirty || !l.filled {
+		return true
+	}
+	return (l.q.priority || len(l.elements) == 0) && slices.ContainsFunc(l.events(), session.Happened)
+}
+
+// events are what may change what the listing found: an event of one of its
+// watches, or a lost connection, which leaves unknown what was missed.
+func (l *listing) events() []<-chan struct{} {
+	events := []<-chan struct{}{l.changed.Fired(), l.disconnected}
+	if l.unclaimed != nil {
+		events = append(events, l.unclaimed.Fired())
+	}
+	return events
+}
+
+// fill lists the queue and its claims with watches. Where it finds nothing that
+// is not claimed, whatever changes that fires one of the two: an element that is
+// put, the first; a claim that ends, the second.
+func (l *listing) fill(ctx context.Context) error {
+	q, s := l.q, l.q.session
+	for {
+		disconnected, err := s.Connected(ctx)
+		if err != nil {
+			return err
+		}
+		names, changed, err := s.ChildrenW(ctx, q.path)
+		if errors.Is(err, recipes.ErrNoNode) {
+			exists, created, err := s.ExistsW(ctx, q.path)
+			if err == nil && exists {
+				continue
+			}
+			l.elements, l.changed, l.unclaimed, l.disconnected = nil, created, nil, disconnected
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		var claims []string
+		var unclaimed *session.Watch
+		if slices.Contains(names, claimsName) {
+			claims, unclaimed, err = s.ChildrenW(ctx, q.child(claimsName))
+			if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+				return err
+			}
+		}
+		l.elements = slices.DeleteFunc(q.parse(names), claimedBy(claims))
+		l.changed, l.unclaimed, l.disconnected = changed, unclaimed, disconnected
+		return nil
+	}
+}
+
+// claimedBy returns a function that reports whether an element is claimed.
+func claimedBy(claims []string) func(queued) bool {
+	claimed := make(map[string]bool, len(claims))
+	for _, c := range claims {
+		if at := strings.LastIndexByte(c, '-'); at > 0 {
+			claimed[c[:at]] = true
+		}
+	}
+	return func(e queued) bool { return claimed[e.Name] }
+}
+
+type listingKey struct {
+	path     string
+	priority bool
+}
+
+// listingOf returns the listing that q shares with the session's other consumers.
+func (qs *Queues) listingOf(q *queue) *listing {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	key := listingKey{q.path, q.priority}
+	l := qs.listings[key]
+	if l == nil {
+		l = q.newListing()
+		if qs.listings == nil {
+			qs.listings = make(map[listingKey]*listing)
+		}
+		qs.listings[key] = l
+	}
+	return l
+}

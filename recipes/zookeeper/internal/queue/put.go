@@ -1,0 +1,141 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+// claimRoom is what the packet that claims an element holds beside the element:
+// an element that could be put but not claimed would block the queue.
+const claimRoom = 3 << 10
+
+func (q *queue) put(ctx context.Context, prefix string, data [][]byte) ([]recipes.ElementID, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	if err := q.cfg.ValidatePut(0, len(data)); err != nil {
+		return nil, q.failed(err)
+	}
+	for _, d := range data {
+		if size := len(d) + claimRoom; size > q.session.MaxPacket() {
+			return nil, q.failed(fmt.Errorf("%w: an element of %d bytes; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(d), q.session.MaxPacket()))
+		}
+	}
+	outcome, err := q.commitPut(ctx, prefix, data)
+	if err != nil {
+		return nil, q.failed(err)
+	}
+	return q.names(ctx, outcome, prefix, len(data)), nil
+}
+
+func (q *queue) commitPut(ctx context.Context, prefix string, data [][]byte) (session.Outcome, error) {
+	for {
+		var t session.Txn
+		if q.cfg.Capacity > 0 {
+			version, err := q.room(ctx, len(data))
+			if err != nil {
+				return session.Outcome{}, err
+			}
+			t.Set(q.child(boundName), nil, version)
+		}
+		for _, d := range data {
+			t.CreateSequential(q.child(prefix), d, q.cfg.Ephemeral)
+		}
+		outcome, err := q.once(ctx, t)
+		if q.cfg.Capacity > 0 && znode.RefusedOp(err) == 0 && isGoneOrChanged(err) {
+			continue // somebody else has put since the elements were counted
+		}
+		if errors.Is(err, recipes.ErrNodeExists) {
+			err = fmt.Errorf("the numbers of its elements have come to an end (ZooKeeper counts to %d below one znode): let it be emptied and delete the znode, or go on at another path: %w", math.MaxInt32, err)
+		}
+		return outcome, err
+	}
+}
+
+// room waits until the queue has room for n elements and returns the version of
+// the bound at which it had. The version is read before the elements are
+// counted: who puts in between changes it, and who takes only makes more room.
+func (q *queue) room(ctx context.Context, n int) (version int32, err error) {
+	list := func(ctx context.Context, path string) ([]string, *session.Watch, error) {
+		names, err := q.session.Children(ctx, path) // most puts find room, and need no watch
+		return names, nil, err
+	}
+	for {
+		disconnected, err := q.session.Connected(ctx)
+		if err != nil {
+			return 0, err
+		}
+		bound, err := q.session.Stat(ctx, q.child(boundName))
+		if errors.Is(err, recipes.ErrNoNode) {
+			if err := q.provide(ctx, q.child(boundName)); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		names, changed, err := list(ctx, q.path)
+		switch {
+		case errors.Is(err, recipes.ErrNoNode):
+			continue // removed by another hand
+		case err != nil:
+			return 0, err
+		case len(q.parse(names))+n <= q.cfg.Capacity:
+			return bound.Version, nil
+		case changed == nil:
+			list = q.session.ChildrenW
+			continue
+		}
+		if err := q.session.Wait(ctx, "waiting for room", changed.Fired(), disconnected); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// names returns the names of n elements that were put. Where the reply was lost
+// they are those that were created by that transaction: looked for from the
+// newest on, because hardly anything has been put since.
+func (q *queue) names(ctx context.Context, outcome session.Outcome, prefix string, n int) []recipes.ElementID {
+	ids := make([]recipes.ElementID, n)
+	if len(outcome.Created) == n {
+		for i, path := range outcome.Created {
+			ids[i] = recipes.ElementID(path[len(q.child(prefix))-len(prefix):])
+		}
+		return ids
+	}
+	names, err := q.session.Children(ctx, q.path)
+	if err != nil || outcome.Zxid == 0 {
+		return ids
+	}
+	present := line.Parse(names, prefix)
+	line.Sort(present)
+	var found []recipes.ElementID
+	for _, e := range slices.Backward(present) {
+		stat, err := q.session.Stat(ctx, q.child(e.Name))
+		switch {
+		case errors.Is(err, recipes.ErrNoNode):
+		case err != nil || stat.Czxid < outcome.Zxid:
+			if len(found) == n {
+				slices.Reverse(found)
+				return found
+			}
+			return ids // some have been taken; which, nobody can say
+		case stat.Czxid == outcome.Zxid:
+			found = append(found, recipes.ElementID(e.Name))
+		}
+	}
+	if len(found) == n {
+		slices.Reverse(found)
+		return found
+	}
+	return ids
+}

@@ -1,0 +1,197 @@
+package rwlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"sync/atomic"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+// The markers of the text's nodes.
+const (
+	readMarker  = "read-"
+	writeMarker = "write-"
+)
+
+type sharedLock struct {
+	line *line.Line
+	cfg  recipes.SharedLockConfig
+}
+
+// NewShared returns the shared lock at path.
+func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
+	l, err := lines.At("shared lock", path, cfg.Strategy, readMarker, writeMarker)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("shared lock %s: %w", path, err)
+	}
+	l.Rule, l.Passes = line.Shared(readMarker), passes
+	if cfg.Revocable {
+		l.Asked = asked
+	}
+	return &sharedLock{line: l, cfg: cfg}, nil
+}
+
+// passes lets a reader go first when the nearest writer ahead has downgraded.
+//
+// Why nobody ever writes beside a reader then: the mark is set by a writer while
+// it holds, and it holds because everybody ahead of it had gone; nobody comes
+// ahead of it later. So all who stand ahead of the reader are the downgraded
+// one, which writes no more, and, between the two, readers: writers between
+// would be nearer. A writer behind waits until the downgraded znode and the
+// reader's are both gone, as for any other.
+//
+// The mark is read after the listing in which that writer was the nearest, and
+// is never taken back: data that has lost it, to an operator's "unlock", only
+// makes readers wait.
+func passes(me, nearest line.Entry) func(data []byte) bool {
+	if me.Kind != readMarker || nearest.Kind != writeMarker {
+		return nil
+	}
+	return func(data []byte) bool { return decode(data).downgraded }
+}
+
+func (l *sharedLock) Path() string { return l.line.Path }
+
+func (l *sharedLock) AcquireRead(ctx context.Context) (recipes.SharedHold, error) {
+	return l.enter(ctx, recipes.Reading, false)
+}
+
+func (l *sharedLock) AcquireWrite(ctx context.Context) (recipes.SharedHold, error) {
+	return l.enter(ctx, recipes.Writing, false)
+}
+
+func (l *sharedLock) TryRead(ctx context.Context) (recipes.SharedHold, error) {
+	return l.enter(ctx, recipes.Reading, true)
+}
+
+func (l *sharedLock) TryWrite(ctx context.Context) (recipes.SharedHold, error) {
+	return l.enter(ctx, recipes.Writing, true)
+}
+
+func (l *sharedLock) enter(ctx context.Context, mode recipes.Mode, try bool) (recipes.SharedHold, error) {
+	kind := readMarker
+	if mode == recipes.Writing {
+		kind = writeMarker
+	}
+	e := envelope{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
+	grant, err := l.line.Enter(ctx, line.Request{Kind: kind, Data: e.encode(), Try: try, Joined: l.cfg.Joined})
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	return &sharedHold{Grant: grant, session: l.line.Session, writer: mode == recipes.Writing}, nil
+}
+
+func (l *sharedLock) failed(err error) error {
+	return fmt.Errorf("shared lock %s: %w", l.line.Path, err)
+}
+
+func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	p, err := line.ReadParent(ctx, l.line.Session, l.line.Path, false)
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	all, err := SharedContenders(ctx, l.line.Session, p)
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	return all, nil
+}
+
+// SharedContenders reads the contenders of a shared lock. The first one holds, and
+// the readers that have no writer ahead.
+func SharedContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+	found, err := p.InLine(ctx, s, recipes.KindSharedLock, 1, readMarker, writeMarker)
+	writer := false
+	for i := range found {
+		c := &found[i]
+		readMarks(c)
+		c.Holds = c.Holds || c.Mode == recipes.Reading && !writer
+		writer = writer || c.Mode == recipes.Writing
+	}
+	return found, err
+}
+
+// readMarks takes the marks that a contender of a shared lock or priority lock keeps
+// beside its data.
+func readMarks(c *recipes.Contender) {
+	e := decode(c.Data)
+	c.Data, c.Mode = e.data, recipes.Reading
+	c.Downgraded, c.Revocable, c.Grace, c.Revoked = e.downgraded, e.revocable, e.grace, e.asked
+	if isKind(c.Znode, writeMarker) && !e.downgraded {
+		c.Mode = recipes.Writing
+	}
+}
+
+func isKind(znode, marker string) bool {
+	return len(line.Parse([]string{gopath.Base(znode)}, marker)) == 1
+}
+
+// sharedHold is a *line.Grant that knows whether it may write.
+type sharedHold struct {
+	*line.Grant
+	session    *session.Session
+	writer     bool // was granted as one
+	downgraded atomic.Bool
+}
+
+func (h *sharedHold) Mode() recipes.Mode {
+	if h.writer && !h.downgraded.Load() {
+		return recipes.Writing
+	}
+	return recipes.Reading
+}
+
+// Downgrade sets the mark. Setting it twice is harmless, so it is repeated when
+// nobody knows whether it has been set; a request to give way that comes in
+// between changes the version, and is kept.
+func (h *sharedHold) Downgrade(ctx context.Context) error {
+	if !h.writer {
+		return fmt.Errorf("downgrade %s: %w: it is a read lock", h.Znode(), recipes.ErrInvalid)
+	}
+	h.downgraded.Store(true)
+	err := h.mark(ctx)
+	if lost := h.Err(); err != nil && lost != nil {
+		err = lost
+	}
+	if err != nil {
+		return fmt.Errorf("downgrade %s: %w", h.Znode(), err)
+	}
+	return nil
+}
+
+func (h *sharedHold) mark(ctx context.Context) error {
+	for {
+		if err := h.Err(); err != nil {
+			return err
+		}
+		node, err := h.session.Get(ctx, h.Znode())
+		if errors.Is(err, recipes.ErrNoNode) {
+			return h.Removed()
+		}
+		if err != nil {
+			return err
+		}
+		e := decode(node.Data)
+		if e.downgraded {
+			return nil
+		}
+		e.downgraded = true
+		err = znode.SetData(ctx, h.session, h.Znode(), e.encode(), node.Stat.Version)
+		switch {
+		case err == nil:
+			return nil
+		case znode.TryAgain(ctx, h.session, err), errors.Is(err, recipes.ErrNoNode):
+			continue
+		}
+		return znode.GivenUp(ctx, h.session, "mark "+h.Znode(), err)
+	}
+}

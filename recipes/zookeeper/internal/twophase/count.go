@@ -1,0 +1,193 @@
+package twophase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+// ballot is what is known of one site.
+type ballot struct {
+	site    string
+	vote    recipes.Vote
+	version int32
+	dead    bool
+	changed *session.Watch // nil before the first look, and when nothing of it matters any more
+}
+
+// collect watches the votes until they allow a decision, and makes it.
+func (t *twoPhase) collect(ctx context.Context, p protocol) (recipes.Decision, error) {
+	for {
+		d, err := t.count(ctx, p)
+		if !errors.Is(err, znode.ErrReadAgain) {
+			return d, err
+		}
+	}
+}
+
+// count looks at the votes, in one life of the connection, until they allow a
+// decision. znode.ErrReadAgain has it look at all of them again.
+func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, error) {
+	disconnected, err := t.session.Connected(ctx)
+	if err != nil {
+		return recipes.Decision{}, err
+	}
+	made, decision, err := t.session.ExistsW(ctx, t.child(decisionName))
+	if err != nil {
+		return recipes.Decision{}, err
+	}
+	if made {
+		return t.decided(ctx, p)
+	}
+	present, joins, err := t.joined(ctx, p)
+	if err != nil {
+		return recipes.Decision{}, err
+	}
+	ballots := make([]ballot, len(present))
+	for i, s := range present {
+		ballots[i] = ballot{site: s}
+	}
+	for {
+		if d, err := t.look(ctx, p, ballots); err != nil || d != nil {
+			return d.decide(ctx, t, p, err)
+		}
+		watches, voted := []*session.Watch{decision}, joins == nil
+		for _, b := range ballots {
+			voted = voted && b.vote != recipes.NotVoted
+			if b.changed != nil {
+				watches = append(watches, b.changed)
+			}
+		}
+		if voted {
+			return (&verdict{commit: true, on: ballots}).decide(ctx, t, p, nil)
+		}
+		if joins != nil {
+			watches = append(watches, joins)
+		}
+		if err := t.wait(ctx, disconnected, watches...); err != nil {
+			return recipes.Decision{}, err
+		}
+		if fired(decision) {
+			return t.decided(ctx, p)
+		}
+		if joins != nil && fired(joins) || session.Happened(disconnected) {
+			return recipes.Decision{}, znode.ErrReadAgain
+		}
+	}
+}
+
+// joined returns the sites whose nodes are to be looked at, and a watch for the
+// others, or nil if there are none. Only with OwnNodes a site may not have
+// joined.
+func (t *twoPhase) joined(ctx context.Context, p protocol) ([]string, *session.Watch, error) {
+	if p.Variant != recipes.OwnNodes {
+		return p.Sites, nil, nil
+	}
+	pick := func(names []string) (joined []string) {
+		for _, s := range p.Sites {
+			if slices.Contains(names, joinedPrefix+s) {
+				joined = append(joined, s)
+			}
+		}
+		return joined
+	}
+	names, err := t.session.Children(ctx, t.path) // mostly all have joined
+	if err != nil || len(pick(names)) == len(p.Sites) {
+		return p.Sites, nil, err
+	}
+	names, changed, err := t.session.ChildrenW(ctx, t.path)
+	if err != nil || len(pick(names)) == len(p.Sites) {
+		return p.Sites, nil, err // the last has joined meanwhile, and nobody comes any more
+	}
+	return pick(names), changed, nil
+}
+
+// look reads the votes that have changed, and returns a verdict as soon as one
+// is an abort, or a site is dead.
+func (t *twoPhase) look(ctx context.Context, p protocol, ballots []ballot) (*verdict, error) {
+	for i := range ballots {
+		b := &ballots[i]
+		if b.changed == nil && b.vote != recipes.NotVoted || b.changed != nil && !fired(b.changed) {
+			continue
+		}
+		if err := t.readVote(ctx, p, b); err != nil {
+			return nil, err
+		}
+		if b.dead {
+			return &verdict{reason: "site " + b.site + " has died", on: []ballot{*b}}, nil
+		}
+		if b.vote == recipes.VoteAbort {
+			return &verdict{reason: "site " + b.site + " voted so", on: []ballot{*b}}, nil
+		}
+	}
+	return nil, nil
+}
+
+// readVote reads a site's vote, with a watch while there is none; a vote that was
+// cast does not change. With OwnNodes the watch stays, for a site that dies after
+// its vote is an abort, for which nobody has to wait until all have voted.
+func (t *twoPhase) readVote(ctx context.Context, p protocol, b *ballot) error {
+	path, mortal := t.child(sitePrefix+b.site), p.Variant == recipes.OwnNodes
+	if b.changed != nil && !mortal { // it has most probably voted
+		node, err := t.session.Get(ctx, path)
+		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+			return err
+		}
+		if err == nil && len(node.Data) > 0 {
+			b.changed = nil
+			return b.cast(node)
+		}
+	}
+	node, changed, err := t.session.GetW(ctx, path)
+	if errors.Is(err, recipes.ErrNoNode) && mortal {
+		b.dead = true // its record was there, which was created together with it
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b.changed = changed
+	if !mortal && len(node.Data) > 0 {
+		b.changed = nil
+	}
+	return b.cast(node)
+}
+
+func (b *ballot) cast(node session.Node) error {
+	b.vote, b.version = recipes.Vote(node.Data), node.Stat.Version
+	if b.vote == recipes.NotVoted {
+		return nil
+	}
+	if err := b.vote.Validate(); err != nil {
+		return fmt.Errorf("site %s: %w", b.site, err)
+	}
+	return nil
+}
+
+// verdict is a decision that the votes allow.
+type verdict struct {
+	commit bool
+	reason string
+	on     []ballot // what it stands on, and what is checked when it is made
+}
+
+// decide makes the decision, unless looking has failed.
+func (v *verdict) decide(ctx context.Context, t *twoPhase, p protocol, err error) (recipes.Decision, error) {
+	if err != nil {
+		return recipes.Decision{}, err
+	}
+	guarded := t.guard(p)
+	for _, b := range v.on {
+		if b.dead {
+			guarded.Check(t.child(joinedPrefix+b.site), recipes.AnyVersion)
+		} else {
+			guarded.Check(t.child(sitePrefix+b.site), b.version)
+		}
+	}
+	return t.decide(ctx, p, recipes.Decision{Commit: v.commit, Reason: v.reason}, guarded, len(v.on))
+}

@@ -1,0 +1,238 @@
+package twophase
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	gopath "path"
+	"slices"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+// Names of what a transaction keeps below its path.
+const (
+	protocolName    = "protocol"
+	idPrefix        = "id-"
+	decisionName    = "decision"
+	coordinatorName = "coordinator"
+	sitePrefix      = "s_"      // the vote of a site
+	joinedPrefix    = "joined_" // with OwnNodes: that its node was there
+	donePrefix      = "done_"
+)
+
+// twoPhase is a two-phase commit at a path.
+type twoPhase struct {
+	session *session.Session
+	path    string
+	variant recipes.Variant // of Begin
+}
+
+// protocol is what the child of that name holds.
+type protocol struct {
+	ID      string          `json:"id"`
+	Variant recipes.Variant `json:"variant"`
+	Sites   []string        `json:"sites"`
+
+	created int64 // by the ZooKeeper transaction of that number, as all that Begin creates
+}
+
+// New returns the two-phase commit at path.
+func New(s *session.Session, path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
+	err := recipes.ValidatePath(path)
+	if err == nil && path == "/" {
+		err = fmt.Errorf("%w: the root is no transaction", recipes.ErrInvalid)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("transaction %s: %w", path, err)
+	}
+	variant, err := recipes.ParseVariant(string(cfg.Variant))
+	if err != nil {
+		return nil, fmt.Errorf("transaction %s: %w", path, err)
+	}
+	return &twoPhase{session: s, path: path, variant: variant}, nil
+}
+
+func (t *twoPhase) Path() string { return t.path }
+
+func (t *twoPhase) child(name string) string { return gopath.Join(t.path, name) }
+
+// failed names the transaction in an error; a node that is missing is the
+// transaction's, because nobody deletes one of its nodes alone.
+func (t *twoPhase) failed(err error) error {
+	if errors.Is(err, recipes.ErrNoNode) {
+		err = fmt.Errorf("%w (%w)", recipes.ErrNoTransaction, err)
+	}
+	return fmt.Errorf("transaction %s: %w", t.path, err)
+}
+
+// guard starts a transaction that is about this beginning and no later one of the
+// path: the node has a name that is used once. What follows it is counted from
+// 0 by refused.
+func (t *twoPhase) guard(p protocol) (guarded session.Txn) {
+	guarded.Check(t.child(idPrefix+p.ID), recipes.AnyVersion)
+	return guarded
+}
+
+// commit commits a guarded transaction until its outcome is known, for what may
+// be sent twice. It returns which operation after the guard was refused, or -1.
+func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int, err error) {
+	sent := false // at least once, and nobody knows what became of it
+	for {
+		err := t.session.Commit(ctx, guarded)
+		switch at := znode.RefusedOp(err); {
+		case err == nil:
+			return -1, nil
+		case t.session.Unsettled(ctx, err):
+			sent = true
+		case at == 0:
+			return -1, fmt.Errorf("%w: %w", recipes.ErrNoTransaction, err)
+		case at > 0:
+			return at - 1, err
+		default:
+			return -1, t.unsettled(ctx, sent, err)
+		}
+	}
+}
+
+// unsettled is the error of a transaction that was not refused, and may have been
+// sent before.
+func (t *twoPhase) unsettled(ctx context.Context, sent bool, err error) error {
+	if sent && !errors.Is(err, recipes.ErrUnknownOutcome) {
+		err = znode.UnknownOutcome(err)
+	}
+	return t.session.Because(ctx, err)
+}
+
+// read reads the payload and the protocol of one beginning.
+func (t *twoPhase) read(ctx context.Context) (payload []byte, p protocol, err error) {
+	for {
+		p, err = t.protocol(ctx)
+		if err != nil {
+			return nil, protocol{}, err
+		}
+		node, err := t.session.Get(ctx, t.path)
+		if err != nil {
+			return nil, protocol{}, err
+		}
+		if node.Stat.Czxid <= p.created {
+			return node.Data, p, nil
+		} // else another one has begun meanwhile
+	}
+}
+
+func (t *twoPhase) protocol(ctx context.Context) (p protocol, err error) {
+	record, err := znode.ReadSynced(ctx, t.session, t.path, func() (session.Node, error) {
+		return t.session.Get(ctx, t.child(protocolName))
+	})
+	if err != nil {
+		return protocol{}, err
+	}
+	if err := json.Unmarshal(record.Data, &p); err != nil {
+		return protocol{}, fmt.Errorf("%w: %s: %v", recipes.ErrInvalid, t.child(protocolName), err)
+	}
+	p.created = record.Stat.Czxid
+	return p, nil
+}
+
+func (t *twoPhase) Status(ctx context.Context) (recipes.TransactionStatus, error) {
+	payload, p, err := t.read(ctx)
+	if err != nil {
+		return recipes.TransactionStatus{}, t.failed(err)
+	}
+	names, err := t.session.Children(ctx, t.path)
+	if err != nil {
+		return recipes.TransactionStatus{}, t.failed(err)
+	}
+	status := recipes.TransactionStatus{
+		Variant: p.Variant, Payload: payload, Coordinated: slices.Contains(names, coordinatorName),
+	}
+	for _, s := range p.Sites {
+		site := recipes.SiteStatus{
+			Name:   s,
+			Joined: slices.Contains(names, joinedPrefix+s),
+			Done:   slices.Contains(names, donePrefix+s),
+		}
+		node, err := t.session.Get(ctx, t.child(sitePrefix+s))
+		switch {
+		case err == nil:
+			site.Vote = recipes.Vote(node.Data)
+		case errors.Is(err, recipes.ErrNoNode):
+			site.Dead = site.Joined
+		default:
+			return recipes.TransactionStatus{}, t.failed(err)
+		}
+		status.Sites = append(status.Sites, site)
+	}
+	d, decided, err := t.decision(ctx, p)
+	if err != nil {
+		return recipes.TransactionStatus{}, t.failed(err)
+	}
+	if decided {
+		status.Decision = &d
+	}
+	return status, nil
+}
+
+// decision reads the decision, if there is one. It names the beginning that it is
+// about, so that nobody takes that of a later transaction of the path for his.
+func (t *twoPhase) decision(ctx context.Context, p protocol) (d recipes.Decision, decided bool, err error) {
+	node, err := t.session.Get(ctx, t.child(decisionName))
+	if errors.Is(err, recipes.ErrNoNode) {
+		return recipes.Decision{}, false, nil
+	}
+	if err != nil {
+		return recipes.Decision{}, false, err
+	}
+	words, id, _ := strings.Cut(string(node.Data), "\n")
+	if id != p.ID {
+		return recipes.Decision{}, false, fmt.Errorf("%w: another one has begun at the path", recipes.ErrNoTransaction)
+	}
+	word, reason, _ := strings.Cut(words, " ")
+	switch recipes.Vote(word) {
+	case recipes.VoteCommit:
+		return recipes.Decision{Commit: true}, true, nil
+	case recipes.VoteAbort:
+		return recipes.Decision{Reason: reason}, true, nil
+	}
+	return recipes.Decision{}, false, fmt.Errorf("%w: %s holds %q", recipes.ErrInvalid, t.child(decisionName), node.Data)
+}
+
+func (t *twoPhase) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
+	p, err := t.protocol(ctx)
+	if err != nil {
+		return recipes.Decision{}, t.failed(err)
+	}
+	d, err := t.decide(ctx, p, recipes.Decision{Reason: reason}, t.guard(p), 0)
+	if err != nil {
+		return recipes.Decision{}, t.failed(err)
+	}
+	return d, nil
+}
+
+// decide creates the decision together with n checks, or returns the one that
+// there is. A check that fails is znode.ErrReadAgain: what the decision stands on has
+// gone. Sending it again is harmless, because there can be only one and whoever
+// comes second takes the first.
+func (t *twoPhase) decide(ctx context.Context, p protocol, d recipes.Decision, guarded session.Txn, n int) (recipes.Decision, error) {
+	word := string(recipes.VoteCommit)
+	if !d.Commit {
+		d.Reason = strings.ToValidUTF8(strings.Join(strings.Fields(d.Reason), " "), "\uFFFD") // one line of text
+		word = strings.TrimSpace(string(recipes.VoteAbort) + " " + d.Reason)
+	}
+	guarded.Create(t.child(decisionName), []byte(word+"\n"+p.ID), false)
+	at, err := t.commit(ctx, guarded)
+	switch {
+	case err == nil:
+		return d, nil
+	case at == n && errors.Is(err, recipes.ErrNodeExists):
+		return t.decided(ctx, p)
+	case at >= 0 && at < n && (errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrBadVersion)):
+		return recipes.Decision{}, znode.ErrReadAgain
+	}
+	return recipes.Decision{}, err
+}

@@ -1,0 +1,133 @@
+package twophase
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
+	var d recipes.Decision
+	var err error
+	if s.protocol.Variant == recipes.AllWatch {
+		d, err = s.collect(ctx, s.protocol)
+	} else {
+		d, err = s.follow(ctx, s.protocol)
+	}
+	if err != nil {
+		return recipes.Decision{}, s.failed(err)
+	}
+	return d, nil
+}
+
+func (t *twoPhase) Coordinate(ctx context.Context) (recipes.Decision, error) {
+	p, err := t.protocol(ctx)
+	var d recipes.Decision
+	if err == nil {
+		d, err = t.collect(ctx, p)
+	}
+	if err == nil {
+		return d, nil
+	}
+	if p.Variant != recipes.AllWatch { // it may have failed before the variant was known
+		t.resign()
+	}
+	return recipes.Decision{}, t.failed(err)
+}
+
+// follow waits for the decision of a coordinator, and takes its place when there
+// is none: whoever creates the node is the next.
+func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, error) {
+	for {
+		disconnected, err := t.session.Connected(ctx)
+		if err != nil {
+			return recipes.Decision{}, err
+		}
+		decided, changed, err := t.session.ExistsW(ctx, t.child(decisionName))
+		if err != nil {
+			return recipes.Decision{}, err
+		}
+		if decided {
+			return t.decided(ctx, p)
+		}
+		coordinated, gone, err := t.session.ExistsW(ctx, t.child(coordinatorName))
+		if err != nil {
+			return recipes.Decision{}, err
+		}
+		if !coordinated {
+			replaced, err := t.replace(ctx, p)
+			if err == nil && !replaced {
+				continue
+			}
+			var d recipes.Decision
+			if err == nil {
+				d, err = t.collect(ctx, p)
+			}
+			if err != nil {
+				t.resign()
+			}
+			return d, err
+		}
+		if err := t.wait(ctx, disconnected, changed, gone); err != nil {
+			return recipes.Decision{}, err
+		}
+		if fired(changed) { // nothing but the decision's creation does that
+			return t.decided(ctx, p)
+		}
+	}
+}
+
+// decided returns the decision that was seen.
+func (t *twoPhase) decided(ctx context.Context, p protocol) (recipes.Decision, error) {
+	d, decided, err := t.decision(ctx, p)
+	if err == nil && !decided {
+		err = recipes.ErrNoTransaction // all were done, and it was deleted
+	}
+	return d, err
+}
+
+// replace makes this session the coordinator's, if there is none.
+func (t *twoPhase) replace(ctx context.Context, p protocol) (bool, error) {
+	claim := t.guard(p)
+	claim.Create(t.child(coordinatorName), nil, true)
+	at, err := t.commit(ctx, claim)
+	if at != 0 || !errors.Is(err, recipes.ErrNodeExists) {
+		return err == nil, err
+	}
+	// By another, or by this session when the reply was lost.
+	stat, err := t.session.Stat(ctx, t.child(coordinatorName))
+	if errors.Is(err, recipes.ErrNoNode) {
+		return false, nil
+	}
+	return err == nil && stat.EphemeralOwner == t.session.ID(), err
+}
+
+// resign gives up, in the background, the coordinator's place if it is, or may be,
+// this session's: whoever holds it and does not count keeps all others waiting, and
+// this session too, should it wait again. Where another call of this session counts
+// still, that is no harm: two do then.
+func (t *twoPhase) resign() {
+	t.session.Background(func(life context.Context) {
+		path := t.child(coordinatorName)
+		if err := t.session.Sync(life, path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+			return // lost, and the place with it
+		}
+		stat, err := t.session.Stat(life, path)
+		if err == nil && stat.EphemeralOwner == t.session.ID() {
+			t.session.DeleteOwned(path, stat)
+		}
+	})
+}
+
+// wait waits for any of the watches, or the loss of the connection.
+func (t *twoPhase) wait(ctx context.Context, disconnected <-chan struct{}, watches ...*session.Watch) error {
+	events := []<-chan struct{}{disconnected}
+	for _, w := range watches {
+		events = append(events, w.Fired())
+	}
+	return t.session.Wait(ctx, "waiting for the decision", events...)
+}
+
+func fired(w *session.Watch) bool { return session.Happened(w.Fired()) }
