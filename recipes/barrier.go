@@ -26,8 +26,8 @@ type Barrier interface {
 	// after the request was sent.
 	Set(ctx context.Context, data []byte) error
 
-	// Remove removes the barrier, and so lets all pass who wait. If it is not in
-	// place, that is not an error. Remove removes at most one barrier: after a lost
+	// Remove removes the barrier, so that all waiters pass. If it is not in place,
+	// that is not an error. Remove removes at most one barrier: after a lost
 	// reply it leaves one alone that was set since.
 	//
 	// The error matches ErrUnknownOutcome where that cannot be known. This is so if

@@ -22,18 +22,17 @@ const (
 
 // SessionConfig says how to open a session. Only Servers is required.
 type SessionConfig struct {
-	// Servers are host:port addresses of the ensemble; the port may be left
-	// out and is then 2181. They are tried in random order.
+	// Servers are host:port addresses of the ensemble. A port that is left out is
+	// 2181. They are tried in random order.
 	Servers []string
 
-	// Chroot is a path below which all paths of the session lie. It is created
-	// when something is first created below it. "" and "/" are no chroot.
+	// Chroot is a path below which all paths of the session are. It is created when
+	// something is first created below it. "" and "/" are no chroot.
 	Chroot string
 
-	// SessionTimeout is asked for; the server clamps it (by default to 2 to 20
-	// of its ticks). Longer: a dead holder blocks others for longer. Shorter:
-	// a slow network or a long pause loses sessions. 0 is
-	// DefaultSessionTimeout.
+	// SessionTimeout is asked for. The server bounds it, by default to between 2 and
+	// 20 of its ticks. Longer: a dead holder blocks others for longer. Shorter: a
+	// slow network or a long pause loses sessions. 0 is DefaultSessionTimeout.
 	SessionTimeout time.Duration
 
 	// ConnectTimeout bounds one attempt to reach one server: dialling, the TLS
@@ -43,26 +42,31 @@ type SessionConfig struct {
 	// Digest authenticates the session with the digest scheme, if not nil.
 	Digest *Digest
 
-	// ACL is given to every znode that the session creates, parents included.
-	// Empty is world:anyone with all permissions, as other libraries have it:
-	// whoever reaches the servers can break locks. Contenders of one line must
-	// be able to read each other's znodes, and their own: a server does not
-	// tell of the departure of a znode to somebody who may not read it, so
-	// that such a contender is refused with ErrAccessDenied.
+	// ACL is given to every znode that the session creates, parents included. Empty
+	// is world:anyone with all permissions, as in other libraries: everybody who
+	// reaches the servers can break locks.
+	//
+	// Contenders of one line must be able to read each other's znodes, and their own.
+	// A server does not tell a session that a znode is gone if the session may not
+	// read it. So such a contender is refused with ErrAccessDenied.
 	ACL []ACL
 
 	// TLS encrypts the connections, if not nil.
 	TLS *TLS
 
-	// MaxPacket bounds, in bytes, what the client sends or accepts in one
-	// packet, and is the size of each session's read and send buffers. It
-	// should be the servers' jute.maxbuffer. A listing needs about 60 bytes for
-	// each contender in line; contenders that wait by Handoff list without
-	// this bound. 0 is DefaultMaxPacket.
+	// MaxPacket bounds, in bytes, what the client sends or accepts in one packet. It
+	// is also the size of each session's read and send buffers. It should be the
+	// servers' jute.maxbuffer. A listing needs about 60 bytes for each contender in
+	// line; contenders that wait by Handoff list without this bound. 0 is
+	// DefaultMaxPacket.
 	MaxPacket int
 
-	// Logger receives what the session has to say; nil discards it. It does
-	// not travel to a plugin: that one logs through its host's logger.
+	// Logger receives the session's log; nil discards it. It is not sent to a plugin:
+	// a plugin's log comes out of its host's logger.
+	//
+	// It is an hclog.Logger because one logger then serves host, plugin and session.
+	// go-plugin takes and gives nothing else, and host and plugin depend on it
+	// already. An application that uses log/slog wraps its handler in an hclog.Logger.
 	Logger hclog.Logger
 }
 
@@ -97,16 +101,15 @@ type ACL struct {
 	Scheme, ID  string // "world", "anyone"; "auth", ""; "digest", "user:hash"; "ip", "127.0.0.1"
 }
 
-// TLS configures encrypted connections. All contents are PEM, not file names,
-// because a plugin may not see the files of its host.
+// TLS configures encrypted connections. All fields hold PEM, not file names, because
+// a plugin may not see the files of its host.
 type TLS struct {
-	// CA are the certificates that may sign the server's. Empty is the
-	// system's.
+	// CA are the certificates that may sign the server's. Empty are the system's.
 	CA []byte
 	// Certificate and Key authenticate this client; both or neither.
 	Certificate, Key []byte
-	// ServerName is expected in the server's certificate; "" is the host that
-	// was dialled.
+	// ServerName is expected in the server's certificate. "" is the host that was
+	// dialled.
 	ServerName string
 }
 
@@ -116,8 +119,8 @@ func (t TLS) String() string { return fmt.Sprintf("tls(server name %q)", t.Serve
 // GoString hides the key.
 func (t TLS) GoString() string { return "recipes.TLS{" + t.String() + "}" }
 
-// ClientConfig returns the crypto/tls form, or an ErrInvalid that says which
-// part cannot be used.
+// ClientConfig returns the configuration for crypto/tls, or an ErrInvalid that says
+// which part cannot be used.
 func (t *TLS) ClientConfig() (*tls.Config, error) {
 	cfg := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
 	if len(t.CA) > 0 {
@@ -137,9 +140,9 @@ func (t *TLS) ClientConfig() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// Normalize checks the configuration and returns it with defaults filled in:
-// addresses with ports, a chroot without a trailing slash ("" for none). The
-// error matches ErrInvalid and names the field.
+// Normalize checks the configuration and returns it with defaults filled in.
+// Addresses have ports, and a chroot has no trailing slash ("" for none). The error
+// matches ErrInvalid and names the field.
 func (c SessionConfig) Normalize() (SessionConfig, error) {
 	invalid := func(format string, args ...any) (SessionConfig, error) {
 		return SessionConfig{}, fmt.Errorf("%w: config: "+format, append([]any{ErrInvalid}, args...)...)
@@ -214,12 +217,12 @@ const (
 	maxPacket = 1 << 30
 )
 
-// address adds the default port where there is none.
+// address adds the default port to an address without one.
 func address(s string) (string, error) {
 	if s == "" {
 		return "", fmt.Errorf("is empty; give host:port")
 	}
-	// As the connect strings of other libraries have it.
+	// A connect string of other libraries ends with a chroot.
 	if server, chroot, found := strings.Cut(s, "/"); found && server != "" && chroot != "" && chroot[0] != '/' {
 		return "", fmt.Errorf("%q is not host:port: give the chroot, /%s, by itself", s, chroot)
 	}

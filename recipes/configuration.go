@@ -7,68 +7,75 @@ import (
 	"time"
 )
 
-// Configuration is a tree of keys with values that many read and few change. It
-// is a name itself, holds no state, and may be used by any number of goroutines.
+// Configuration is a tree of keys with values that many read and few change. It is a
+// name and holds no state. Any number of goroutines may use it.
 //
 // Source: ZooKeeper Recipes, "Out of the Box Applications": configuration is
 // "provided directly by the ZooKeeper API". A key is a path below the
-// configuration's, without the leading slash ("db/host"), and "" is the
-// configuration's own node. Every node is a key, also one that was made as the
-// parent of another: it has an empty value. Keys with an element that starts with
-// _c_ are not keys: they are the receipts of Set and Delete, of which a session
-// keeps one, ephemeral, below the configuration's node.
+// configuration's, without the leading slash ("db/host"). "" is the configuration's
+// own node. Every node is a key, also one that was made as the parent of another: it
+// has an empty value. Nodes with an element that starts with _c_ are not keys. They
+// are the receipts of Set and Delete: a session keeps one, ephemeral, below the
+// configuration's node.
 //
 // The API compares versions, which overflow (CURATOR-688) and begin again when a
-// node is deleted and created. Here a value's Revision, its mzxid, is compared:
-// it grows with every change of anything in ZooKeeper. See Set for what is left.
+// node is deleted and created. Here a value's Revision, its mzxid, is compared. It
+// grows with every change of anything in ZooKeeper. See Set for what that does not
+// cover.
 type Configuration interface {
 	// Path is the path the configuration was made with.
 	Path() string
 
 	// Get returns a key's value, or an error that matches ErrNoNode. It costs one
-	// read. It is what the server that answers knows; another may know more.
+	// read. The answer is what one server knows; another may know more.
 	Get(ctx context.Context, key string) (Entry, error)
 
-	// Set gives a key a value, if its present revision is the one expected:
-	// AnyRevision for whatever there is or not, NoRevision for a key that must
-	// not exist. If it is another, the error matches ErrBadVersion (or, for
-	// NoRevision, ErrNodeExists; or, if a revision is expected and the key does
-	// not exist, ErrNoNode), and nothing has changed. It returns the new revision.
-	// Parents that are missing are made, with empty values.
+	// Set gives a key a value, if its present revision is the one expected, and
+	// returns the new revision. AnyRevision matches anything, also a key that does
+	// not exist. NoRevision is for a key that must not exist. Set makes the parents
+	// that are missing, with empty values.
 	//
-	// A value that does not fit into one packet (SessionConfig.MaxPacket) is refused as
-	// ErrTooLarge, and nothing is sent.
+	// If the revision is another, nothing has changed, and the error matches
+	// ErrBadVersion. For NoRevision it matches ErrNodeExists. If a revision is
+	// expected and the key does not exist, it matches ErrNoNode. A value that does
+	// not fit into one packet (SessionConfig.MaxPacket) is refused as ErrTooLarge,
+	// and nothing is sent.
 	//
-	// It happens once, though replies are lost. If ctx ends, or the session is
-	// lost, after it was sent, the error matches ErrUnknownOutcome; so it does
-	// where it has happened but the revision cannot be read any more, and where
-	// the reply to the creation of the configuration's own node is lost. A key that
-	// another deletes and creates again, with as many changes as it had, between
-	// Set's look and its write is not told from the former: ZooKeeper has nothing
-	// to compare but the version there.
+	// Set happens once, also when replies are lost. The error matches
+	// ErrUnknownOutcome if ctx ends, or the session is lost, after the change was
+	// sent. It also does if the change has happened but its revision cannot be read
+	// any more, and if the reply to the creation of the configuration's own node is
+	// lost.
+	//
+	// Between Set's look and its write another client may delete the key and create
+	// it again, with as many changes as it had. Set cannot distinguish the two keys:
+	// there ZooKeeper has only the version to compare.
 	Set(ctx context.Context, key string, value []byte, expected Revision) (Revision, error)
 
-	// Delete removes a key, on the terms of Set. A key that has keys below it is
-	// ErrNotEmpty. The configuration's own node cannot be deleted: ErrInvalid.
+	// Delete removes a key, on the terms of Set. If the key has keys below it, the
+	// error matches ErrNotEmpty. The configuration's own node cannot be deleted:
+	// ErrInvalid.
 	Delete(ctx context.Context, key string, expected Revision) error
 
-	// Watch returns a channel that first gives a key's value and then every
-	// change; an Entry that is None when the key does not exist. A slow reader may
-	// miss values in between but never the latest. The channel is closed when ctx
-	// ends, the session is lost (Session.Err tells), or the value cannot be read
-	// any more, because of its ACL or its size (SessionConfig.MaxPacket), which is logged.
-	// An error is returned only if the first look fails.
+	// Watch returns a channel that first gives a key's value and then every change.
+	// When the key does not exist, it gives an Entry that is None. A slow reader may
+	// miss values in between but never the latest.
+	//
+	// The channel is closed when ctx ends, or when the session is lost (Session.Err
+	// tells). It is also closed when the value cannot be read any more, because of
+	// its ACL or its size (SessionConfig.MaxPacket); that is logged. Watch returns an
+	// error only if the first look fails.
 	Watch(ctx context.Context, key string) (<-chan Entry, error)
 
-	// Snapshot returns all keys and their values, sorted by key; none if the
-	// configuration does not exist. It costs two reads for each key, and is no
-	// picture of one moment: each key is shown as it was when it was read.
+	// Snapshot returns all keys and their values, sorted by key. If the configuration
+	// does not exist, it returns none. It costs two reads for each key. It does not
+	// show one moment: each key is shown as it was when it was read.
 	Snapshot(ctx context.Context) ([]Entry, error)
 
-	// WatchTree returns a channel that first gives what Snapshot does and then all
-	// of it again whenever a key has changed, come or gone, on the terms of Watch.
-	// Only what has changed is read again, and everything after a lost connection.
-	// It keeps two watches for each key.
+	// WatchTree returns a channel that first gives what Snapshot does, and then all of
+	// it again whenever a key has changed, come or gone, on the terms of Watch. Only
+	// what has changed is read again; after a lost connection everything is. It keeps
+	// two watches for each key.
 	WatchTree(ctx context.Context) (<-chan []Entry, error)
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Kind is a recipe whose contenders stand in line. Each kind has a line of its own
-// at a path, and the kinds do not exclude each other.
+// Kind is a recipe whose contenders stand in line. At one path each kind has its own
+// line, and the kinds do not exclude each other.
 type Kind string
 
 // The kinds.
@@ -86,9 +86,9 @@ type Lines struct {
 	// Contenders has the line of one kind after the other, in the order of
 	// Kinds. Within a kind they are in the order in which they are granted.
 	Contenders []Contender
-	// Permits is the number of permits that the contenders of a Semaphore have
-	// agreed on, or 0 if there is none, or if semaphores were not asked for. It
-	// can be there without contenders.
+	// Permits is the number of permits that the contenders of a Semaphore have agreed
+	// on. It is 0 if no number was agreed on, or semaphores were not asked for. The
+	// path can have a number without contenders.
 	Permits int
 }
 
@@ -113,5 +113,5 @@ type Place struct {
 }
 
 // UnknownPosition is the Position of a contender that waits by [Handoff] and has
-// not listed the line. Contenders lists it for whoever wants to know.
+// not listed the line. Contenders lists it.
 const UnknownPosition = -1

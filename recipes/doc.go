@@ -1,8 +1,7 @@
 // Package recipes is the contract of zkrecipes: the classic Apache ZooKeeper
 // recipes as interfaces, with what each of them promises and what it cannot
-// promise. It holds no implementation and imports nothing of the project, so
-// that an application which talks to a plugin process does not carry a
-// ZooKeeper client.
+// promise. It contains no implementation and imports nothing of the project. So an
+// application that talks to a plugin process does not carry a ZooKeeper client.
 //
 // Two implementations exist and satisfy the same interfaces:
 //
@@ -20,18 +19,17 @@
 //  2. Take a recipe by its path: Session.Lock, Session.Queue, and so on.
 //  3. Wait: Lock.Acquire, Election.Campaign. What they return ([Hold],
 //     [Leadership]) is also how you give it back.
-//  4. While you hold it, watch Done, and protect what you write: either pass
-//     the [Token] to whatever you write to, or let ZooKeeper check it with
-//     Write.
+//  4. While you hold it, watch Done. Protect what you write: either pass the
+//     [Token] to the store that you write to, or have ZooKeeper check it with Write.
 //  5. Close the session.
 //
 // # What a lock here is worth
 //
-// A distributed lock is advisory. Between the moment when ZooKeeper gives a
-// lock away and the moment when its former holder notices, both may believe
-// that they hold it: the holder was paused (garbage collection, a suspended
-// machine, SIGSTOP) or cut off, its session expired, and no code of any library
-// can run in a process that does not run. What is promised is this:
+// A distributed lock is advisory. Between the moment when ZooKeeper gives a lock
+// away and the moment when its former holder notices, both may believe that they
+// hold it. The holder was paused (garbage collection, a suspended machine, SIGSTOP)
+// or cut off, and its session expired. No library can run code in a process that
+// does not run. What is promised is this:
 //
 //   - A session counts the time since its last sign of life from the server on
 //     its own clock, from the sending of the last request or ping that was
@@ -42,24 +40,25 @@
 //     granted, as long as both clocks run at the same rate.
 //     (Assumption: the monotonic clock does not stop. It does on a suspended
 //     machine.)
-//   - Tokens grow: of two grants of one path, the later has the larger [Token].
-//     A store that refuses tokens smaller than the largest it has seen cannot be
+//   - Tokens grow: of two grants of one path, the later has the larger [Token]. A
+//     store that refuses tokens smaller than the largest it has seen cannot be
 //     harmed by a late holder.
-//   - Write is refused by ZooKeeper itself when the hold no longer stands,
-//     whatever the clocks say.
+//   - ZooKeeper itself refuses Write when the hold no longer stands, whatever the
+//     clocks say.
 //
 // # Waiting and cancelling
 //
-// Whatever can wait takes a context first. When the context ends, the call
+// Every method that can wait takes a context first. When the context ends, the call
 // returns the context's error (errors.Is(err, context.Canceled) or
 // context.DeadlineExceeded holds) and the contender leaves the line. If the
-// connection is down at that moment, the library cannot yet know whether its
-// node exists; it goes on in the background until the node is known to be gone,
-// or the session is. Closing the session removes everything that it created.
+// connection is down at that moment, the library cannot yet know whether the
+// contender's znode exists. It goes on in the background until the znode is known to
+// be gone, or the session is over. Closing the session deletes all its ephemeral
+// znodes.
 //
 // # Errors
 //
-// There is one exported sentinel for each decision that a caller can make; test
-// for them with errors.Is. The same answers come out in process and across the
-// plugin. The texts are for people and are not part of the interface.
+// Each decision that a caller can make has one exported sentinel. Test for it with
+// errors.Is. The same answers come in process and through the plugin. The texts of
+// errors are for people and are not part of the interface.
 package recipes

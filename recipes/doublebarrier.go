@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// DoubleBarrier lets a fixed number of members begin a computation together and
-// end it together, again and again. It is a name and a number and holds no state.
+// DoubleBarrier has a fixed number of members begin a computation together and end
+// it together, again and again. It is a name and a number and holds no state.
 // Any number of goroutines may use it; each Enter is another member.
 //
 // Source: ZooKeeper Recipes, "Double Barriers". Members are ephemeral children of
@@ -14,8 +14,8 @@ import (
 // ready, which is not a member. Children of other names are ignored.
 //
 // The text's barrier can be used once: its ready node stays, and would let the
-// next member through alone. Here the data of ready names the members that it lets
-// in, one name a line. The transaction that writes ready checks that each of them
+// next member through alone. Here the data of ready name the members that it
+// admits, one name a line. The transaction that writes ready checks that each of them
 // is there. So a member passes if and only if it was one of Size members that were
 // there at the same moment.
 //

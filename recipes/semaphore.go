@@ -6,76 +6,74 @@ import (
 	"math"
 )
 
-// Semaphore lets at most n contenders of one path, in any process, be granted at
-// a time, in the order in which they joined. Like a Lock it is a name and a way
-// of waiting, holds no state, may be used by any number of goroutines, and each
-// Acquire is a contender of its own: one that holds a permit and acquires
-// another takes a second one.
+// Semaphore grants at most n contenders of one path, in any process, at a time, in
+// the order in which they joined. Like a Lock it is a name and a way of
+// waiting, and holds no state. Any number of goroutines may use it. Each Acquire is
+// another contender: one that holds a permit and acquires again takes a second one.
 //
-// All contenders must agree on n. The first one to join writes it into the data
-// of the path's znode, as "permits=3"; who comes with another number is refused
-// with ErrMismatch. The number is forgotten when the path is: it is made as a
-// container, which the server removes some time after the last contender has
-// left. A path that was made otherwise keeps the number; to change it then,
-// delete the path, or its data, while nobody stands in line.
+// All contenders must agree on n. The first one to join writes it into the data of
+// the path's znode, as "permits=3". A contender with another number is refused with
+// ErrMismatch. The number is forgotten with the path, which is made as a container:
+// the server removes it some time after the last contender has left. A path that was
+// made otherwise keeps the number. To change it then, delete the path, or its data,
+// while nobody stands in line.
 //
 // Source: no text of its own; the line of ZooKeeper Recipes, "Locks", with the
 // first n in line granted. Contenders are ephemeral sequential children of the
-// path named _c_<guid>-lease-<sequence> (by Handoff, which takes one permit,
-// lease-<sequence>), Curator's word. The text's way of
-// waiting for one node is not enough: the first waiter may enter when any of the
-// n ahead leaves, so a waiter watches n znodes, the nearest n ahead. One of them
-// must have left before it may enter (with all of them n are ahead), so no
-// wake-up is missed, and a departure wakes at most n waiters however many wait:
-// one when the first in line leaves, i when the i-th does. To wait for fewer
-// would need each granted contender to tell the next, a write for each grant.
-// To wait for changes of the whole line, as Curator does, is the herd.
+// path, named _c_<guid>-lease-<sequence>; "lease" is Curator's word. By Handoff,
+// which takes one permit, they are named lease-<sequence>.
 //
-// There are no weights: a contender that takes several permits at once would
-// have to be known as such to all who are behind it by more than its name, at
-// the price of a read of every contender in each look. Acquire several times,
-// in an order that all contenders share, or use a Lock around that.
+// The text's way of waiting for one node is not enough. The first waiter may enter
+// when any of the n ahead leaves, so a waiter watches n znodes, the nearest n ahead.
+// With all of them n are ahead, so one of them must have left before the waiter may
+// enter, and no wake-up is missed. A departure wakes at most n waiters, however many
+// wait: one when the first in line leaves, i when the i-th does. To watch fewer, each
+// granted contender would have to tell the next, a write for each grant. To watch
+// the whole line, as Curator does, is the herd.
+//
+// There are no weights. A contender that takes several permits at once would have to
+// be known as such to all who are behind it, by more than its name. That would cost
+// a read of every contender in each look. Acquire several times, in an order that
+// all contenders share, or use a Lock around that.
 //
 // # What a token is worth
 //
-// Up to n tokens are valid at a time, so a store must not refuse one because it
-// has seen a larger one. It is unique, and good for telling who wrote; Write is
-// the way to be protected.
+// Up to n tokens are valid at a time, so a store must not refuse one because it has
+// seen a larger one. A token is unique and tells who wrote. Write is the protection.
 type Semaphore interface {
 	// Path is the path the semaphore was made with.
 	Path() string
 
-	// Acquire joins the line and waits until fewer than n are ahead, on the
-	// terms of Lock.Acquire. It fails with ErrMismatch if the contenders have
-	// agreed on another n.
+	// Acquire joins the line and waits until fewer than n are ahead, on the terms of
+	// Lock.Acquire. It fails with ErrMismatch if the contenders have agreed on
+	// another n.
 	Acquire(ctx context.Context) (Hold, error)
 
 	// TryAcquire is Acquire without waiting for others, on the terms of
 	// Lock.TryAcquire.
 	TryAcquire(ctx context.Context) (Hold, error)
 
-	// Contenders returns who stands in line, in order; the first n hold a
-	// permit, or are about to learn that they do. n is what the contenders have
-	// agreed on. On the terms of Lock.Contenders; it costs one read more.
+	// Contenders returns who stands in line, in order, on the terms of
+	// Lock.Contenders. The first n hold a permit, or are about to learn that they do;
+	// n is what the contenders have agreed on. It costs one read more.
 	Contenders(ctx context.Context) ([]Contender, error)
 }
 
 // SemaphoreConfig says how to stand in line. Permits is required.
 type SemaphoreConfig struct {
-	// Permits is n, at least 1. A contender that waits watches so many znodes
-	// (all of them read once, those that change read again): use semaphores
-	// for tens, not for thousands.
+	// Permits is n, at least 1. A waiter watches n znodes: it reads all of them once,
+	// and those that change again. So use semaphores for tens, not for thousands.
 	Permits int
 
 	// Strategy is how to wait; "" is DefaultStrategy. With Herd everybody
 	// watches the first n in line.
 	Strategy Strategy
 
-	// Data is stored in the contender's znode, as in LockConfig.
+	// Data are stored in the contender's znode, as in LockConfig.
 	Data []byte
 
-	// Joined is called on the terms of LockConfig.Joined. Position counts all
-	// who are ahead, holders included.
+	// Joined is called on the terms of LockConfig.Joined. Position counts all that
+	// are ahead, holders included.
 	Joined func(Place)
 }
 

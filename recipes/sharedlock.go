@@ -5,50 +5,50 @@ import (
 	"time"
 )
 
-// SharedLock is a lock with readers and writers: a writer is granted alone,
-// readers together. Like a Lock it is a name and a way of waiting, holds no
-// state, may be used by any number of goroutines, is not re-entrant, and each
-// Acquire is a contender of its own.
+// SharedLock is a lock with readers and writers: a writer is granted alone, readers
+// together. Like a Lock it is a name and a way of waiting, and holds no state. Any
+// number of goroutines may use it. It is not re-entrant, and each Acquire is another
+// contender.
 //
 // Everybody stands in one line, in the order of joining. A reader waits for the
-// writers ahead, a writer for everybody ahead; nobody waits for anybody behind.
-// So neither starves: a reader that comes after a waiting writer waits for it.
-// When a writer leaves, all readers between it and the next writer are granted
-// at once, and nobody else wakes up; the text explains why waking these readers
-// is no herd.
+// writers ahead, a writer for everybody ahead. Nobody waits for contenders behind.
+// So neither starves: a reader that comes after a waiting writer waits for it. When
+// a writer leaves, all readers between it and the next writer are granted at once,
+// and nobody else wakes up. The text explains why waking these readers is not a
+// herd.
 //
-// Source: ZooKeeper Recipes, "Shared Locks", and "Revocable Shared Locks" with
-// its forced form. Contenders are ephemeral sequential children of the path
-// named _c_<guid>-read-<sequence> and _c_<guid>-write-<sequence>; the guid is
-// put first, as for locks (the text writes guid-/read-). The text has a reader
-// watch the writer "having the next lowest sequence number": that is the nearest
-// ahead. Children of other names are ignored; contenders of other libraries that
-// follow the text can stand in the same line.
+// Source: ZooKeeper Recipes, "Shared Locks", and "Revocable Shared Locks" with its
+// forced form. Contenders are ephemeral sequential children of the path, named
+// _c_<guid>-read-<sequence> and _c_<guid>-write-<sequence>. The guid comes first, as
+// for locks (the text writes guid-/read-). The text has a reader watch the writer
+// "having the next lowest sequence number": that is the nearest ahead. Children of
+// other names are ignored. Contenders of other libraries that follow the text can
+// stand in the same line.
 //
-// There is no upgrade from reader to writer: two readers that upgraded would
-// each wait for the other to leave. Release, and acquire for writing; what was
-// read may have changed by then.
+// A reader cannot be upgraded to a writer: of two readers that upgraded, each would
+// wait for the other to leave. Release, and acquire for writing. What was read may
+// have changed by then.
 //
 // # What a reader's token is worth
 //
-// Readers share, so a smaller token does not mean that a reader's time is over:
-// a store must not refuse a reader because it has seen the token of another
-// reader. Compared with writers' tokens it works: each writer's token is larger
-// than those of all who were granted before it, and smaller than those of all
-// granted after it. A store that remembers the largest writer's token and
-// refuses what has a smaller one cannot be harmed by late readers or writers.
+// Readers share, so a smaller token does not mean that a reader's time is over. A
+// store must not refuse a reader because it has seen the token of another reader.
+// Compared with writers' tokens it works. Each writer's token is larger than those
+// of all that were granted before it, and smaller than those of all granted after
+// it. A store that remembers the largest writer's token, and refuses smaller ones,
+// cannot be harmed by late readers or writers.
 type SharedLock interface {
 	// Path is the path the lock was made with.
 	Path() string
 
-	// AcquireRead and AcquireWrite join the line and wait for their turn, on
-	// the terms of Lock.Acquire.
+	// AcquireRead and AcquireWrite join the line and wait for their turn, on the
+	// terms of Lock.Acquire.
 	AcquireRead(ctx context.Context) (SharedHold, error)
 	AcquireWrite(ctx context.Context) (SharedHold, error)
 
-	// TryRead and TryWrite do not wait for others, on the terms of
-	// Lock.TryAcquire: a reader is refused, with ErrContended, if a writer is
-	// ahead, also one that waits itself.
+	// TryRead and TryWrite do not wait for others, on the terms of Lock.TryAcquire.
+	// A reader is refused, with ErrContended, if a writer is ahead, even one that
+	// waits itself.
 	TryRead(ctx context.Context) (SharedHold, error)
 	TryWrite(ctx context.Context) (SharedHold, error)
 
@@ -56,31 +56,32 @@ type SharedLock interface {
 	// Lock.Contenders.
 	Contenders(ctx context.Context) ([]Contender, error)
 
-	// Revoke asks a contender, named by the path of its znode, to give way: it
-	// writes the text's "unlock" into the znode, and its Revoked closes. It
-	// returns nil when that is written, or the contender has left by itself.
-	// Whether it consents, and when, is up to it: watch Contenders, or simply
-	// join the line. One that waits for its turn learns of it when it is
-	// granted.
+	// Revoke asks a contender, named by the path of its znode, to give way. It writes
+	// the text's "unlock" into the znode, and the contender's Revoked closes. Revoke
+	// returns nil when that is written, or the contender has left by itself. The
+	// contender decides whether it gives way, and when: watch Contenders, or simply
+	// join the line. A waiter learns of the request when it is granted.
 	//
-	// The error matches ErrNotRevocable if the contender did not join with
-	// Revocable, and then its znode is untouched; ErrInvalid if the znode is
-	// not a contender's of this path. If ctx ends first it may have been asked;
-	// asking twice is asking once.
+	// If the contender did not join with Revocable, the error matches
+	// ErrNotRevocable, and its znode is untouched. If the znode is not that of a
+	// contender of this path, the error is ErrInvalid. If ctx ends first, the
+	// contender may have been asked. Asking twice is asking once.
 	Revoke(ctx context.Context, znode string) error
 
-	// RevokeForced is the text's revocation with "freaking laser beams": it
-	// asks as Revoke does, waits until the contender has left or the grace that
-	// the contender allowed when it joined is over, and then deletes the znode.
-	// It returns nil when the znode is known to be gone. The grace is counted
-	// from the moment when this call knows the request to be written, so it is
-	// never shorter than allowed, also when others had asked before.
+	// RevokeForced is the text's revocation with "freaking laser beams". It asks as
+	// Revoke does. It waits until the contender has left, or until the grace is over
+	// that the contender allowed when it joined. Then it deletes the znode. It
+	// returns nil when the znode is known to be gone.
 	//
-	// The error matches ErrNotRevocable if the contender did not allow it
-	// (Grace is zero), and then it is not even asked. If ctx ends first, the
+	// The grace is counted from the moment when this call knows the request to be
+	// written. So it is never shorter than allowed, also when others had asked
+	// before.
+	//
+	// If the contender did not allow it (Grace is zero), the error matches
+	// ErrNotRevocable, and the contender is not even asked. If ctx ends first, the
 	// contender has been asked and nothing more happens to it.
 	//
-	// A holder that is deleted may not know it yet, and goes on: see
+	// A holder that is deleted may not know it yet, and go on: see
 	// SharedLockConfig.Grace.
 	RevokeForced(ctx context.Context, znode string) error
 }
@@ -101,29 +102,31 @@ type SharedHold interface {
 	// Mode is Writing for a write lock until it has been downgraded.
 	Mode() Mode
 
-	// Downgrade makes a write lock a read lock, without a moment in which
-	// anybody else could write: the readers behind, as far as the next writer,
-	// are granted, and writers go on waiting. Token and Znode stay what they
-	// are. It fails with ErrInvalid on a read lock, and returns nil on one that
-	// was downgraded before.
+	// Downgrade makes a write lock a read lock, without a moment in which another
+	// contender could write. The readers behind, as far as the next writer, are
+	// granted, and writers go on waiting. Token and Znode do not change. Downgrade
+	// fails with ErrInvalid on a read lock, and returns nil on one that was
+	// downgraded before.
 	//
-	// Stop writing before you call it. On any error but ErrInvalid, go on as a
-	// reader: it may have happened, and calling again is harmless. If the hold
-	// no longer stands the error matches ErrNotHeld.
+	// Stop writing before you call it. After any error but ErrInvalid, go on as a
+	// reader: it may have happened, and calling again is harmless. If the hold no
+	// longer stands, the error matches ErrNotHeld.
 	//
-	// The znode keeps its name and its place, and a mark in its data says that
-	// it only reads. (A read- node of its own would stand behind the writers
-	// that wait, who would be granted as soon as the write- node goes: both
-	// would hold.) A reader of another library that does not know the mark
-	// waits until the znode is gone, as the text has it: it waits longer than
-	// it would have to, and nobody can write meanwhile.
+	// The znode keeps its name and its place, and a mark in its data says that the
+	// holder only reads. (A new read- znode would stand behind the waiting writers.
+	// The first of them would be granted as soon as the write- znode goes: both would
+	// hold.)
+	//
+	// A reader of another library does not know the mark. It waits until the znode is
+	// gone, as the text has it. It waits longer than it has to, and nobody can write
+	// in that time.
 	Downgrade(ctx context.Context) error
 
-	// Revoked returns a channel that is closed when somebody has asked for the
-	// lock: finish and release. Like Done, the first call asks the server, in
-	// the background, to tell; the two share what that costs. It is never
-	// closed if the lock was not made Revocable, and may not be once the hold
-	// is over: select on Done beside it.
+	// Revoked returns a channel that is closed when another client has asked for the
+	// lock: finish and release. As with Done, the first call asks the server, in the
+	// background, to tell; the two share what that costs. The channel is never closed
+	// if the lock was not made Revocable, and may not be closed once the hold is
+	// over. So select on Done beside it.
 	Revoked() <-chan struct{}
 }
 
@@ -132,21 +135,20 @@ type SharedLockConfig struct {
 	// Strategy is how to wait; "" is DefaultStrategy.
 	Strategy Strategy
 
-	// Data is stored in the contender's znode, as in LockConfig.
+	// Data are stored in the contender's znode, as in LockConfig.
 	Data []byte
 
 	// Joined is called on the terms of LockConfig.Joined.
 	Joined func(Place)
 
-	// Revocable lets others ask for the lock: SharedHold.Revoked.
+	// Revocable allows others to ask for the lock: SharedHold.Revoked.
 	Revocable bool
 
-	// Grace, if not zero, lets others take the lock away (RevokeForced) that
-	// long after they have asked for it. It needs Revocable, is stored in the
-	// znode in whole milliseconds (less than one is refused), and cannot be
-	// changed later. The hold is then lost, with ErrRevoked; a holder that is
-	// stuck does not notice, so what it writes has to be guarded by Write or by
-	// its Token.
+	// Grace, if not zero, allows others to take the lock away (RevokeForced) that
+	// long after they have asked for it. It needs Revocable, and cannot be changed
+	// later. It is stored in the znode in whole milliseconds; less than one is
+	// refused. The hold is then lost, with ErrRevoked. A holder that is stuck does
+	// not notice, so guard what it writes by Write or by its Token.
 	Grace time.Duration
 }
 

@@ -35,7 +35,7 @@ type Op struct {
 	Version int32  // of OpSet and OpDelete; AnyVersion to not compare
 }
 
-// Create makes a persistent znode. Its parent must exist; its ACL is
+// Create makes a persistent znode. Its parent must exist. Its ACL is
 // SessionConfig.ACL.
 func Create(path string, data []byte) Op {
 	return Op{Kind: OpCreate, Path: path, Data: data}
