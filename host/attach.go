@@ -13,13 +13,13 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// ErrReattach: the environment says that a plugin runs already (it sets
-// plugin.ReattachEnv), and that plugin cannot be used.
+// ErrReattach is returned by Launch when plugin.ReattachEnv names a plugin that runs
+// already, and that plugin cannot be used.
 var ErrReattach = errors.New("cannot use the plugin that runs already")
 
-// reattach uses a plugin that somebody else has started, if the environment
-// says so; else it returns nil. It never comes together with AutoMTLS: the
-// connection is neither encrypted nor authenticated.
+// reattach uses a plugin that runs in a debugger, if the environment names one;
+// otherwise it returns nil. go-plugin has no AutoMTLS there: the connection is
+// neither encrypted nor authenticated.
 func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 	value := os.Getenv(plugin.ReattachEnv)
 	if value == "" {
@@ -63,7 +63,7 @@ func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 	return p, nil
 }
 
-// attached is a plugin that somebody else has started, and will end.
+// attached is a plugin that a person has started, and will end.
 type attached struct {
 	reattach plugin.Reattach
 	conn     *grpc.ClientConn
@@ -72,9 +72,9 @@ type attached struct {
 	ended    chan struct{}
 }
 
-// watch waits for the end of a stream of its own: nothing else tells when a
-// process has died that is not a child of this one. (The state of a gRPC
-// connection lags behind what its calls have seen.)
+// watch waits for the end of a stream of its own. The process is not a child of
+// this one, so that nothing else tells of its death. (The state of a gRPC connection
+// lags behind what its calls have seen.)
 func (a *attached) watch() {
 	defer close(a.ended)
 	st, err := pb.NewPluginServiceClient(a.conn).Attach(a.ctx, &pb.AttachRequest{})
@@ -83,8 +83,8 @@ func (a *attached) watch() {
 	}
 }
 
-// stop leaves the plugin alone. The end of this host's streams has it close
-// their sessions.
+// stop leaves the plugin running. It closes the sessions of this host when their
+// streams end.
 func (a *attached) stop(context.Context) {
 	a.leave()
 	<-a.ended
@@ -94,6 +94,6 @@ func (a *attached) gone() <-chan struct{} { return a.ended }
 func (a *attached) cleanUp()              { a.leave(); _ = a.conn.Close() }
 func (a *attached) pid() int              { return a.reattach.PID }
 
-func (a *attached) fate() string {
+func (a *attached) ending() string {
 	return fmt.Sprintf("plugin that was being debugged (pid %d): the connection has ended", a.reattach.PID)
 }

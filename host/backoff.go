@@ -8,7 +8,7 @@ import (
 // backoff is how long to wait before the next attempt.
 type backoff struct{ least, most, last time.Duration }
 
-// next doubles the wait, and returns it with a fifth more or less by chance.
+// next doubles the wait and returns it, randomly up to 20 % shorter or longer.
 func (b *backoff) next() time.Duration {
 	b.last = min(max(2*b.last, b.least), b.most)
 	return time.Duration(float64(b.last) * (0.8 + 0.4*rand.Float64()))

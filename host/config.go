@@ -21,48 +21,50 @@ const DefaultStartTimeout = 10 * time.Second
 // Config says how to launch a plugin. The zero value launches the plugin that
 // [Find] finds.
 type Config struct {
-	// Path is the plugin's executable, which is not looked up in PATH; "" is
-	// the one that Find finds. Neither it nor a directory on its way, by
-	// links too, may be writable for everybody (ErrUnsafe), and they should not
-	// be for a group: a checksum is verified before the start, and the file is
-	// read again to start it. Nothing is refused on Windows, where a mode does not tell.
+	// Path is the plugin's executable. It is not looked up in PATH. "" is the
+	// one that Find finds.
+	//
+	// Launch returns ErrUnsafe if everybody may write to the file or to a
+	// directory above it, also by way of a link. Do not let a group write to them
+	// either: the file is read once to verify its checksum, and again to start it.
+	// On Windows nothing is refused, because a file's mode does not tell there.
 	Path string
 
-	// Dir is where Find looks first, when Path is "".
+	// Dir is the directory where Find looks first, when Path is "". "" is none.
 	Dir string
 
 	// Args are given to the plugin after its name. zkrecipes-plugin needs none.
 	Args []string
 
 	// Checksum is the SHA-256 of the executable in hexadecimal, as sha256sum
-	// prints it. A plugin that does not match is not started: ErrChecksum. ""
-	// starts whatever is there, and logs a warning.
+	// prints it. A plugin that does not match is not started: ErrChecksum. With
+	// "" any plugin is started, and a warning is logged.
 	Checksum string
 
-	// Env adds to the plugin's environment: "NAME=value" sets a variable,
-	// "NAME" passes the host's on, if it has one. See InheritedEnv for what is
-	// passed on anyway.
+	// Env adds to the plugin's environment. "NAME=value" sets a variable. "NAME"
+	// passes the host's variable on, if there is one. The plugin gets those of
+	// InheritedEnv in any case.
 	Env []string
 
 	// StartTimeout bounds the time from the start of the process until it can
 	// open sessions. 0 is DefaultStartTimeout.
 	StartTimeout time.Duration
 
-	// Logger receives what the plugin logs, and its level is passed down to
-	// the plugin. nil discards it; the end of the plugin's stderr is in the
-	// error of a failed start all the same.
+	// Logger receives what the plugin logs. The plugin logs at its level. nil
+	// discards all; the error of a failed start has the end of the plugin's
+	// stderr all the same.
 	Logger hclog.Logger
 
-	// TracerProvider gets a span for each call to the plugin, whose parent is
-	// the span of the context that was given to the method. A plugin that
-	// traces too has its spans below it.
+	// TracerProvider gets a span for each call to the plugin. Its parent is the
+	// span of the context that was given to the method. A plugin that traces too
+	// has its spans below it.
 	//
-	// MeterProvider gets the metrics of the calls, and those of what they are
-	// for: zkrecipes.sessions, zkrecipes.holds, zkrecipes.wait.duration and
-	// zkrecipes.losses (see package internal/rpc/telemetry).
+	// MeterProvider gets the metrics of the calls, and those of the recipes:
+	// zkrecipes.sessions, zkrecipes.holds, zkrecipes.wait.duration and
+	// zkrecipes.losses.
 	//
-	// Both are OpenTelemetry's API; the application brings the SDK. nil is
-	// none, whatever the global providers are, and costs nothing.
+	// Both are OpenTelemetry's API; the application brings the SDK. nil traces or
+	// measures nothing and costs nothing, whatever the global providers are.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 }
@@ -80,8 +82,7 @@ func (c Config) normalize() (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("host: plugin %s: %w", c.Path, err)
 	}
-	// With a path that has a slash nothing is looked up: it only has to be
-	// there and executable.
+	// An absolute path is not looked up. It only has to exist and be executable.
 	if _, err := exec.LookPath(path); err != nil {
 		return c, fmt.Errorf("host: plugin %s cannot be started: %w", c.Path, err)
 	}

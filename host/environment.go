@@ -10,9 +10,8 @@ import (
 )
 
 // InheritedEnv returns the names of the variables that a plugin gets from the
-// host's environment: where temporary files and certificates are, the time zone
-// and the language, and what Windows programs do not start without. Nothing
-// else: an environment is full of other people's secrets.
+// host's environment. They are about temporary files, certificates, the time
+// zone and the language. Windows programs do not start without some of them. The plugin gets no others, because an environment is full of secrets.
 func InheritedEnv() []string {
 	return []string{
 		"TMPDIR", "TMP", "TEMP",

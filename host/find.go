@@ -12,17 +12,17 @@ import (
 )
 
 // PluginName is the name of the plugin's executable, on Windows followed by
-// ".exe". A version may follow the name: zkrecipes-plugin_v1.2.3.
+// ".exe". A version may follow the name, as in zkrecipes-plugin_v1.2.3.
 const PluginName = "zkrecipes-plugin"
 
-// PluginDirEnv names the environment variable with a directory in which [Find]
-// looks for the plugin.
+// PluginDirEnv is the name of an environment variable. Its value is a directory in
+// which [Find] looks for the plugin.
 const PluginDirEnv = "ZKRECIPES_PLUGIN_DIR"
 
-// pluginFolder is where plugins lie below the working directory and the home.
+// pluginFolder is the folder for plugins in the working directory and in the home.
 var pluginFolder = filepath.Join(".zkrecipes.d", "plugins")
 
-// ErrNotFound: there is no plugin in any of the directories that were searched.
+// ErrNotFound is returned by Find when no directory that it searched has a plugin.
 var ErrNotFound = errors.New("no plugin found")
 
 // Find returns the path of the plugin's executable. It takes the first of these
@@ -34,16 +34,15 @@ var ErrNotFound = errors.New("no plugin found")
 //  4. ~/.zkrecipes.d/plugins
 //  5. the directories of PATH
 //
-// Within a directory a plugin without a version in its name comes first: a link
-// of that name is how an operator chooses. Otherwise the highest version is
-// taken, by the rules of semantic versions.
+// Within a directory a plugin without a version in its name comes first: an operator
+// chooses one by a link of that name. Otherwise Find takes the highest version, by
+// the rules of semantic versions.
 //
-// Find does not step over what it does not like: a directory that dir or the
-// variable names and that is not there is an error, and so is a plugin that
-// others could have put there or changed (ErrUnsafe). What lies below the
-// working directory, which nobody has chosen, must belong to this user or to
-// the administrator. If nothing is found the error matches ErrNotFound and
-// tells where it was looked for.
+// Find skips nothing that looks wrong. It is an error if dir or the variable names a
+// directory that does not exist. It is ErrUnsafe if others could have put the plugin
+// there or changed it. A plugin below the working directory must belong to this user
+// or to the administrator, because nobody has chosen that directory. The error
+// matches ErrNotFound if there is no plugin, and lists the directories.
 func Find(dir string) (string, error) {
 	places, err := searchOrder(dir)
 	if err != nil {
@@ -75,9 +74,9 @@ func Find(dir string) (string, error) {
 // place is a directory to search.
 type place struct {
 	dir   string
-	why   string // who says so
-	named bool   // somebody has chosen it, so that it must be there
-	owned bool   // nobody has chosen it, so that it must not be a stranger's
+	why   string // what says to search it
+	named bool   // a person has chosen it: it must exist
+	owned bool   // nobody has chosen it: it must belong to this user or to root
 }
 
 func (p place) String() string { return p.dir + " (" + p.why + ")" }
@@ -136,8 +135,8 @@ func (p place) check(path string) error {
 	return checkPermissions(path)
 }
 
-// pluginVersion reports whether a file has the name of a plugin, and which
-// version the name says.
+// pluginVersion reports whether a file has the name of a plugin, and returns the
+// version in the name.
 func pluginVersion(name string) (version string, ok bool) {
 	name, ok = strings.CutSuffix(name, exe())
 	if !ok {

@@ -4,5 +4,5 @@ package host
 
 import "syscall"
 
-// apart has nothing to do where there are no process groups.
-func apart() *syscall.SysProcAttr { return nil }
+// ownGroup does nothing where there are no process groups.
+func ownGroup() *syscall.SysProcAttr { return nil }

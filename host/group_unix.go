@@ -4,7 +4,7 @@ package host
 
 import "syscall"
 
-// apart gives the plugin a process group of its own. What a terminal, a shell or
-// timeout(1) sends to the whole group of the host would otherwise end the plugin,
-// and with it what the host holds, while the host has yet to stop its work.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// ownGroup gives the plugin a process group of its own. A terminal, a shell or
+// timeout(1) sends signals to the whole group of the host. Such a signal would end
+// the plugin, and with it what the host holds, before the host has stopped its work.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

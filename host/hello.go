@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
-// ErrVersion: the plugin speaks no version of the protocol that this host
-// speaks. Install a plugin, or a host, of a version that matches.
+// ErrVersion is returned by Launch when the plugin and this host have no version of
+// the protocol in common. Install a plugin, or a host, of a version that matches.
 var ErrVersion = errors.New("plugin of another protocol version")
 
 func speaks(version int) bool {
@@ -21,14 +21,14 @@ func speaks(version int) bool {
 	return ok
 }
 
-// hello is the beginning of a plugin's stdout, its part of the handshake.
-// go-plugin reports a version that does not match only in words.
+// hello is the beginning of a plugin's stdout, which is its part of the handshake.
+// go-plugin reports a version that does not match only as text.
 type hello struct {
 	mu   sync.Mutex
 	line []byte
 }
 
-// mostHello bounds it: a certificate makes most of the line.
+// mostHello bounds it, in bytes. Most of the line is a certificate.
 const mostHello = 16 << 10
 
 func (h *hello) add(b []byte) {
@@ -51,15 +51,15 @@ func (h *hello) version() (int, bool) {
 	return v, err == nil
 }
 
-// overheard notes what is read. Its end is that of the process: a pipe that the
-// process's children would hold open is closed then, which go-plugin would log
-// as an error.
-type overheard struct {
+// recorded keeps what go-plugin reads of stdout. The pipe is closed when the process
+// has exited, because its children may hold it open. go-plugin would log that as an
+// error, so that it reads as an end.
+type recorded struct {
 	io.ReadCloser
 	hello *hello
 }
 
-func (o overheard) Read(b []byte) (int, error) {
+func (o recorded) Read(b []byte) (int, error) {
 	n, err := o.ReadCloser.Read(b)
 	o.hello.add(b[:n])
 	if errors.Is(err, os.ErrClosed) {

@@ -16,7 +16,7 @@ func TestStdoutThatIsClosedAfterTheProcessHasExitedHasEnded(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (overheard{r, &hello{}}).Read(make([]byte, 1)); err != io.EOF {
+	if _, err := (recorded{r, &hello{}}).Read(make([]byte, 1)); err != io.EOF {
 		t.Fatal(err)
 	}
 }

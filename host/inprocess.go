@@ -18,8 +18,8 @@ import (
 // memory is the size of the buffers of an in-memory connection, in bytes.
 const memory = 256 << 10
 
-// InProcess serves sessions that open opens over the same gRPC as a plugin, by
-// memory instead of a socket, and returns a Plugin that talks to it. It is for
+// InProcess returns a Plugin inside this process, whose sessions open opens. It
+// speaks the same gRPC as a plugin process, over memory instead of a socket. It is for
 // tests, and for measuring what gRPC costs without a process.
 func InProcess(open recipes.Opener) (*Plugin, error) {
 	m := newInMemory(open)
@@ -80,5 +80,5 @@ func (m *inMemory) cleanUp() {
 	_ = m.listener.Close()
 }
 
-func (m *inMemory) fate() string { return "in-process plugin: stopped" }
-func (m *inMemory) pid() int     { return 0 }
+func (m *inMemory) ending() string { return "in-process plugin: stopped" }
+func (m *inMemory) pid() int       { return 0 }

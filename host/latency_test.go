@@ -49,9 +49,9 @@ func BenchmarkAcquireRelease(b *testing.B) {
 }
 
 // BenchmarkEvent times how long it takes until the host knows of a change that
-// the plugin pushes: somebody observes an election that one leader after the
-// other wins and gives up. Its p50 and p99 are from the sending of the Campaign
-// that causes the event; ns/op has the rest of it, and the Resign, too.
+// the plugin pushes. A goroutine observes an election that one leader after the
+// other wins and gives up. p50 and p99 begin with the sending of the Campaign that
+// causes the event. ns/op has the rest of the Campaign and the Resign too.
 func BenchmarkEvent(b *testing.B) {
 	forEachTransport(b, func(b *testing.B, s recipes.Session) {
 		e, err := s.Election("/e", recipes.ElectionConfig{})

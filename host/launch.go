@@ -18,14 +18,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
-// Launch starts a plugin and returns when it can open sessions. If it fails, or
-// ctx ends first, no process and no file is left; the error holds the last
-// lines that the plugin wrote on stderr. ctx is only about the start.
+// Launch starts a plugin and returns when it can open sessions. ctx bounds the start
+// only. If it ends first, or the start fails, no process and no file is left. The
+// error has the last lines that the plugin wrote on stderr.
 //
-// Where the environment sets plugin.ReattachEnv, Launch uses the plugin that it
-// names, which somebody runs in a debugger, and starts none: only Logger and
-// StartTimeout of cfg matter, and Close leaves that plugin running. A Checksum
-// forbids it (ErrReattach).
+// If the environment variable plugin.ReattachEnv is set, Launch starts nothing. It
+// uses the plugin that the variable names, which runs in a debugger. Of cfg only
+// Logger and StartTimeout matter then, and Close leaves that plugin running. With a
+// Checksum the error is ErrReattach.
 func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 	if p, err := reattach(ctx, cfg); p != nil || err != nil {
 		return p, err
@@ -53,8 +53,8 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 	return nil, l.startError(ctx, err)
 }
 
-// errStartTimeout tells the end of Config.StartTimeout from that of the caller's
-// context.
+// errStartTimeout is the cause when Config.StartTimeout ends the start, and not the
+// caller's context.
 var errStartTimeout = errors.New("the start has taken too long")
 
 // launched is a plugin process and go-plugin's client of it.
@@ -77,8 +77,8 @@ func newLaunched(cfg Config) *launched {
 	return &launched{cfg: cfg, begun: time.Now(), started: make(chan struct{}), killed: make(chan struct{})}
 }
 
-// start does go-plugin's handshake. go-plugin's Start and Client know no
-// context; what ends them early is the end of the process.
+// start does go-plugin's handshake. go-plugin's Start and Client take no context;
+// only the end of the process ends them early.
 func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 	base, err := socketBase()
 	if err != nil {
@@ -128,7 +128,7 @@ func (l *launched) dispense() (*grpc.ClientConn, error) {
 	return raw.(*grpc.ClientConn), nil
 }
 
-// run is go-plugin's RunnerFunc. cmd has the environment that it wants.
+// run is go-plugin's RunnerFunc. cmd has the environment that go-plugin wants.
 func (l *launched) run(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *launched) proc() *process {
 	return l.process
 }
 
-// kill ends the process the hard way, or prevents its start.
+// kill kills the process, or prevents its start.
 func (l *launched) kill() {
 	l.mu.Lock()
 	l.aborted = true
@@ -157,7 +157,8 @@ func (l *launched) kill() {
 	}
 }
 
-// gentleKill has go-plugin end the plugin. It can take for ever.
+// gentleKill has go-plugin end the plugin, in the background. With a frozen plugin
+// that takes for ever.
 func (l *launched) gentleKill() {
 	l.killing.Do(func() {
 		go func() { // ends with the process, and cleanUp waits for it
@@ -181,8 +182,8 @@ func (l *launched) stop(ctx context.Context) {
 
 func (l *launched) gone() <-chan struct{} { return l.proc().exited }
 
-// cleanUp closes the connection, by go-plugin's Kill, which finds no process
-// any more, and removes the socket's directory.
+// cleanUp closes the connection and removes the socket's directory. go-plugin's Kill
+// closes the connection; the process has exited already.
 func (l *launched) cleanUp() {
 	l.gentleKill()
 	<-l.killed
@@ -198,7 +199,7 @@ func (l *launched) removeSocketDir() {
 	}
 }
 
-// discard leaves nothing of a start that failed.
+// discard removes what a failed start has left.
 func (l *launched) discard() {
 	defer l.removeSocketDir()
 	p := l.proc()
@@ -212,7 +213,7 @@ func (l *launched) discard() {
 	p.finish()
 }
 
-func (l *launched) fate() string {
+func (l *launched) ending() string {
 	p := l.proc()
 	return fmt.Sprintf("plugin %s (pid %s): %s", l.cfg.Path, p.ID(), p.state())
 }

@@ -100,7 +100,7 @@ func TestHostEnvironmentDoesNotLeak(t *testing.T) {
 	r := listen(t)
 	_, err := host.Launch(ctx(t), config(t, "environment", r.env(), "TEST_WANTED", "TEST_SET=set", "TEST_MISSING"))
 	if err == nil {
-		t.Fatal("a program that is no plugin was launched")
+		t.Fatal("another program than a plugin was launched")
 	}
 	got := map[string]string{}
 	first := r.accept(t, "environment")

@@ -81,8 +81,8 @@ const (
 
 // TestLifecycle kills, ends and freezes the host, the plugin and both at each
 // point of a lock and an election. In each case nothing of the host is left in
-// ZooKeeper after the time that the table of deaths says, and the next in line
-// is granted; a host that lives knows; and a plugin does not outlive its host.
+// ZooKeeper after the time in the table of deaths, and the next in line is granted.
+// A host that lives is told, and a plugin does not outlive its host.
 func TestLifecycle(t *testing.T) {
 	for _, d := range deaths {
 		for _, p := range points {

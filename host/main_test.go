@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 }
 
 // sideBySide runs more tests at a time than there are processors, unless the
-// command line says how many: most of them wait, for a session to expire or for
-// a process.
+// command line says how many. Most of them wait for a session to expire or for a
+// process.
 func sideBySide() {
 	const parallel = "test.parallel"
 	given := false

@@ -13,9 +13,9 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// saysMore has a plugin say what this host does not know: a field more in every
-// message, a message more on every session's stream, and a reason more, the most
-// telling one, with every error.
+// saysMore has a plugin say what this host does not know. Every message has another
+// field, every session's stream another message, and every error another reason,
+// which is the most specific one.
 func saysMore() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {

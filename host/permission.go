@@ -7,21 +7,20 @@ import (
 	"path/filepath"
 )
 
-// ErrUnsafe: somebody else could have put the plugin where it is, or could
-// change it: the executable or a directory on its way is writable for everybody,
-// or it lies below the working directory and belongs to a stranger. It was not
-// started.
+// ErrUnsafe is returned by Find and Launch when another user could have put the
+// plugin where it is, or could change it. Everybody may write to the executable or to
+// a directory above it, or it is below the working directory and belongs to another
+// user. The plugin was not started.
 var ErrUnsafe = errors.New("plugin is not safe to start")
 
-// executable reports whether path is a file, or a link to one, that can be
-// started.
+// executable reports whether path is an executable file, or a link to one.
 func executable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && mayExecute(info)
 }
 
-// checkPermissions refuses an executable that everybody may replace, by itself or
-// by a link that is followed on the way to it.
+// checkPermissions refuses an executable that everybody may replace, or one that is
+// reached by a link that everybody may replace.
 func checkPermissions(path string) error {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -41,10 +40,10 @@ func checkPermissions(path string) error {
 }
 
 // checkDirectories checks the directory of an executable, or of a link, and those
-// above it. It must not be writable for everybody at all, not even as /tmp is: who
-// may create a file there could have created this one. Further up, and with sticky
-// from the beginning, the sticky bit is enough, which keeps others from renaming
-// what is below.
+// above it. The first one must not be writable for everybody, not even with the
+// sticky bit as /tmp: any user could have created the file there. Further up the sticky
+// bit is enough, because it keeps others from renaming what is below. With sticky it
+// is enough for the first one too.
 func checkDirectories(dir string, sticky bool) error {
 	for ; ; sticky = true {
 		info, err := os.Stat(dir)

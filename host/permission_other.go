@@ -4,8 +4,8 @@ package host
 
 import "os"
 
-// Where a file's mode says nothing about who may write to it, nothing is
-// refused. Pin a checksum there.
+// Here a file's mode does not say who may write to it, so that nothing is refused.
+// Config.Checksum protects here too.
 
 func mayExecute(os.FileInfo) bool    { return true }
 func worldWritable(os.FileInfo) bool { return false }

@@ -16,9 +16,8 @@ func worldWritable(info os.FileInfo) bool { return info.Mode().Perm()&0o002 != 0
 // mostLinks is more than the kernel follows.
 const mostLinks = 255
 
-// checkLinks checks the directories of all links that are followed on the way to
-// an absolute path: of the path itself, of its directories, and of what they lead
-// to.
+// checkLinks checks the directory of each link that the system follows to open an
+// absolute path. The path, its directories and what they lead to can be links.
 func checkLinks(path string) error {
 	links := 0
 	for i := 1; i <= len(path); i++ {
@@ -44,8 +43,8 @@ func checkLinks(path string) error {
 	return nil
 }
 
-// checkOwner refuses a file, or its directory, that belongs neither to this
-// user nor to the administrator. A link that somebody made is checked as such.
+// checkOwner refuses a file if it, or its directory, belongs neither to this user nor
+// to the administrator. Of a link it checks the owner of the link too.
 func checkOwner(path string) error {
 	for _, p := range []string{path, filepath.Dir(path)} {
 		for _, stat := range []func(string) (os.FileInfo, error){os.Lstat, os.Stat} {

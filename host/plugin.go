@@ -16,15 +16,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Plugin is a plugin that serves this host. It is made by Launch or InProcess,
-// and its methods may be called from several goroutines.
+// Plugin is a plugin that serves this host. Launch and InProcess return one. Its
+// methods may be called from several goroutines.
 type Plugin struct {
 	service pb.PluginServiceClient
 	client  *client.Client
 	other   other
 
-	lifeline  context.Context
-	letGo     context.CancelFunc // ends the lifeline
+	attachCtx context.Context    // of the stream that keeps the plugin running
+	detach    context.CancelFunc // ends attachCtx
 	attached  sync.WaitGroup
 	exited    chan struct{} // closed when everything is cleaned up
 	closing   sync.Once
@@ -41,21 +41,22 @@ type other interface {
 	// cleanUp removes what it has left. It has ended.
 	cleanUp()
 	// fate says how it ended, for people.
-	fate() string
+	ending() string
 	// pid is its process id, or 0.
 	pid() int
 }
 
-// Steps of Close, none of which can be prolonged by a plugin that stands still.
+// Steps of Close. A frozen plugin cannot make them longer.
 const (
 	// shutdownTimeout bounds the closing of the sessions in ZooKeeper.
 	shutdownTimeout = 3 * time.Second
-	// killTimeout bounds go-plugin's Kill, which waits two seconds for the
-	// plugin by itself and for ever for its answer.
+	// killTimeout bounds go-plugin's Kill. Kill gives the plugin two seconds to
+	// exit, and waits for its answer for ever.
 	killTimeout = 3 * time.Second
 )
 
-// newPlugin attaches to what conn leads to. It ends the other side if it fails.
+// newPlugin attaches to the plugin at the other end of conn. If it fails, the caller
+// ends that.
 func newPlugin(ctx context.Context, conn *grpc.ClientConn, o other, measured metric.MeterProvider) (*Plugin, error) {
 	meters, err := telemetry.NewMeters(measured)
 	if err != nil {
@@ -68,9 +69,9 @@ func newPlugin(ctx context.Context, conn *grpc.ClientConn, o other, measured met
 		exited:  make(chan struct{}),
 	}
 	p.client.Measure(meters)
-	p.lifeline, p.letGo = context.WithCancel(context.Background())
-	stop := context.AfterFunc(ctx, p.letGo)
-	st, err := p.service.Attach(p.lifeline, &pb.AttachRequest{})
+	p.attachCtx, p.detach = context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, p.detach)
+	st, err := p.service.Attach(p.attachCtx, &pb.AttachRequest{})
 	if err == nil {
 		_, err = st.Recv()
 	}
@@ -78,35 +79,35 @@ func newPlugin(ctx context.Context, conn *grpc.ClientConn, o other, measured met
 		err = ctx.Err()
 	}
 	if err != nil {
-		p.letGo()
+		p.detach()
 		return nil, err
 	}
-	p.attached.Go(func() { _, _ = st.Recv() }) // holds the lifeline until letGo or the other's end
+	p.attached.Go(func() { _, _ = st.Recv() }) // until detach, or the end of the plugin
 	go p.watch()                               // Exited waits for it
 	return p, nil
 }
 
-// watch tells the sessions when the other side has ended, however it did, and
-// cleans up after it.
+// watch waits for the end of the plugin, however it ends, tells the sessions, and
+// cleans up.
 func (p *Plugin) watch() {
 	<-p.other.gone()
-	p.client.Fail(fmt.Errorf("%w: %s", recipes.ErrPluginLost, p.other.fate()))
-	p.letGo()
+	p.client.Fail(fmt.Errorf("%w: %s", recipes.ErrPluginLost, p.other.ending()))
+	p.detach()
 	p.attached.Wait()
 	p.client.Close()
 	p.other.cleanUp()
 	close(p.exited)
 }
 
-// Open opens a session through the plugin. It is a recipes.Opener. After the
-// plugin has exited its error matches recipes.ErrPluginLost as well as
-// recipes.ErrUnavailable: launch another.
+// Open opens a session through the plugin. It is a recipes.Opener. When the plugin
+// has exited, the error matches recipes.ErrPluginLost and recipes.ErrUnavailable:
+// launch another plugin.
 func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	return p.client.Open(ctx, cfg)
 }
 
-// Exited is closed when the plugin has ended, by Close or by itself, and
-// nothing of it is left: no process, no socket, no goroutine.
+// Exited returns a channel. It is closed when the plugin has ended, by Close or by
+// itself, and no process, socket or goroutine of it is left.
 func (p *Plugin) Exited() <-chan struct{} { return p.exited }
 
 // PID is the plugin's process id, or 0 for InProcess.
@@ -118,12 +119,12 @@ func (p *Plugin) Version(ctx context.Context) (string, error) {
 	return info.Version, err
 }
 
-// Info is what a plugin says of itself.
+// Info is what a plugin says about itself.
 type Info struct {
 	// Version is that of the plugin's build, for people.
 	Version string
-	// Capabilities are what it can do, by names that are only ever added
-	// ("lock", "election"). What a plugin does not list, it does not know.
+	// Capabilities are what it can do, such as "lock" and "election". A plugin
+	// lists all that it can do. Names are added, and never change.
 	Capabilities []string
 }
 
@@ -137,19 +138,18 @@ func (p *Plugin) Info(ctx context.Context) (Info, error) {
 }
 
 // Close closes the sessions that are still open, in ZooKeeper too, and ends the
-// plugin: it is asked to shut down, then told to exit, then killed. Each step
-// is bounded, by ctx too, so that Close always returns, also when the plugin is
-// frozen.
+// plugin. It asks the plugin to shut down, then to exit, then kills it. Each step is
+// bounded, by ctx too, so that Close always returns, also when the plugin is frozen.
 //
-// It returns nil if the sessions were closed in ZooKeeper, or there were none,
-// or the plugin had ended before, with which they were lost, as they have told. An
-// error says that some may live until their timeout, because the plugin or
-// ZooKeeper has not answered; the plugin is gone all the same. Further calls wait
-// for the first and return its result.
+// It returns nil if the sessions were closed in ZooKeeper, if there were none, or if
+// the plugin had ended before: its sessions were lost then, and have told so. An error
+// says that some sessions may live until their timeout, because the plugin or
+// ZooKeeper has not answered. The plugin is gone all the same. Further calls wait for
+// the first one and return its result.
 func (p *Plugin) Close(ctx context.Context) error {
 	p.closing.Do(func() {
 		// The sessions are lost for the host before ZooKeeper gives away what
-		// they hold; the end of their streams has the plugin close them.
+		// they hold. The plugin closes them when their streams end.
 		p.client.Fail(fmt.Errorf("%w: the host has closed the plugin", recipes.ErrClosed))
 		p.shutdowns = p.shutdown(ctx)
 		p.other.stop(ctx)
@@ -166,7 +166,7 @@ func (p *Plugin) shutdown(ctx context.Context) error {
 	default:
 	}
 	if _, ok := p.other.(*attached); ok {
-		return nil // other hosts may use it; ours are closed by the end of their streams
+		return nil // other hosts may use it; it closes our sessions when their streams end
 	}
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()

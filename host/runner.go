@@ -15,14 +15,14 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 )
 
-// drainTimeout is how long the pipes of a process that has exited are still
-// read: its children may hold them open for ever.
+// drainTimeout bounds how long the pipes of a process are read after its exit. Its
+// children may hold them open for ever.
 const drainTimeout = 250 * time.Millisecond
 
-// process is a plugin's process, as go-plugin's runner.Runner. It is here
-// because go-plugin's own passes stderr on unfiltered, gives the host's stdin
-// away, waits for pipes that a grandchild may hold, and can be killed only
-// through a Client whose lock a frozen plugin holds.
+// process is a plugin's process, as go-plugin's runner.Runner. go-plugin's own one
+// passes stderr on unfiltered, gives the plugin the host's stdin, and waits for pipes
+// that a grandchild may hold. It can be killed only through a Client, whose lock a
+// frozen plugin holds.
 type process struct {
 	cmd  *exec.Cmd
 	tail tail
@@ -44,7 +44,7 @@ type process struct {
 // newProcess makes the process from what go-plugin wants in its environment.
 func newProcess(cfg Config, env []string) *process {
 	cmd := exec.Command(cfg.Path, cfg.Args...)
-	cmd.SysProcAttr = apart()
+	cmd.SysProcAttr = ownGroup()
 	cmd.Env = append(environment(cfg.Env, level(cfg.Logger)), env...)
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	p.clean, p.cleanEnd = io.Pipe()
@@ -53,16 +53,16 @@ func newProcess(cfg Config, env []string) *process {
 
 func level(l hclog.Logger) hclog.Level {
 	if l.GetLevel() == hclog.Off {
-		return hclog.Error // what a failed start has to say must be there
+		return hclog.Error // for the error of a failed start
 	}
 	return l.GetLevel()
 }
 
-// errKilled: the process was killed before it was started.
+// errKilled is returned when the process was killed before its start.
 var errKilled = errors.New("the start was given up")
 
-// Start starts the process and the goroutines that read and wait for it. They
-// end with it, and finish waits for them.
+// Start starts the process, and goroutines that read its output and wait for it.
+// They end with the process, and finish waits for them.
 func (p *process) Start(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,8 +96,8 @@ func (p *process) Start(context.Context) error {
 	return nil
 }
 
-// wait reaps the process and then ends the reading of its pipes, which would
-// otherwise last as long as any of its children.
+// wait waits for the process and then closes its pipes. Otherwise they would be read
+// for as long as any of its children lives.
 func (p *process) wait(read <-chan struct{}) {
 	p.err = p.cmd.Wait()
 	drain := time.NewTimer(drainTimeout)
@@ -110,8 +110,8 @@ func (p *process) wait(read <-chan struct{}) {
 	_, _ = p.stdout.Close(), p.stderr.Close()
 }
 
-// Kill ends the process the hard way, frozen or not. It may be called at any
-// time and again; before Start it prevents it.
+// Kill kills the process, frozen or not. It may be called at any time and again. Before
+// Start it prevents the start.
 func (p *process) Kill(context.Context) error {
 	p.mu.Lock()
 	p.killed = true
@@ -148,7 +148,7 @@ func (p *process) state() string {
 	}
 }
 
-func (p *process) Stdout() io.ReadCloser { return overheard{p.stdout, &p.said} }
+func (p *process) Stdout() io.ReadCloser { return recorded{p.stdout, &p.said} }
 func (p *process) Stderr() io.ReadCloser { return p.clean }
 func (p *process) Name() string          { return p.cmd.Path }
 
@@ -162,8 +162,7 @@ func (p *process) pid() int {
 	return p.cmd.Process.Pid
 }
 
-// ID is the process id, or "" if there is no process: go-plugin has nothing to
-// kill then.
+// ID is the process id, or "" without a process: go-plugin kills nothing then.
 func (p *process) ID() string {
 	if pid := p.pid(); pid != 0 {
 		return strconv.Itoa(pid)

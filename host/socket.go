@@ -14,8 +14,8 @@ const socketTail = len("/plugin-dir4294967295/plugin4294967295")
 // the final zero on Linux, 104 elsewhere.
 const maxSocketPath = 103
 
-// socketBase returns a directory below which go-plugin can make the private one
-// for the socket, in which the socket's path is not too long.
+// socketBase returns a directory in which go-plugin can make a private one for the
+// socket, such that the socket's path is not too long.
 func socketBase() (string, error) {
 	if runtime.GOOS == "windows" {
 		return os.TempDir(), nil // plugins listen on TCP there

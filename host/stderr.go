@@ -11,11 +11,10 @@ import (
 )
 
 const (
-	// maxLine is the longest line of stderr that is passed on; go-plugin's
-	// buffer is made to hold it, because it takes the level of a line that it
-	// cannot hold for lost.
+	// maxLine is the longest line of stderr that is passed on, in bytes.
+	// go-plugin's buffer must hold it: of a longer line go-plugin loses the level.
 	maxLine = 64 << 10
-	// logBuffer is go-plugin's buffer: a line and what is put before it.
+	// logBuffer is the size of go-plugin's buffer: a line and a prefix.
 	logBuffer = maxLine + 4<<10
 	// tailLines and tailBytes bound what is kept for the error of a failed
 	// start.
@@ -23,13 +22,13 @@ const (
 	tailBytes = 4 << 10
 )
 
-// plain is put before a line that looks like a log entry and is none.
+// plain is the prefix of a line that go-plugin must not take for a log entry.
 const plain = "stderr: "
 
-// sanitise copies the lines of a plugin's stderr, changing those that would
-// make go-plugin's parser panic: JSON whose @message, @level or @timestamp is
-// not a string. A line that is too long is cut, and becomes plain text. Every
-// line is noted in the tail. It returns when r ends.
+// sanitise copies the lines of a plugin's stderr, and their beginnings to the tail.
+// go-plugin's parser panics at JSON in which @message, @level or @timestamp has a
+// value of another type than string. Such a line becomes plain text. A line that is
+// too long is cut and becomes plain text too. sanitise returns when r ends.
 func sanitise(w io.Writer, r io.Reader, t *tail) error {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for {

@@ -18,39 +18,42 @@ const (
 
 // SupervisorConfig says how to keep a plugin running. The zero value is good.
 type SupervisorConfig struct {
-	// Plugin is launched, again after each crash: found, checked for its
-	// checksum and all.
+	// Plugin says what to launch, at first and after each crash. Each time the
+	// plugin is looked for, and its permissions and checksum are checked.
 	Plugin Config
 
-	// MinBackoff is how long to wait before the first restart; the wait doubles
-	// with each further one, up to MaxBackoff, a fifth more or less by chance,
-	// so that the plugins of many hosts do not start at once. It is MinBackoff
-	// again when a plugin has run for MaxBackoff. 0 are the defaults.
+	// MinBackoff is the wait before the first restart. It doubles with each
+	// further restart, up to MaxBackoff, and is MinBackoff again when a plugin has
+	// run for MaxBackoff. Each wait is randomly up to 20 % shorter or longer, so
+	// that the plugins of many hosts do not start at once. 0 means
+	// DefaultMinBackoff and DefaultMaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
 
-	// Changed, if not nil, is called for each Change, in order, from one
-	// goroutine, which restarts nothing until it has returned: it must not call
-	// Close, which waits for it, and Open waits in vain while nothing runs. They
-	// are logged too.
+	// Changed, if not nil, is called for each Change, in order. The goroutine
+	// that calls it restarts the plugin, so that nothing is restarted until it
+	// returns. It must not call Close, which waits for it, nor Open while no
+	// plugin runs. Changes are logged too.
 	Changed func(Change)
 }
 
-// Change is what a Supervisor saw or did.
+// Change is an end, a failed start or a start of the plugin that a Supervisor saw.
 type Change struct {
 	// Err says why the plugin ended, or why it could not be started. It is nil
 	// when Plugin runs.
 	Err error
 	// Plugin is the one that was started, or nil.
 	Plugin *Plugin
-	// Next is after which time the next start is tried, if Err is not nil.
+	// Next is the wait before the next start, if Err is not nil.
 	Next time.Duration
 }
 
-// Supervisor launches a plugin again when it has ended without being asked to.
+// Supervisor keeps a plugin running: it launches it again after a crash.
 //
-// It never replaces a session. When the plugin dies its sessions are lost, with
-// recipes.ErrPluginLost, and what they held is gone: only the application can
-// know what that means, and asks for another session with [Supervisor.Open].
+// It never replaces a session. When the plugin dies, its sessions are lost with
+// recipes.ErrPluginLost, and what they held is gone. Only the application knows what
+// that means for it. It opens another session with [Supervisor.Open].
+//
+// The methods may be called from several goroutines.
 type Supervisor struct {
 	cfg    SupervisorConfig
 	ctx    context.Context // ends with Close
@@ -63,9 +66,8 @@ type Supervisor struct {
 	change  chan struct{} // closed, and replaced, when they change
 }
 
-// Supervise launches a plugin and keeps it running until Close. ctx is only
-// about the first start, and an error of that is returned as Launch does:
-// nothing runs then.
+// Supervise launches a plugin and keeps it running until Close. ctx bounds the first
+// start only. If that fails, the error is that of Launch, and nothing runs.
 func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 	if cfg.MinBackoff < 0 || cfg.MaxBackoff < 0 {
 		return nil, errors.New("host: SupervisorConfig: a backoff is negative")
@@ -87,18 +89,18 @@ func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 	return s, nil
 }
 
-// Plugin returns the plugin that runs now, or nil while there is none. It may
-// end at any time; do not close it.
+// Plugin returns the plugin that runs now, or nil while none runs. It may end at any
+// time. Do not close it.
 func (s *Supervisor) Plugin() *Plugin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.plugin
 }
 
-// Open opens a session through the plugin that runs, or, while it is being
-// restarted, through the next one. It is a recipes.Opener; if no plugin could
-// be started before ctx ended, its error matches recipes.ErrUnavailable and says
-// why.
+// Open opens a session through the plugin that runs. While none runs, it waits for
+// the next one. It is a recipes.Opener. If ctx ends before a plugin runs, the error
+// matches recipes.ErrUnavailable and says why none does. Without a deadline of ctx that
+// is after recipes.DefaultOpenTimeout.
 func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -114,8 +116,8 @@ func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recip
 		if !errors.Is(err, recipes.ErrPluginLost) {
 			return session, err
 		}
-		// It died while it opened, and with it the session that nobody has
-		// seen. Wait until the supervisor has noticed too.
+		// The plugin died before it told of the session, which died with it. Wait
+		// until its end is known here too.
 		select {
 		case <-p.Exited():
 		case <-ctx.Done():
@@ -146,7 +148,7 @@ func (s *Supervisor) running(ctx context.Context) (*Plugin, error) {
 	}
 }
 
-// gone notes that p has ended. Whoever sees it first does.
+// gone notes that p has ended. Open and run both call it.
 func (s *Supervisor) gone(p *Plugin, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +178,7 @@ func (s *Supervisor) run(p *Plugin) {
 		if time.Since(since) >= s.cfg.MaxBackoff {
 			b.reset()
 		}
-		err := fmt.Errorf("host: %w: %s", recipes.ErrPluginLost, p.other.fate())
+		err := fmt.Errorf("host: %w: %s", recipes.ErrPluginLost, p.other.ending())
 		s.gone(p, err)
 		p = s.restart(b, err)
 	}
@@ -220,8 +222,8 @@ func (s *Supervisor) tell(c Change) {
 	}
 }
 
-// Close ends the supervision and the plugin, as Plugin.Close does. It may be
-// called again.
+// Close ends the supervision, and the plugin as Plugin.Close does. It may be called
+// again. An Open that waits returns with an error.
 func (s *Supervisor) Close(ctx context.Context) error {
 	s.cancel()
 	<-s.done // a start that is under way is given up, which is bounded

@@ -114,9 +114,9 @@ func TestSupervisorCloses(t *testing.T) {
 	}
 }
 
-// TestPluginThatCannotBeStartedAgain: its executable was replaced by something
-// else. The supervisor goes on trying; who wants a session is told why there is
-// none, and gets one when the plugin is back.
+// TestPluginThatCannotBeStartedAgain: its executable is gone. The supervisor goes on
+// trying. Open says why no plugin runs, and returns a session when the plugin is
+// back.
 func TestPluginThatCannotBeStartedAgain(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config(t, "plugin")

@@ -15,17 +15,17 @@ import (
 // FileEnv names the environment variable with the path of the file.
 const FileEnv = "ZKRECIPES_CONFIG"
 
-// ErrInvalid: the configuration cannot be used. The error says, a line for each
-// mistake, where it is and what was expected there.
+// ErrInvalid is returned by Load when the configuration cannot be used. The error has a
+// line for each mistake, which says where it is and what was expected there.
 var ErrInvalid = errors.New("invalid configuration")
 
-// Config is a configuration that has been read and checked.
+// Config is a configuration that Load has read and checked.
 type Config struct {
 	// Plugin is for host.Launch. Its Logger is nil.
 	Plugin host.Config
 	// ZooKeeper is for Plugin.Open. It has at least one server.
 	ZooKeeper recipes.SessionConfig
-	// LogLevel is what to log at; hclog.Warn if nothing says so.
+	// LogLevel is the level to log at, hclog.Warn by default.
 	LogLevel hclog.Level
 
 	// File is the file that was read, or "".
@@ -35,9 +35,9 @@ type Config struct {
 	Variables []string
 }
 
-// Load reads the file at path and the environment. If path is "", the file is
-// what FileEnv names, or ~/.zkrecipes.d/config.hcl if that exists, or none. The
-// error matches ErrInvalid; the Config with it holds what could be read.
+// Load reads the file at path and the environment. If path is "", it reads the file
+// that FileEnv names, or ~/.zkrecipes.d/config.hcl if that exists, or none. An error
+// matches ErrInvalid. The Config that comes with it has what could be read.
 func Load(path string) (Config, error) {
 	path, err := filePath(path)
 	if err != nil {
@@ -62,8 +62,8 @@ func Load(path string) (Config, error) {
 	return r.cfg, nil
 }
 
-// filePath returns the file to read, or "" for none. One that somebody named
-// has to be there.
+// filePath returns the file to read, or "" for none. A file that the caller or FileEnv
+// names need not exist here: reading it is an error then.
 func filePath(path string) (string, error) {
 	if path == "" {
 		path = os.Getenv(FileEnv)

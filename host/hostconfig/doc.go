@@ -1,6 +1,6 @@
-// Package hostconfig reads the configuration of host tools: where ZooKeeper is,
-// and which plugin to launch. It is one HCL file, and environment variables
-// that override what it says:
+// Package hostconfig reads the configuration of host tools. It names the servers of
+// ZooKeeper and the plugin to launch. It is one HCL file, and environment variables that
+// override values of the file:
 //
 //	log_level = "warn"               # ZKRECIPES_LOG_LEVEL
 //
@@ -31,16 +31,14 @@
 //	  start_timeout = "10s"
 //	}
 //
-// Everything is optional but the servers. Unknown names are errors, and so are
-// a block without its needed parts and a variable that cannot be read. File
-// names are relative to the directory of the file that names them, or, in a
-// variable, to the working directory.
+// Only the servers are needed. Unknown names are errors. So are a block without a part
+// that it needs, and a variable that cannot be read. File names are relative to the
+// directory of the configuration file, or in a variable to the working directory.
 //
 // # Secrets
 //
-// A password or a key is never in the file: password_file, password_env,
-// key_file and key_env say where it is, the latter by the name of an
-// environment variable. One newline at the end of a password's file is not part
-// of it. What is empty is a mistake, certificates too: it would count as none. No
-// error of this package quotes a secret.
+// A password or a key is never in the file. password_file and key_file name a file with
+// it, password_env and key_env an environment variable. One newline at the end of a
+// password's file is not part of it. An empty secret or certificate is an error,
+// because it would count as none. No error of this package quotes a secret.
 package hostconfig

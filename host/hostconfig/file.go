@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The file as gohcl decodes it. Values stay attributes until they are used, so
-// that what is wrong with them can be said with its line.
+// The file as gohcl decodes it. Values stay attributes until they are used, so that an
+// error can name their line.
 type (
 	file struct {
 		LogLevel  *hcl.Attribute  `hcl:"log_level,optional"`
@@ -54,7 +54,7 @@ type (
 	}
 )
 
-// reader fills in a Config and collects what is wrong.
+// reader fills in a Config and collects the mistakes.
 type reader struct {
 	cfg  Config
 	dir  string // of the file
@@ -71,7 +71,7 @@ func (r *reader) diagnose(diags hcl.Diagnostics) {
 	}
 }
 
-// wrong says what is wrong at a place of the file.
+// wrong reports a mistake at a position of the file.
 func (r *reader) wrong(at hcl.Range, summary, format string, args ...any) {
 	r.diagnose(hcl.Diagnostics{{
 		Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at,
@@ -123,7 +123,7 @@ func (r *reader) zookeeper(b *zookeeperBlock) {
 
 var anyServer = []string{"localhost"}
 
-// check has the recipes check one field of their configuration.
+// check has package recipes check one field of its configuration.
 func (r *reader) check(a *hcl.Attribute, cfg recipes.SessionConfig) {
 	if _, err := cfg.Normalize(); err != nil {
 		r.wrong(a.Expr.Range(), "Invalid "+a.Name, "%v", err)

@@ -46,13 +46,13 @@ func (r *reader) tls(b *tlsBlock) {
 	r.cfg.ZooKeeper.TLS = t
 }
 
-// blank reports that there is nothing where a secret or a certificate should be:
-// it was cut short, or not put there yet. It is refused because it would be taken
-// for none: no CA is any of the system's, and no key is no authentication.
+// blank reports that a secret or a certificate is empty: it was cut short, or is not
+// there yet. An empty one would count as none: without a CA any of the system's would
+// do, and without a key nothing would be authenticated.
 func blank(content []byte) bool { return len(bytes.TrimSpace(content)) == 0 }
 
-// secret reads what a file holds, or a variable. Errors name the place and
-// never what is there.
+// secret reads a secret from a file or from a variable. Errors name the file or the
+// variable, and never quote the secret.
 func (r *reader) secret(file, env *hcl.Attribute) (content []byte, given bool) {
 	if file != nil && env != nil {
 		r.wrong(env.NameRange, "Two places for one secret", "Expected %s or %s, not both.", file.Name, env.Name)

@@ -1,18 +1,18 @@
-// Package hosttest is for the tests of applications that use package host: one
-// call gives a session through a plugin, over a ZooKeeper server that lives in
-// the test's process, and everything is cleaned up when the test ends.
+// Package hosttest is for the tests of applications that use package host. One call
+// gives a session through a plugin, on a ZooKeeper server in the test's process.
+// Everything is cleaned up when the test ends.
 //
 //	func TestMyJob(t *testing.T) {
 //		session := hosttest.Session(t)
 //		...
 //	}
 //
-// A [World] can do more: several sessions that meet each other, and what goes
-// wrong in the field: [World.Expire], [World.Disconnect], and a plugin that is
-// a process of its own ([NewProcess]) and can be killed.
+// A [World] can do more. It has several sessions that meet each other, and failures:
+// [World.Expire], [World.Disconnect], and a plugin process that can be killed
+// ([NewProcess]).
 //
-// The server is memory only and no proof of how Apache ZooKeeper behaves; the
-// recipes are tested against both. Unlike package host this one contains the
+// The server is memory only, and no proof of how Apache ZooKeeper behaves. The
+// recipes are tested against both. Unlike package host, this package contains the
 // ZooKeeper client: import it in tests only.
 package hosttest
 
@@ -36,14 +36,14 @@ import (
 // cleanUp bounds the closing of a session or a plugin at the end of a test.
 const cleanUp = 10 * time.Second
 
-// Session returns a session in a world of its own: New and Open.
+// Session returns a session in a World of its own: it is New and Open.
 func Session(t testing.TB) recipes.Session {
 	t.Helper()
 	return New(t).Open(t)
 }
 
-// World is a ZooKeeper server and a plugin that reaches it, for one test and
-// its parts. Its methods may be called from several goroutines.
+// World is a ZooKeeper server and a plugin, for one test and its subtests. Its methods
+// may be called from several goroutines.
 type World struct {
 	// Plugin is what an application would have launched.
 	Plugin *host.Plugin
@@ -51,8 +51,8 @@ type World struct {
 	server *zkserver.Server
 }
 
-// New returns a World whose plugin is in this process: the same gRPC as a
-// plugin process, over memory. It takes about a millisecond.
+// New returns a World whose plugin is in this process. It speaks the same gRPC as a
+// plugin process, over memory. New takes about a millisecond.
 func New(t testing.TB) *World {
 	t.Helper()
 	w := &World{server: serve(t)}
@@ -61,9 +61,9 @@ func New(t testing.TB) *World {
 	return w
 }
 
-// NewProcess returns a World whose plugin is a process, built with go build
-// from the version of this module that the test uses, which takes about a
-// second. cfg may be the zero value; its Path is replaced.
+// NewProcess returns a World whose plugin is a process. It builds the plugin with
+// go build, from the version of this module that the test uses, which takes about a
+// second. cfg may be the zero value. Its Path is replaced.
 func NewProcess(t testing.TB, cfg host.Config) *World {
 	t.Helper()
 	w := &World{server: serve(t)}
@@ -117,8 +117,8 @@ func (w *World) Config() recipes.SessionConfig {
 	return recipes.SessionConfig{Servers: []string{w.server.Addr()}, SessionTimeout: 10 * time.Second}
 }
 
-// Open opens a session through the plugin. It is closed at the end of the test
-// at the latest.
+// Open opens a session through the plugin. It is closed at the latest when the test
+// ends.
 func (w *World) Open(t testing.TB) recipes.Session {
 	t.Helper()
 	s, err := w.Plugin.Open(t.Context(), w.Config())
@@ -133,23 +133,22 @@ func (w *World) Open(t testing.TB) recipes.Session {
 	return s
 }
 
-// Expire has the server expire a session now, as it does with one that it has
-// not heard from for the session timeout.
+// Expire has the server expire a session now, as if it had heard nothing from it for
+// the session timeout.
 func (w *World) Expire(s recipes.Session) { w.server.ExpireSession(s.ID()) }
 
-// Disconnect breaks all connections to the server, and has it refuse new ones,
-// until Reconnect is called. Sessions are suspended, and lost when their timeout
-// has passed.
+// Disconnect breaks all connections to the server. The server refuses new ones until
+// Reconnect. Sessions are suspended, and lost when their timeout has passed.
 func (w *World) Disconnect() {
 	w.server.RefuseConnections(true)
 	w.server.CloseAllConnections()
 }
 
-// Reconnect ends what Disconnect has begun.
+// Reconnect has the server accept connections again.
 func (w *World) Reconnect() { w.server.RefuseConnections(false) }
 
-// Nodes returns the paths of all znodes but ZooKeeper's own, sorted: what a test
-// has left behind, or should have.
+// Nodes returns the paths of all znodes but ZooKeeper's own, sorted. A test can check
+// with it what it has left behind.
 func (w *World) Nodes() []string {
 	var paths []string
 	for _, n := range w.server.Tree() {
