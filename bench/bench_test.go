@@ -11,12 +11,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // experiment returns a small one against that server.
-func experiment(server *benchtest.Server) bench.Experiment {
+func experiment(server *fake.World) bench.Experiment {
 	return bench.Experiment{
 		Recipes: []load.Recipe{load.Lock, load.Election}, Workloads: []load.Workload{load.Drain, load.Cycle},
 		Strategies: recipes.Strategies(), Contenders: []int{1, 4},
@@ -26,7 +26,7 @@ func experiment(server *benchtest.Server) bench.Experiment {
 }
 
 func TestEveryTrialGivesARecord(t *testing.T) {
-	server := new(benchtest.Server)
+	server := new(fake.World)
 	e := experiment(server)
 	if err := e.Validate(); err != nil {
 		t.Fatal(err)
@@ -46,13 +46,13 @@ func TestEveryTrialGivesARecord(t *testing.T) {
 			t.Errorf("%s: RSS is %d", r.Name(), r.Memory.RSS)
 		}
 	}
-	if opened := server.Sessions(); opened != sessions {
+	if opened := int64(len(server.Sessions())); opened != sessions {
 		t.Errorf("%d sessions for %d contenders", opened, sessions)
 	}
 }
 
 func TestTrialsAreInterleavedBySeed(t *testing.T) {
-	e := experiment(new(benchtest.Server))
+	e := experiment(new(fake.World))
 	names := func(e bench.Experiment) (names []string) {
 		for _, trial := range e.Trials() {
 			names = append(names, record.Record{
@@ -86,8 +86,8 @@ func TestTrialsAreInterleavedBySeed(t *testing.T) {
 }
 
 func TestBrokenLockFailsTheTrial(t *testing.T) {
-	for _, defect := range []benchtest.Defect{benchtest.TwoHolders, benchtest.ShrinkingTokens} {
-		e := experiment(&benchtest.Server{Defect: defect})
+	for _, defect := range []fake.Defect{fake.TwoHolders, fake.ShrinkingTokens} {
+		e := experiment(&fake.World{Defect: defect})
 		trial := e.Trials()[0]
 		trial.Contenders, trial.Number = 4, 17
 		_, err := e.Run(t.Context(), trial)
@@ -101,7 +101,7 @@ func TestBrokenLockFailsTheTrial(t *testing.T) {
 }
 
 func TestServerFiguresAreDifferences(t *testing.T) {
-	e := experiment(new(benchtest.Server))
+	e := experiment(new(fake.World))
 	calls := 0.0
 	e.Figures = func(context.Context) (map[string]float64, error) {
 		calls++
@@ -126,7 +126,7 @@ func TestServerFiguresAreDifferences(t *testing.T) {
 }
 
 func TestFailureToOpenClosesWhatWasOpened(t *testing.T) {
-	server := new(benchtest.Server)
+	server := new(fake.World)
 	var opened []recipes.Session
 	e := experiment(server)
 	trial := e.Trials()[0]
@@ -153,7 +153,7 @@ func TestFailureToOpenClosesWhatWasOpened(t *testing.T) {
 }
 
 func TestSessionsAreOpenedWithABufferThatTheLineFitsIn(t *testing.T) {
-	server := new(benchtest.Server)
+	server := new(fake.World)
 	e := experiment(server)
 	trial := e.Trials()[0]
 	trial.Contenders = 20
@@ -186,7 +186,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		"must not be negati": func(e *bench.Experiment) { e.Hold = -1 },
 		"root":               func(e *bench.Experiment) { e.Root = "bench" },
 	} {
-		e := experiment(new(benchtest.Server))
+		e := experiment(new(fake.World))
 		change(&e)
 		if err := e.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q in it", err, want)

@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -71,7 +71,7 @@ func TestCeilingLeavesOutNothingThatDoesNotGrow(t *testing.T) {
 }
 
 func TestAscendingExperimentBeginsWithShortLines(t *testing.T) {
-	e := experiment(new(benchtest.Server))
+	e := experiment(new(fake.World))
 	e.Contenders, e.Ascending = []int{1, 9, 3, 5}, true
 	trials := e.Trials()
 	round := len(trials) / e.Count

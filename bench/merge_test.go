@@ -6,13 +6,13 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 )
 
 // parts are two records of one trial, of machines with so many processors.
 func parts(t *testing.T, first, second int) []record.Record {
 	t.Helper()
-	e := experiment(new(benchtest.Server))
+	e := experiment(new(fake.World))
 	var all []record.Record
 	for _, procs := range []int{first, second} {
 		r, err := e.Run(t.Context(), e.Trials()[0])

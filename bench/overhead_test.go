@@ -7,7 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -18,7 +18,7 @@ import (
 func TestHarnessCostsLittle(t *testing.T) {
 	server := embedded(t)
 	fastest := func(open recipes.Opener) time.Duration {
-		e := experiment(new(benchtest.Server))
+		e := experiment(new(fake.World))
 		e.Recipes, e.Workloads, e.Strategies = []load.Recipe{load.Lock}, []load.Workload{load.Drain}, []recipes.Strategy{recipes.Predecessor}
 		e.Contenders, e.Transports, e.Count = []int{1}, []bench.Transport{{Name: "direct", Open: open}}, 9
 		e.Session = recipes.SessionConfig{Servers: []string{server.Addr()}}
@@ -32,7 +32,7 @@ func TestHarnessCostsLittle(t *testing.T) {
 		}
 		return slices.Min(turns)
 	}
-	noop, real := fastest(new(benchtest.Server).Open), fastest(zookeeper.Open)
+	noop, real := fastest(new(fake.World).Open), fastest(zookeeper.Open)
 	t.Logf("a turn takes %v of a lock that does nothing, %v of the fastest real one", noop, real)
 	if noop > real/20 {
 		// Under the race detector both are slow, the harness more so.

@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 )
 
 func inProcess(t testing.TB) *host.Plugin {
 	t.Helper()
-	p, err := host.InProcess(fake.New().Open)
+	p, err := host.InProcess(new(fake.World).Open)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // serveLimited is a plugin whose operator allows little.
 func serveLimited() {
-	plugin.Serve(fake.New().Open, plugin.Limits{Sessions: 1, Grants: 1, Watches: 1, Message: 4 << 10})
+	plugin.Serve(new(fake.World).Open, plugin.Limits{Sessions: 1, Grants: 1, Watches: 1, Message: 4 << 10})
 }
 
 // TestLimits: what goes beyond is refused with an error that says so, and what

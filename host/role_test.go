@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -59,7 +59,7 @@ func report(words ...string) net.Conn {
 
 // servePlugin is a plugin over a world of its own.
 func servePlugin() {
-	world := fake.New()
+	world := new(fake.World)
 	reports := report("plugin", fmt.Sprint(os.Getpid()))
 	world.OnClose = func(*fake.Session) {
 		// Stderr may be a pipe that nobody reads any more; that must not keep a
@@ -74,7 +74,7 @@ func servePlugin() {
 
 // serveDebugged is a plugin that no host has launched.
 func serveDebugged() {
-	err := plugin.Debug(context.Background(), fake.New().Open, func(r plugin.Reattach) {
+	err := plugin.Debug(context.Background(), new(fake.World).Open, func(r plugin.Reattach) {
 		value, err := json.Marshal(r)
 		if err != nil {
 			panic(err)

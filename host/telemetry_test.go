@@ -14,7 +14,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -26,7 +26,7 @@ func serveTraced() {
 	spans := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter(func(s sdktrace.ReadOnlySpan) {
 		fmt.Fprintln(conn, s.Name(), s.SpanContext().TraceID(), s.Parent().SpanID())
 	})))
-	plugin.Serve(fake.New().Open, plugin.Telemetry{TracerProvider: spans})
+	plugin.Serve(new(fake.World).Open, plugin.Telemetry{TracerProvider: spans})
 }
 
 // exporter is an sdktrace.SpanExporter.

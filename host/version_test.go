@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -57,7 +57,7 @@ func serveVersions(opts []grpc.ServerOption, services func(grpc.ServiceRegistrar
 	sets := map[int]goplugin.PluginSet{}
 	for _, v := range versions {
 		sets[v] = goplugin.PluginSet{plugin.Name: some{register: func(g grpc.ServiceRegistrar) {
-			server.New(server.Config{Open: fake.New().Open, Version: "another"}).Register(services(g))
+			server.New(server.Config{Open: new(fake.World).Open, Version: "another"}).Register(services(g))
 		}}}
 	}
 	goplugin.Serve(&goplugin.ServeConfig{

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 const path = "/bench/line"
 
 // sessions opens n sessions and has them closed with the test.
-func sessions(t *testing.T, server *benchtest.Server, n int) []recipes.Session {
+func sessions(t *testing.T, server *fake.World, n int) []recipes.Session {
 	t.Helper()
 	all := make([]recipes.Session, n)
 	for i := range all {
@@ -44,7 +44,7 @@ func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
 			{recipes.Herd, 10, 81, 9, 45},
 		} {
 			t.Run(string(recipe)+"/"+string(tt.strategy), func(t *testing.T) {
-				server := new(benchtest.Server)
+				server := new(fake.World)
 				m, err := load.Load{
 					Workload: load.Drain, Recipe: recipe, Strategy: tt.strategy, Path: path,
 					Sessions: sessions(t, server, tt.n),
@@ -64,7 +64,7 @@ func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
 				if m.Elapsed <= 0 {
 					t.Errorf("elapsed %v", m.Elapsed)
 				}
-				if n := server.Waiting(path); n != 0 {
+				if n := len(server.Line(path)); n != 0 {
 					t.Errorf("%d contenders were left in line", n)
 				}
 			})
@@ -74,7 +74,7 @@ func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
 
 func TestCycleKeepsTheLineFull(t *testing.T) {
 	const n, duration = 5, 30 * time.Millisecond
-	server := new(benchtest.Server)
+	server := new(fake.World)
 	m, err := load.Load{
 		Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
 		Sessions: sessions(t, server, n), Duration: duration, Warmup: duration,
@@ -96,7 +96,7 @@ func TestCycleKeepsTheLineFull(t *testing.T) {
 	if waits := m.Wait.TotalCount(); waits > m.Operations || waits < m.Operations-(n-1) {
 		t.Errorf("%d waits of %d operations", waits, m.Operations)
 	}
-	if left := server.Waiting(path); left != 0 {
+	if left := len(server.Line(path)); left != 0 {
 		t.Errorf("%d contenders were left in line", left)
 	}
 }
@@ -109,7 +109,7 @@ func TestCycleIsMeasuredForATurnOfTheLine(t *testing.T) {
 			const n, hold = 5, time.Second
 			m, err := load.Load{
 				Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Shared: shared,
-				Sessions: sessions(t, new(benchtest.Server), n), Duration: hold / 10, Hold: hold,
+				Sessions: sessions(t, new(fake.World), n), Duration: hold / 10, Hold: hold,
 			}.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -133,7 +133,7 @@ func TestOneContenderIsMeasuredByItsTurns(t *testing.T) {
 			const duration = 10 * time.Millisecond
 			m, err := load.Load{
 				Workload: w, Recipe: load.Election, Strategy: recipes.Herd, Path: path,
-				Sessions: sessions(t, new(benchtest.Server), 1), Duration: duration,
+				Sessions: sessions(t, new(fake.World), 1), Duration: duration,
 			}.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -159,7 +159,7 @@ func TestHoldIsNoPartOfTheHandoff(t *testing.T) {
 		const hold = 20 * time.Millisecond
 		m, err := load.Load{
 			Workload: load.Drain, Recipe: load.Lock, Path: path, Hold: hold,
-			Sessions: sessions(t, new(benchtest.Server), 4),
+			Sessions: sessions(t, new(fake.World), 4),
 		}.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -180,18 +180,18 @@ func TestHoldIsNoPartOfTheHandoff(t *testing.T) {
 func TestBrokenLockIsNotMeasured(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		defect  benchtest.Defect
+		defect  fake.Defect
 		n       int
 		promise string
 	}{
-		{"two holders", benchtest.TwoHolders, 5, "mutual exclusion"},
-		{"shrinking tokens", benchtest.ShrinkingTokens, 5, "growing tokens"},
-		{"shrinking tokens of one", benchtest.ShrinkingTokens, 1, "growing tokens"},
+		{"two holders", fake.TwoHolders, 5, "mutual exclusion"},
+		{"shrinking tokens", fake.ShrinkingTokens, 5, "growing tokens"},
+		{"shrinking tokens of one", fake.ShrinkingTokens, 1, "growing tokens"},
 	} {
 		for _, w := range []load.Workload{load.Drain, load.Cycle} {
 			for _, recipe := range load.Recipes() {
 				t.Run(tt.name+"/"+string(w)+"/"+string(recipe), func(t *testing.T) {
-					server := &benchtest.Server{Defect: tt.defect}
+					server := &fake.World{Defect: tt.defect}
 					_, err := load.Load{
 						Workload: w, Recipe: recipe, Path: path, Sessions: sessions(t, server, tt.n),
 						Duration: time.Minute, Warmup: time.Minute,
@@ -215,7 +215,7 @@ func TestBrokenLockIsNotMeasured(t *testing.T) {
 func TestCancelledLoadLeavesNobodyInLine(t *testing.T) {
 	for _, w := range []load.Workload{load.Drain, load.Cycle} {
 		t.Run(string(w), func(t *testing.T) {
-			server := new(benchtest.Server)
+			server := new(fake.World)
 			ctx, cancel := context.WithCancel(t.Context())
 			_, err := load.Load{
 				Workload: w, Recipe: load.Lock, Path: path, Sessions: sessions(t, server, 50),
@@ -227,7 +227,7 @@ func TestCancelledLoadLeavesNobodyInLine(t *testing.T) {
 			}
 			// The one who held was cut short and still does: closing its
 			// session is what ends that.
-			if n := server.Waiting(path); n > 1 {
+			if n := len(server.Line(path)); n > 1 {
 				t.Errorf("%d contenders are still in line", n)
 			}
 		})
@@ -240,7 +240,7 @@ func TestErrorOfAHookEndsTheLoad(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		for name, l := range map[string]load.Load{"begin": {Begin: hook}, "end": {End: hook}} {
 			l.Workload, l.Recipe, l.Path = load.Drain, load.Lock, path
-			l.Sessions = sessions(t, new(benchtest.Server), n)
+			l.Sessions = sessions(t, new(fake.World), n)
 			if _, err := l.Run(t.Context()); !errors.Is(err, broken) {
 				t.Errorf("%s with %d contenders: %v; want the hook's error", name, n, err)
 			}
@@ -249,7 +249,7 @@ func TestErrorOfAHookEndsTheLoad(t *testing.T) {
 }
 
 func TestLostSessionEndsTheLoad(t *testing.T) {
-	all := sessions(t, new(benchtest.Server), 10)
+	all := sessions(t, new(fake.World), 10)
 	_, err := load.Load{
 		Workload: load.Drain, Recipe: load.Election, Path: path, Sessions: all,
 		Begin: func(ctx context.Context) error {
@@ -265,7 +265,7 @@ func TestLostSessionEndsTheLoad(t *testing.T) {
 }
 
 func TestLoadThatCannotBeRun(t *testing.T) {
-	server := new(benchtest.Server)
+	server := new(fake.World)
 	for name, l := range map[string]load.Load{
 		"no sessions":      {Workload: load.Drain, Recipe: load.Lock, Path: path},
 		"unknown workload": {Workload: "sprint", Recipe: load.Lock, Path: path, Sessions: sessions(t, server, 2)},
@@ -294,7 +294,7 @@ func TestParseNamesWhatExists(t *testing.T) {
 // BenchmarkHarness is a cycle over locks that cost nothing: what the benchmark
 // itself adds to every operation.
 func BenchmarkHarness(b *testing.B) {
-	server := new(benchtest.Server)
+	server := new(fake.World)
 	all := make([]recipes.Session, 10)
 	for i := range all {
 		all[i], _ = server.Open(b.Context(), recipes.SessionConfig{})

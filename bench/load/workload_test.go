@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func TestFailoverTimesTheNextGrant(t *testing.T) {
 	for _, recipe := range load.Recipes() {
 		const n = 5
-		all := sessions(t, new(benchtest.Server), n)
+		all := sessions(t, new(fake.World), n)
 		killed := -1
 		m, err := load.Load{
 			Workload: load.Failover, Recipe: recipe, Strategy: recipes.Predecessor, Path: path, Sessions: all,
@@ -38,19 +38,19 @@ func TestFailoverTimesTheNextGrant(t *testing.T) {
 func TestFailoverFindsABrokenLock(t *testing.T) {
 	for _, n := range []int{2, 5} {
 		// Two hold from the beginning, and of five two hold after the kill too.
-		for _, first := range []benchtest.Defect{benchtest.TwoHolders, benchtest.Sound} {
+		for _, first := range []fake.Defect{fake.TwoHolders, fake.Sound} {
 			synctest.Test(t, func(t *testing.T) {
-				server := &benchtest.Server{Defect: first}
+				server := &fake.World{Defect: first}
 				all := sessions(t, server, n)
 				_, err := load.Load{
 					Workload: load.Failover, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Sessions: all,
 					Aftermath: time.Second,
 					Kill: func(ctx context.Context, i int) error {
-						server.Break(benchtest.TwoHolders)
+						server.Break(fake.TwoHolders)
 						return all[i].Close(ctx)
 					},
 				}.Run(t.Context())
-				if broken := first == benchtest.TwoHolders || n > 2; errors.Is(err, load.ErrBroken) != broken {
+				if broken := first == fake.TwoHolders || n > 2; errors.Is(err, load.ErrBroken) != broken {
 					t.Errorf("%d contenders, defect %d before the kill: %v; broken: %v", n, first, err, broken)
 				}
 			})
@@ -62,7 +62,7 @@ func TestFailoverNeedsSomebodyToFollow(t *testing.T) {
 	kill := func(context.Context, int) error { return nil }
 	_, err := load.Load{
 		Workload: load.Failover, Recipe: load.Lock, Path: path, Kill: kill,
-		Sessions: sessions(t, new(benchtest.Server), 1),
+		Sessions: sessions(t, new(fake.World), 1),
 	}.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "at least 2 contenders") {
 		t.Error(err)
@@ -71,7 +71,7 @@ func TestFailoverNeedsSomebodyToFollow(t *testing.T) {
 	_, err = load.Load{
 		Workload: load.Failover, Recipe: load.Lock, Path: path,
 		Kill:     func(context.Context, int) error { return broken },
-		Sessions: sessions(t, new(benchtest.Server), 3),
+		Sessions: sessions(t, new(fake.World), 3),
 	}.Run(t.Context())
 	if !errors.Is(err, broken) {
 		t.Errorf("%v; want the error of Kill", err)
@@ -83,7 +83,7 @@ func TestOpenTakesWhatIsScheduled(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m, err := load.Load{
 				Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-				Sessions: sessions(t, new(benchtest.Server), 3),
+				Sessions: sessions(t, new(fake.World), 3),
 				Rate:     1000, Arrivals: arrivals, Seed: 5, Duration: 50 * time.Millisecond, Warmup: 5 * time.Millisecond,
 			}.Run(t.Context())
 			if err != nil {
@@ -108,7 +108,7 @@ func TestOpenGivesUpOnWhatIsNeverGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := load.Load{
 			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-			Sessions: sessions(t, new(benchtest.Server), 2), Hold: 15 * time.Millisecond,
+			Sessions: sessions(t, new(fake.World), 2), Hold: 15 * time.Millisecond,
 			Rate: 1000, Arrivals: load.Constant, Duration: 20 * time.Millisecond,
 		}.Run(t.Context())
 		if err != nil {
@@ -125,7 +125,7 @@ func TestOpenGivesUpOnWhatIsNeverGranted(t *testing.T) {
 // lasts.
 func TestOpenWaitsForAColdServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := new(benchtest.Server)
+		server := new(fake.World)
 		all := sessions(t, server, 3)
 		lock, err := all[2].Lock(path, recipes.LockConfig{Strategy: recipes.Predecessor})
 		if err != nil {
@@ -150,7 +150,7 @@ func TestOpenFindsABrokenLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := load.Load{
 			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-			Sessions: sessions(t, &benchtest.Server{Defect: benchtest.TwoHolders}, 2), Hold: 5 * time.Millisecond,
+			Sessions: sessions(t, &fake.World{Defect: fake.TwoHolders}, 2), Hold: 5 * time.Millisecond,
 			Rate: 1000, Arrivals: load.Constant, Duration: 20 * time.Millisecond,
 		}.Run(t.Context())
 		if !errors.Is(err, load.ErrBroken) {
@@ -164,7 +164,7 @@ func TestManyLinesAreMeasuredTogether(t *testing.T) {
 	begun := 0
 	m, err := load.Load{
 		Workload: load.Many, Lines: lines, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-		Sessions: sessions(t, new(benchtest.Server), lines*each), Duration: 10 * time.Millisecond,
+		Sessions: sessions(t, new(fake.World), lines*each), Duration: 10 * time.Millisecond,
 		Begin: func(context.Context) error { begun++; return nil },
 	}.Run(t.Context())
 	if err != nil {
@@ -190,7 +190,7 @@ func TestErrorOfBeginEndsAllLines(t *testing.T) {
 	broken := errors.New("no figures")
 	_, err := load.Load{
 		Workload: load.Many, Lines: 2, Recipe: load.Lock, Path: path,
-		Sessions: sessions(t, new(benchtest.Server), 4), Duration: time.Millisecond,
+		Sessions: sessions(t, new(fake.World), 4), Duration: time.Millisecond,
 		Begin: func(context.Context) error { return broken },
 	}.Run(t.Context())
 	if !errors.Is(err, broken) {
@@ -203,7 +203,7 @@ func TestCycleIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := load.Load{
 			Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-			Sessions: sessions(t, new(benchtest.Server), 4), Duration: 40 * time.Millisecond, Hold: time.Millisecond,
+			Sessions: sessions(t, new(fake.World), 4), Duration: 40 * time.Millisecond, Hold: time.Millisecond,
 		}.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)

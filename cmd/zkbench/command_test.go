@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/bench"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -54,11 +54,11 @@ func after(sessions int64, first, second recipes.Opener) recipes.Opener {
 }
 
 func TestBrokenLockFailsTheRun(t *testing.T) {
-	for promise, defect := range map[string]benchtest.Defect{
-		"mutual exclusion": benchtest.TwoHolders, "growing tokens": benchtest.ShrinkingTokens,
+	for promise, defect := range map[string]fake.Defect{
+		"mutual exclusion": fake.TwoHolders, "growing tokens": fake.ShrinkingTokens,
 	} {
 		t.Run(promise, func(t *testing.T) {
-			sound, broken := new(benchtest.Server), &benchtest.Server{Defect: defect}
+			sound, broken := new(fake.World), &fake.World{Defect: defect}
 			file := filepath.Join(t.TempDir(), "results.txt")
 			code, stdout, stderr := zkbench(t.Context(), after(4, sound.Open, broken.Open),
 				"run", "-recipe", "lock", "-strategy", "predecessor", "-contenders", "4", "-count", "9", "-out", file)
@@ -85,7 +85,7 @@ func TestLostServerFailsTheRun(t *testing.T) {
 	gone := func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
 		return nil, recipes.ErrUnavailable
 	}
-	code, _, stderr := zkbench(t.Context(), after(2, new(benchtest.Server).Open, gone),
+	code, _, stderr := zkbench(t.Context(), after(2, new(fake.World).Open, gone),
 		"run", "-strategy", "herd", "-contenders", "2", "-count", "2")
 	if code != exitFailed || !strings.Contains(stderr, "trial 2 (") || !strings.Contains(stderr, "open session") || !strings.Contains(stderr, "maxClientCnxns") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
@@ -103,7 +103,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results.txt")
 	var stderr bytes.Buffer
-	code := over(full{}, &stderr, new(benchtest.Server).Open).run(t.Context(),
+	code := over(full{}, &stderr, new(fake.World).Open).run(t.Context(),
 		[]string{"run", "-contenders", "2", "-count", "1", "-out", file})
 	if code != exitFailed || !strings.Contains(stderr.String(), "disk full") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr.String())
@@ -120,7 +120,7 @@ func TestInterruptBeforeTheFirstResultWritesNothing(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	file := filepath.Join(t.TempDir(), "results.txt")
-	code, stdout, stderr := zkbench(ctx, after(0, new(benchtest.Server).Open, interrupting), "run", "-out", file)
+	code, stdout, stderr := zkbench(ctx, after(0, new(fake.World).Open, interrupting), "run", "-out", file)
 	if code != exitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted after 0 of 90 trials") {
 		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
 	}
@@ -145,7 +145,7 @@ func TestInterruptDoesNotHideThatResultsAreLost(t *testing.T) {
 		} else {
 			args = append(args, "-contenders", "2")
 		}
-		code, _, stderr := zkbench(ctx, after(2, new(benchtest.Server).Open, interrupting), args...)
+		code, _, stderr := zkbench(ctx, after(2, new(fake.World).Open, interrupting), args...)
 		if code != exitFailed || !strings.Contains(stderr, "interrupted after 1") || !strings.Contains(stderr, "write -record") {
 			t.Errorf("%s: exit code %d, stderr:\n%s", verb, code, stderr)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/benchtest"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/slo"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -21,7 +21,7 @@ import (
 
 // planted is a server without one whose grants take as many milliseconds as there
 // are in line.
-type planted struct{ server *benchtest.Server }
+type planted struct{ server *fake.World }
 
 func (p planted) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 	s, err := p.server.Open(ctx, cfg)
@@ -30,7 +30,7 @@ func (p planted) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.S
 
 type plantedSession struct {
 	recipes.Session
-	server *benchtest.Server
+	server *fake.World
 }
 
 func (s plantedSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
@@ -40,13 +40,13 @@ func (s plantedSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock,
 
 type plantedLock struct {
 	recipes.Lock
-	server *benchtest.Server
+	server *fake.World
 }
 
 func (l plantedLock) Acquire(ctx context.Context) (recipes.Hold, error) {
 	hold, err := l.Lock.Acquire(ctx)
 	// A little less, because a histogram rounds.
-	time.Sleep(time.Duration(l.server.Waiting(l.Path()))*time.Millisecond - 100*time.Microsecond)
+	time.Sleep(time.Duration(len(l.server.Line(l.Path())))*time.Millisecond - 100*time.Microsecond)
 	return hold, err
 }
 
@@ -64,7 +64,7 @@ func search(over string, limit time.Duration, open recipes.Opener, w load.Worklo
 func TestSearchFindsThePlantedContenders(t *testing.T) {
 	for _, edge := range []int{3, 37, 64} {
 		synctest.Test(t, func(t *testing.T) {
-			s, e := search(overContenders, time.Duration(edge)*time.Millisecond, planted{new(benchtest.Server)}.open, load.Cycle)
+			s, e := search(overContenders, time.Duration(edge)*time.Millisecond, planted{new(fake.World)}.open, load.Cycle)
 			var records []record.Record
 			r, err := s.search.Run(t.Context(), command{stderr: io.Discard}.prober(s, e, &records))
 			if err != nil || r.LastPass != edge || r.FirstFail != edge+1 || len(records) == 0 {
@@ -78,7 +78,7 @@ func TestSearchFindsThePlantedContenders(t *testing.T) {
 // to make others wait for 50 ms.
 func TestSearchFindsThePlantedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, e := search(overRate, 50*time.Millisecond, new(benchtest.Server).Open, load.Open)
+		s, e := search(overRate, 50*time.Millisecond, new(fake.World).Open, load.Open)
 		e.Hold = 10 * time.Millisecond
 		var records []record.Record
 		r, err := s.search.Run(t.Context(), command{stderr: io.Discard}.prober(s, e, &records))
@@ -110,7 +110,7 @@ func (stuckLock) Acquire(ctx context.Context) (recipes.Hold, error) {
 // What an overloaded probe has left in line would be in the way of the next.
 func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, paths := new(benchtest.Server), make(chan string, 9)
+		server, paths := new(fake.World), make(chan string, 9)
 		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 			session, err := server.Open(ctx, cfg)
 			return stuck{session, paths}, err
@@ -131,7 +131,7 @@ func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 // end it is an error, and no figure.
 func TestInvalidProbesAreMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, e := search(overRate, time.Second, new(benchtest.Server).Open, load.Open)
+		s, e := search(overRate, time.Second, new(fake.World).Open, load.Open)
 		e.Limits = probe.Limits{CPU: 1e-12} // which whatever runs exceeds
 		var said bytes.Buffer
 		var records []record.Record
@@ -154,7 +154,7 @@ func TestInterruptedSearchTellsWhatItFound(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "records.jsonl")
 	// Two probes of two contenders, and one of four.
-	code, stdout, stderr := zkbench(ctx, after(2*2+4, new(benchtest.Server).Open, interrupting),
+	code, stdout, stderr := zkbench(ctx, after(2*2+4, new(fake.World).Open, interrupting),
 		"slo", "-under", "1h", "-over", "contenders", "-duration", "5ms", "-warmup", "0s", "-record", file)
 	if code != exitInterrupted || !strings.Contains(stdout, "last pass: contenders 2") || !strings.Contains(stderr, "interrupted after 3 trials") {
 		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -37,7 +37,7 @@ type link struct {
 
 func newLink(t *testing.T, opts ...grpc.DialOption) *link {
 	t.Helper()
-	return newLinkTo(t, fake.New(), opts...)
+	return newLinkTo(t, new(fake.World), opts...)
 }
 
 func newLinkTo(t *testing.T, world *fake.World, opts ...grpc.DialOption) *link {

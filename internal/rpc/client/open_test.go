@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func TestOpenSaysWhatWentWrong(t *testing.T) {
-	world := fake.New()
+	world := new(fake.World)
 	world.OpenErr = func() error { return fmt.Errorf("%w: connection refused", recipes.ErrUnavailable) }
 	l := newLinkTo(t, world)
 	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
@@ -35,7 +35,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 
 // TestOpenThatNobodyWaitsForLeavesNoSession cancels after the plugin has opened.
 func TestOpenThatNobodyWaitsForLeavesNoSession(t *testing.T) {
-	world := fake.New()
+	world := new(fake.World)
 	c, cancel := context.WithCancel(ctx(t))
 	world.OpenErr = func() error { cancel(); return nil }
 	l := newLinkTo(t, world)

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -67,7 +67,7 @@ func TestHostsOfOtherTimes(t *testing.T) {
 // serve serves a fake world in memory.
 func serve(t *testing.T) *grpc.ClientConn {
 	t.Helper()
-	conn, _ := serveWith(t, fake.New().Open)
+	conn, _ := serveWith(t, new(fake.World).Open)
 	return conn
 }
 

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -70,7 +70,7 @@ func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // on virtual time
-				world := fake.New()
+				world := new(fake.World)
 				conn, s := serveWith(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 					session, err := world.Open(ctx, cfg)
 					return unconfirmed{session}, err

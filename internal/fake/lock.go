@@ -1,0 +1,143 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// point is what a lock and an election have in common.
+type point struct {
+	session  *Session
+	path     string
+	kind     recipes.Kind
+	strategy recipes.Strategy
+	joined   func(recipes.Place)
+}
+
+func (p point) Path() string { return p.path }
+
+// enter joins the line and waits, or with try does not.
+func (p point) enter(ctx context.Context, data []byte, try bool) (*hold, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w := p.session.w
+	c, position, err := w.join(p, data)
+	if err != nil {
+		return nil, err
+	}
+	if p.joined != nil {
+		p.joined(recipes.Place{Znode: c.Znode, Position: position})
+	}
+	if try && position > 0 {
+		return nil, w.giveUp(c, recipes.ErrContended)
+	}
+	select {
+	case <-c.granted:
+		return &hold{w, c}, nil
+	case <-c.gone:
+		return nil, w.giveUp(c, nil)
+	case <-ctx.Done():
+		return nil, w.giveUp(c, fmt.Errorf("acquire: %w", ctx.Err()))
+	}
+}
+
+// giveUp takes a contender that waits out of its line and returns why: what has removed
+// it before, or reason.
+func (w *World) giveUp(c *contender, reason error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch lost := c.owner.Err(); {
+	case c.removed == nil:
+		w.leave(recipes.ErrReleased, c)
+		return reason
+	case lost != nil:
+		return lost
+	}
+	return fmt.Errorf("waiting: %w", c.removed)
+}
+
+type lock struct {
+	point
+	data []byte
+}
+
+func (l lock) Acquire(ctx context.Context) (recipes.Hold, error) { return l.acquire(ctx, false) }
+
+func (l lock) TryAcquire(ctx context.Context) (recipes.Hold, error) { return l.acquire(ctx, true) }
+
+func (l lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
+	h, err := l.enter(ctx, l.data, try)
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+func (l lock) Contenders(context.Context) ([]recipes.Contender, error) {
+	return l.session.w.Line(l.path), l.session.Err()
+}
+
+// hold is a hold, and a leadership.
+type hold struct {
+	w *World
+	c *contender
+}
+
+func (h *hold) Token() recipes.Token  { return h.c.Token }
+func (h *hold) Znode() string         { return h.c.Znode }
+func (h *hold) Done() <-chan struct{} { return h.c.gone }
+
+func (h *hold) Err() error {
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	return h.c.removed
+}
+
+func (h *hold) Release(context.Context) error {
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	h.w.leave(recipes.ErrReleased, h.c)
+	if h.c.removed == recipes.ErrReleased {
+		return nil
+	}
+	return h.c.removed
+}
+
+// Write knows creations, sets and deletions, and no versions but AnyVersion.
+func (h *hold) Write(_ context.Context, ops ...recipes.Op) error {
+	w := h.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h.c.removed != nil {
+		return h.c.removed
+	}
+	for i, op := range ops {
+		_, exists := w.data[op.Path]
+		var err error
+		switch {
+		case op.Kind == recipes.OpCreate && exists:
+			err = recipes.ErrNodeExists
+		case op.Kind != recipes.OpCreate && !exists:
+			err = recipes.ErrNoNode
+		case op.Version > 0:
+			err = recipes.ErrBadVersion
+		}
+		if err != nil {
+			return &recipes.WriteError{Index: i, Op: op, Err: fmt.Errorf("fake: %w", err)}
+		}
+	}
+	if w.data == nil {
+		w.data = make(map[string][]byte)
+	}
+	for _, op := range ops {
+		if op.Kind == recipes.OpDelete {
+			delete(w.data, op.Path)
+		} else {
+			w.data[op.Path] = op.Data
+		}
+	}
+	return nil
+}

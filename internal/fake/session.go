@@ -1,0 +1,164 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/feed"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Session is a session in a World.
+type Session struct {
+	recipes.Session // nil: the recipes that are not there
+
+	w       *World
+	id      int64
+	timeout time.Duration
+	events  *feed.Feed[recipes.Event]
+	lost    chan struct{}
+	once    sync.Once
+
+	mu      sync.Mutex
+	contact time.Time // zero: now
+	stats   recipes.Stats
+}
+
+func newSession(w *World, id int64, timeout time.Duration) *Session {
+	return &Session{
+		w: w, id: id, timeout: timeout, lost: make(chan struct{}),
+		events: feed.New(recipes.Event{State: recipes.Connected}),
+		stats:  recipes.Stats{ByKind: make(map[string]int64)},
+	}
+}
+
+// Suspend and Resume change the state as a broken and a new connection do.
+func (s *Session) Suspend() {
+	s.setContact(time.Now())
+	s.events.Set(recipes.Event{State: recipes.Suspended})
+}
+func (s *Session) Resume() {
+	s.setContact(time.Time{})
+	s.events.Set(recipes.Event{State: recipes.Connected})
+}
+
+func (s *Session) setContact(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.contact = t
+}
+
+// LastContact is now, unless the session is suspended.
+func (s *Session) LastContact() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.contact.IsZero() {
+		return time.Now()
+	}
+	return s.contact
+}
+
+// Lose ends the session for a reason that matches recipes.ErrSessionLost.
+func (s *Session) Lose(reason error) {
+	s.once.Do(func() {
+		s.w.mu.Lock()
+		defer s.w.mu.Unlock()
+		s.events.Close(recipes.Event{State: recipes.Lost, Reason: reason})
+		var own []*contender
+		for _, line := range s.w.lines {
+			for _, c := range line {
+				if c.owner == s {
+					own = append(own, c)
+				}
+			}
+		}
+		s.w.leave(fmt.Errorf("%w: %w", recipes.ErrNotHeld, reason), own...)
+		close(s.lost)
+	})
+}
+
+func (s *Session) ID() int64              { return s.id }
+func (s *Session) Timeout() time.Duration { return s.timeout }
+func (s *Session) Done() <-chan struct{}  { return s.lost }
+
+func (s *Session) State() recipes.State {
+	e, _, _ := s.events.Get()
+	return e.State
+}
+
+func (s *Session) Err() error {
+	e, _, _ := s.events.Get()
+	return e.Reason
+}
+
+func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
+
+// Close ends the session.
+func (s *Session) Close(context.Context) error {
+	if s.w.OnClose != nil && s.Err() == nil {
+		s.w.OnClose(s)
+	}
+	s.Lose(recipes.ErrClosed)
+	return nil
+}
+
+// Lock implements recipes.Session.
+func (s *Session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	p, err := s.point(path, recipes.KindLock, cfg.Strategy, cfg.Joined)
+	return lock{p, cfg.Data}, err
+}
+
+// Election implements recipes.Session.
+func (s *Session) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
+	p, err := s.point(path, recipes.KindElection, cfg.Strategy, cfg.Joined)
+	return election{p}, err
+}
+
+func (s *Session) point(path string, kind recipes.Kind, strategy recipes.Strategy, joined func(recipes.Place)) (point, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return point{}, err
+	}
+	strategy, err := recipes.ParseStrategy(string(strategy))
+	return point{s, path, kind, strategy, joined}, err
+}
+
+// Contenders knows those of locks and elections.
+func (s *Session) Contenders(_ context.Context, path string, _ ...recipes.Kind) (recipes.Lines, error) {
+	return recipes.Lines{Contenders: s.w.Line(path)}, s.Err()
+}
+
+// Stats counts what locks and elections would cost in ZooKeeper.
+func (s *Session) Stats(context.Context) (recipes.Stats, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.stats
+	stats.ByKind = maps.Clone(stats.ByKind)
+	return stats, s.Err()
+}
+
+func (s *Session) count(kind string, write bool, responseBytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if write {
+		s.stats.Writes++
+	} else {
+		s.stats.Reads++
+	}
+	s.stats.ByKind[kind]++
+	s.stats.ResponseBytes += responseBytes
+}
+
+// countRead counts the read of one znode: 80 bytes of Stat and 16 of header.
+func (s *Session) countRead() { s.count("getData", false, 96) }
+
+// countListing counts the read of a line: about 56 bytes a name.
+func (s *Session) countListing(names int) { s.count("getChildren2", false, 96+56*int64(names)) }
+
+func (s *Session) countEvent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.WatchEvents++
+}
