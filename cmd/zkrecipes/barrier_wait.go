@@ -48,7 +48,7 @@ func (v *barrierWaitVerb) arguments(args []string) (err error) {
 func (v *barrierWaitVerb) otherwise() int { return exitFailed }
 
 func (v *barrierWaitVerb) run(ctx context.Context, t *tool, out *output) error {
-	return v.waiting.run(ctx, t, out, "the barrier "+v.path+" was not removed", func(ctx context.Context, s recipes.Session) error {
+	return v.waiting.run(ctx, t, out, v.try, "the barrier "+v.path+" was not removed", func(ctx context.Context, s recipes.Session) error {
 		b, err := s.Barrier(v.path)
 		if err != nil {
 			return err

@@ -62,7 +62,7 @@ func (v *doubleBarrierVerb) run(ctx context.Context, t *tool, out *output) error
 			return grant{}, err
 		}
 		p, err := b.Enter(ctx, []byte(v.data))
-		if late(err) && v.timeout > 0 {
+		if errors.Is(err, context.DeadlineExceeded) && v.timeout > 0 {
 			err = exitWith(exitTimeout, "%d members were not together at %s in %v", v.size, v.path, v.timeout)
 		}
 		if err != nil {

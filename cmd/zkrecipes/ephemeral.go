@@ -16,12 +16,15 @@ import (
 
 // ephemeral is what group join and names register have in common: an ephemeral znode
 // that exists while a command runs or, without a command, until a signal comes.
-type ephemeral struct{ guard }
+type ephemeral struct {
+	guard
+	sessions []int64 // that have tried, the last one included
+}
 
-func (p *ephemeral) flags(f *flag.FlagSet) {
-	durationVar(f, &p.timeout, "timeout", 0, "give up if the znode is not there within this `duration`, connecting included; 0\nwaits for ever")
-	durationVar(f, &p.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
-	f.StringVar(&p.data, "data", "", "`text` that others see; by default this host, process and command")
+func (e *ephemeral) flags(f *flag.FlagSet) {
+	durationVar(f, &e.timeout, "timeout", 0, "give up if the znode is not there within this `duration`, connecting included; 0\nwaits for ever")
+	durationVar(f, &e.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
+	f.StringVar(&e.data, "data", "", "`text` that others see; by default this host, process and command")
 }
 
 const ephemeralHelp = `The command finds the path of the znode in $ZKRECIPES_ZNODE, and in $ZKRECIPES_TOKEN a
@@ -41,7 +44,7 @@ command. Otherwise:
 
 // arguments takes PATH, the n arguments that follow it, and a command if there
 // is one. It returns those that follow PATH.
-func (p *ephemeral) arguments(args []string, n int) ([]string, error) {
+func (e *ephemeral) arguments(args []string, n int) ([]string, error) {
 	given, command := args, []string(nil)
 	if at := slices.Index(args, "--"); at >= 0 {
 		given, command = args[:at], args[at:]
@@ -50,13 +53,39 @@ func (p *ephemeral) arguments(args []string, n int) ([]string, error) {
 	case len(given) != 1+n:
 		return nil, fmt.Errorf(`give %s, after the flags; a command goes after "--"`, choose(n == 0, "PATH", "PATH and NAME"))
 	case command != nil:
-		return given[1:], p.guard.arguments(append(given[:1:1], command...))
-	case p.timeout < 0:
+		return given[1:], e.guard.arguments(append(given[:1:1], command...))
+	case e.timeout < 0:
 		return nil, errors.New("-timeout must not be negative")
 	}
 	host, _ := os.Hostname()
-	p.path, p.data = given[0], cmp.Or(p.data, fmt.Sprintf("%s[%d]", host, os.Getpid()))
-	return given[1:], recipes.ValidatePath(p.path)
+	e.path, e.data = given[0], cmp.Or(e.data, fmt.Sprintf("%s[%d]", host, os.Getpid()))
+	return given[1:], recipes.ValidatePath(e.path)
+}
+
+// create creates a znode whose name two cannot have at a time. If it exists, owner
+// returns its path and its session. That may be one of ours: it was lost before it
+// knew that it had created the znode, and the server has not expired it yet. Then
+// create waits for that, and tries again.
+func (e *ephemeral) create(ctx context.Context, s recipes.Session, create func() (grant, error), owner func() (znode string, session int64, err error)) (grant, error) {
+	earlier := e.sessions
+	e.sessions = append(e.sessions, s.ID())
+	for {
+		h, err := create()
+		if !errors.Is(err, recipes.ErrNodeExists) {
+			return h, err
+		}
+		znode, session, look := owner()
+		if look != nil || !slices.Contains(earlier, session) {
+			return grant{}, exitError{exitTimeout, err}
+		}
+		b, err := s.Barrier(znode) // which is there for as long as a znode is
+		if err == nil {
+			err = b.Wait(ctx)
+		}
+		if err != nil {
+			return grant{}, err
+		}
+	}
 }
 
 // ephemeralJSON is the result where no command runs.
@@ -66,62 +95,42 @@ type ephemeralJSON struct {
 	Token int64  `json:"token"`
 }
 
-func (p *ephemeral) run(ctx context.Context, t *tool, out *output, take func(context.Context, recipes.Session) (grant, error)) error {
-	if p.argv != nil {
-		return p.guard.run(ctx, t, out, take)
+func (e *ephemeral) run(ctx context.Context, t *tool, out *output, take func(context.Context, recipes.Session) (grant, error)) error {
+	if e.argv != nil {
+		return e.guard.run(ctx, t, out, take)
 	}
 	r, ctx := job.NewRelay(ctx)
 	defer r.Stop()
-	taking := ctx
-	if p.timeout > 0 {
-		var cancel context.CancelFunc
-		taking, cancel = context.WithTimeout(ctx, p.timeout)
-		defer cancel()
-	}
-	begun, there := false, false
-	err := t.withSession(taking, out, func(s recipes.Session) error {
-		begun = true
-		h, err := take(taking, s)
-		if err != nil {
-			return err
-		}
-		there = true
-		return p.stay(ctx, h, out)
-	})
-	var interrupted job.Interruption
-	switch {
-	case there || err == nil:
-	case errors.As(context.Cause(ctx), &interrupted):
-		return exitError{interrupted.ExitCode(), fmt.Errorf("%w before it was there", interrupted)}
-	case late(err) && (begun || taking.Err() != nil):
-		return exitWith(exitTimeout, "%s is not there after %v: %w", p.path, p.timeout, err)
-	}
-	return err
+	return await(ctx, t, out, e.patience(), take, func(h grant) error { return e.stay(ctx, h, out) })
+}
+
+func (e *ephemeral) patience() patience {
+	return patience{timeout: e.timeout, failure: "there is no znode of ours at " + e.path}
 }
 
 // stay shows that it is there, and waits for the end.
-func (p *ephemeral) stay(ctx context.Context, h grant, out *output) error {
+func (e *ephemeral) stay(ctx context.Context, h grant, out *output) error {
 	lost := h.Done()
-	if err := out.line(ephemeralJSON{p.path, h.Znode(), int64(h.Token())}, fmt.Sprintf("%s %d", h.Znode(), h.Token())); err != nil {
-		p.leave(h, out)
-		return err
+	if err := out.line(ephemeralJSON{e.path, h.Znode(), int64(h.Token())}, fmt.Sprintf("%s %d", h.Znode(), h.Token())); err != nil {
+		e.leave(h, out)
+		return exitError{exitOwn, err}
 	}
 	select {
 	case <-ctx.Done():
-		p.leave(h, out)
+		e.leave(h, out)
 		return nil
 	case <-lost:
 		return exitWith(exitLost, "%s was lost: %w", h.Znode(), h.Err())
 	}
 }
 
-func (p *ephemeral) leave(h grant, out *output) {
+func (e *ephemeral) leave(h grant, out *output) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := h.giveBack(ctx); err != nil {
-		out.event(event{Event: "unreleased", Path: p.path, Cause: err.Error()},
+		out.event(event{Event: "unreleased", Path: e.path, Cause: err.Error()},
 			fmt.Sprintf("%s could not be removed at once, it is gone at the session's timeout at the latest: %v", h.Znode(), err))
 		return
 	}
-	out.event(event{Event: "released", Path: p.path}, "")
+	out.event(event{Event: "released", Path: e.path}, "")
 }

@@ -15,18 +15,18 @@ import (
 // follow shows every change that a channel gives, until a signal ends it.
 func follow[T any](ctx context.Context, t *tool, out *output,
 	watch func(context.Context, recipes.Session) (<-chan T, error), show func(T) error) error {
-	err := t.interruptibly(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	err := waitFor(ctx, t, out, patience{failure: "nothing was shown"}, func(ctx context.Context, s recipes.Session) (struct{}, error) {
 		changes, err := watch(ctx, s)
 		if err != nil {
-			return err
+			return struct{}{}, err
 		}
 		for c := range changes {
 			if err := show(c); err != nil {
-				return err
+				return struct{}{}, err
 			}
 		}
-		return whyClosed(ctx, s)
-	})
+		return struct{}{}, whyClosed(ctx, s)
+	}, func(struct{}) error { return nil })
 	if errors.Is(err, syscall.EPIPE) { // as any program that writes to one that has ended
 		return exitError{code: job.ExitSignal + int(syscall.SIGPIPE)}
 	}

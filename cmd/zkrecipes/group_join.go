@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -54,19 +53,20 @@ func (v *groupJoinVerb) run(ctx context.Context, t *tool, out *output) error {
 		if err != nil {
 			return grant{}, err
 		}
-		m, err := g.Join(ctx, []byte(v.data))
-		if err != nil {
-			return grant{}, taken(err)
-		}
-		return grant{Grant: m, giveBack: m.Leave}, nil
+		return v.create(ctx, s, func() (grant, error) {
+			m, err := g.Join(ctx, []byte(v.data))
+			if err != nil {
+				return grant{}, err
+			}
+			return grant{Grant: m, giveBack: m.Leave}, nil
+		}, func() (znode string, session int64, err error) {
+			members, err := g.Members(ctx)
+			for _, m := range members {
+				if m.Name == v.name {
+					return m.Znode, m.SessionID, err
+				}
+			}
+			return "", 0, err
+		})
 	})
-}
-
-// taken gives the error that somebody has a name the exit code that it has in
-// verbs with a command.
-func taken(err error) error {
-	if errors.Is(err, recipes.ErrNodeExists) {
-		return exitError{exitTimeout, err}
-	}
-	return err
 }

@@ -25,6 +25,7 @@ const (
 // something is granted.
 type guard struct {
 	timeout, grace time.Duration
+	try            bool // do not wait; only lock has the flag
 	data           string
 	path           string
 	argv           []string
@@ -103,37 +104,16 @@ func (g *guard) run(ctx context.Context, t *tool, out *output, acquire func(cont
 	}
 	r, ctx := job.NewRelay(ctx)
 	defer r.Stop()
-	waiting := ctx
-	if g.timeout > 0 {
-		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeout(ctx, g.timeout)
-		defer cancel()
+	p := patience{
+		timeout: g.timeout, try: g.try, failure: g.path + " was not granted",
+		hint: fmt.Sprintf("zkrecipes contenders %s shows who is ahead", g.path),
 	}
-	inLine := false
-	var result *exitError // of the command
-	err = t.withSession(waiting, out, func(s recipes.Session) error {
-		inLine = true
-		h, err := acquire(waiting, s)
-		if err != nil {
-			return err
-		}
+	err = await(ctx, t, out, p, acquire, func(h grant) error {
 		out.event(event{Event: "acquired", Path: g.path, Token: int64(h.Token())}, "")
-		ended := g.hold(h, out, r, program)
-		result = &ended
-		return ended
+		return g.hold(h, out, r, program)
 	})
-	var interrupted job.Interruption
-	switch {
-	case result != nil:
-		return *result
-	case errors.As(context.Cause(ctx), &interrupted):
-		return exitError{interrupted.ExitCode(), fmt.Errorf("%w before it was granted", interrupted)}
-	case errors.Is(err, recipes.ErrContended):
+	if errors.Is(err, recipes.ErrContended) {
 		return exitWith(exitTimeout, "%s is held by somebody else; zkrecipes contenders %s shows whom", g.path, g.path)
-	case inLine && late(err):
-		return exitWith(exitTimeout, "%s was not granted in %v; zkrecipes contenders %s shows who is ahead", g.path, g.timeout, g.path)
-	case late(err) && waiting.Err() != nil:
-		return exitWith(exitTimeout, "%s was not granted in %v: %w", g.path, g.timeout, err)
 	}
 	return err
 }

@@ -14,7 +14,6 @@ import (
 // of a shared lock or a priority lock.
 type lockVerb struct {
 	guard
-	try               bool
 	permits           int
 	shared, exclusive bool
 	priority          priority

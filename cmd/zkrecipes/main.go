@@ -29,7 +29,7 @@ func main() { os.Exit(Main()) }
 
 // Main is main with an exit code.
 func Main() int {
-	t := &tool{stdout: os.Stdout, stderr: os.Stderr}
+	t := newTool(os.Stdout, os.Stderr)
 	c := cli.NewCLI("zkrecipes", version.Line("zkrecipes"))
 	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
 	c.Commands = t.verbs()

@@ -67,28 +67,33 @@ func (v *namesRegisterVerb) run(ctx context.Context, t *tool, out *output) error
 		if err != nil {
 			return grant{}, err
 		}
-		r, err := n.Register(ctx, v.name, []byte(v.data))
-		if err != nil {
-			return grant{}, taken(err)
-		}
-		return grant{Grant: r, giveBack: r.Unregister}, nil
+		return v.create(ctx, s, func() (grant, error) {
+			r, err := n.Register(ctx, v.name, []byte(v.data))
+			if err != nil {
+				return grant{}, err
+			}
+			return grant{Grant: r, giveBack: r.Unregister}, nil
+		}, func() (znode string, session int64, err error) {
+			r, err := n.Lookup(ctx, v.name)
+			return r.Znode, r.SessionID, err
+		})
 	})
 }
 
 func (v *namesRegisterVerb) persist(ctx context.Context, t *tool, out *output) error {
-	if v.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, v.timeout)
-		defer cancel()
-	}
-	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return waitFor(ctx, t, out, v.patience(), func(ctx context.Context, s recipes.Session) (recipes.Names, error) {
 		n, err := s.Names(v.path)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := n.RegisterPersistent(ctx, v.name, []byte(v.data)); err != nil {
-			return taken(err)
+		err = n.RegisterPersistent(ctx, v.name, []byte(v.data))
+		if errors.Is(err, recipes.ErrNodeExists) {
+			err = exitError{exitTimeout, err}
 		}
+		return n, err
+	}, func(n recipes.Names) error {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
 		r, err := n.Lookup(ctx, v.name)
 		if errors.Is(err, recipes.ErrNoNode) {
 			err = fmt.Errorf("%w: it was registered, and somebody has unregistered it at once", recipes.ErrNoNode)

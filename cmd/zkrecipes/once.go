@@ -33,7 +33,8 @@ const onceCodes = `Exit code: 0 if it was done. Otherwise:
 // first: it says more than the loss of the session that has caused it.
 func withCode(err error) error {
 	var already exitError
-	if err == nil || errors.As(err, &already) {
+	var launching launchError
+	if err == nil || errors.As(err, &already) || errors.As(err, &launching) {
 		return err
 	}
 	for _, kind := range []struct {

@@ -118,7 +118,7 @@ func (v *queuePutVerb) run(ctx context.Context, t *tool, out *output) error {
 			return err
 		}
 	}
-	return v.waiting.run(ctx, t, out, v.failure(), func(ctx context.Context, s recipes.Session) error {
+	return v.waiting.run(ctx, t, out, false, v.failure(), func(ctx context.Context, s recipes.Session) error {
 		ids, err := v.put(ctx, s, data)
 		if err != nil {
 			return err

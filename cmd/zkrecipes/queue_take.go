@@ -54,17 +54,14 @@ func (v *queueTakeVerb) arguments(args []string) error {
 func (v *queueTakeVerb) otherwise() int { return exitFailed }
 
 func (v *queueTakeVerb) run(ctx context.Context, t *tool, out *output) error {
-	return v.waiting.run(ctx, t, out, "nothing was taken from "+v.path, func(ctx context.Context, s recipes.Session) error {
+	p := patience{timeout: v.timeout, try: v.try, failure: "nothing was taken from " + v.path}
+	return waitFor(ctx, t, out, p, func(ctx context.Context, s recipes.Session) (recipes.Delivery, error) {
 		q, err := v.open(s)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		d, err := v.receive(ctx, q)
-		if err != nil {
-			return err
-		}
-		return v.handOver(d, out)
-	})
+		return v.receive(ctx, q)
+	}, func(d recipes.Delivery) error { return v.handOver(d, out) })
 }
 
 func (v *queueTakeVerb) receive(ctx context.Context, q recipes.Consumer) (recipes.Delivery, error) {
@@ -96,12 +93,12 @@ func (v *queueTakeVerb) handOver(d recipes.Delivery, out *output) error {
 	defer cancel()
 	if err := out.element(d.Element()); err != nil {
 		if back := d.Return(ctx); back != nil {
-			return fmt.Errorf("%w; element %s goes back when the session has ended: %w", err, d.Element().ID, back)
+			return exitWith(exitFailed, "%w; element %s goes back when the session has ended: %w", err, d.Element().ID, back)
 		}
-		return fmt.Errorf("%w; element %s has gone back", err, d.Element().ID)
+		return exitWith(exitFailed, "%w; element %s has gone back", err, d.Element().ID)
 	}
 	if err := d.Ack(ctx); err != nil {
-		return exitError{exitUnknown, fmt.Errorf("element %s was written but may not have been removed, and be taken again: %w", d.Element().ID, err)}
+		return exitError{exitUnknown, fmt.Errorf("element %s was written, but it may still be in the queue and be delivered again: %w", d.Element().ID, err)}
 	}
 	return nil
 }

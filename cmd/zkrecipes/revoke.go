@@ -80,13 +80,17 @@ func (v *revokeVerb) arguments(args []string) error {
 func (v *revokeVerb) otherwise() int { return exitFailed }
 
 func (v *revokeVerb) run(ctx context.Context, t *tool, out *output) error {
-	what := "not all who were asked for " + v.path + " have given it back"
-	return v.waiting.run(ctx, t, out, what, func(ctx context.Context, s recipes.Session) error {
+	p := patience{timeout: v.timeout, try: !v.wait && !v.force, failure: "not all that were asked for " + v.path + " have given it back"}
+	type found struct {
+		ctx     context.Context
+		session recipes.Session
+		targets []recipes.Contender
+	}
+	return waitFor(ctx, t, out, p, func(ctx context.Context, s recipes.Session) (found, error) {
 		targets, err := v.targets(ctx, s)
-		if err != nil {
-			return err
-		}
-		asked, err := v.ask(ctx, s, targets)
+		return found{ctx, s, targets}, err
+	}, func(f found) error { // in no other session: it would find others to ask
+		asked, err := v.ask(f.ctx, f.session, f.targets)
 		if err != nil {
 			return err
 		}

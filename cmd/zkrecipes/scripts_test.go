@@ -85,7 +85,7 @@ func runScripts(t *testing.T, real bool, start func(*testscript.Env) (*scriptSer
 			}
 			return real, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"zk": zkCommand, "await": await},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"zk": zkCommand, "await": awaitFile},
 	})
 }
 
@@ -211,7 +211,7 @@ func (s *scriptServer) line(ts *testscript.TestScript, path string) (line []stri
 
 func sequence(name string) string { return name[max(0, len(name)-10):] }
 
-func await(ts *testscript.TestScript, _ bool, args []string) {
+func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
 	pattern := ""
 	if len(args) > 1 {
 		pattern = args[1]

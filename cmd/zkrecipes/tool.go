@@ -21,6 +21,19 @@ const closeTimeout = 10 * time.Second
 type tool struct {
 	stdout, stderr io.Writer
 	config         string // the flag
+
+	// launch is host.Launch, but for a test.
+	launch func(context.Context, host.Config) (launchedPlugin, error)
+}
+
+func newTool(stdout, stderr io.Writer) *tool {
+	return &tool{stdout: stdout, stderr: stderr, launch: func(ctx context.Context, cfg host.Config) (launchedPlugin, error) {
+		p, err := host.Launch(ctx, cfg)
+		if err != nil {
+			return nil, err // and no nil *host.Plugin
+		}
+		return p, nil
+	}}
 }
 
 // fail reports an error that no verb has.
@@ -41,31 +54,83 @@ func (t *tool) load(out *output) (hostconfig.Config, error) {
 	return cfg, nil
 }
 
-// withSession runs f with a session through the plugin, and ends both. That they
-// end is not what was asked for: if f was done, it was done, and a script must not
-// do it again.
+// withSession runs f with a session through the plugin, and ends both. Whether they
+// end well does not matter to the caller: what f has done is done, and a script must
+// not do it again.
 func (t *tool) withSession(ctx context.Context, out *output, f func(recipes.Session) error) (err error) {
-	cfg, err := t.load(out)
+	c := &connection{tool: t, out: out}
+	defer func() { c.end(err) }() // closes the session too
+	s, err := c.open(ctx)
 	if err != nil {
-		return err
-	}
-	p, err := host.Launch(ctx, cfg.Plugin)
-	if err != nil {
-		return err
-	}
-	defer func() { // closes the session too
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		if closing := p.Close(ctx); closing != nil && err == nil {
-			out.event(event{Event: "unclosed", Cause: closing.Error()}, closing.Error())
-		}
-	}()
-	s, err := p.Open(ctx, cfg.ZooKeeper)
-	if err != nil {
-		if errors.Is(err, recipes.ErrUnavailable) {
-			err = fmt.Errorf("%w; zkrecipes doctor says what to do", err)
-		}
 		return err
 	}
 	return f(s)
+}
+
+// connection opens sessions through a plugin, which it launches for the first one,
+// and again if it has ended.
+type connection struct {
+	tool   *tool
+	out    *output
+	cfg    hostconfig.Config
+	plugin launchedPlugin
+}
+
+// launchedPlugin is what a connection needs of a host.Plugin.
+type launchedPlugin interface {
+	Open(context.Context, recipes.SessionConfig) (recipes.Session, error)
+	Close(context.Context) error
+	Exited() <-chan struct{}
+}
+
+func (c *connection) open(ctx context.Context) (recipes.Session, error) {
+	if err := c.start(ctx); err != nil {
+		return nil, err
+	}
+	s, err := c.plugin.Open(ctx, c.cfg.ZooKeeper)
+	if errors.Is(err, recipes.ErrUnavailable) {
+		err = fmt.Errorf("%w; zkrecipes doctor says what to do", err)
+	}
+	return s, err
+}
+
+// start launches a plugin unless one runs.
+func (c *connection) start(ctx context.Context) (err error) {
+	if c.plugin == nil {
+		if c.cfg, err = c.tool.load(c.out); err != nil {
+			return err
+		}
+	} else {
+		select {
+		case <-c.plugin.Exited():
+			c.plugin = nil
+		default:
+			return nil
+		}
+	}
+	p, err := c.tool.launch(ctx, c.cfg.Plugin)
+	if err != nil {
+		return launchError{err}
+	}
+	c.plugin = p
+	return nil
+}
+
+// launchError: the plugin did not start. Whether its own time was over or something
+// else failed is the same to the caller.
+type launchError struct{ error }
+
+func (e launchError) Unwrap() error { return e.error }
+
+// end ends the plugin, and says so if that fails and nothing else has: err is why
+// the verb fails.
+func (c *connection) end(err error) {
+	if c.plugin == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if closing := c.plugin.Close(ctx); closing != nil && err == nil {
+		c.out.event(event{Event: "unclosed", Cause: closing.Error()}, closing.Error())
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -55,17 +56,24 @@ func inWords(d recipes.Decision) string {
 	return fmt.Sprintf("%s (%s)", decisionWord(d), printable([]byte(d.Reason)))
 }
 
-// within bounds the wait for a decision; 0 is no bound.
-func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	if timeout == 0 {
-		return context.WithCancel(ctx)
+// wait runs f with a session. ctx ends with a signal, and bounded also when -timeout is
+// over. The session is not replaced: with the variant own-nodes it is the site.
+func (p txPath) wait(ctx context.Context, t *tool, out *output, timeout time.Duration, try bool,
+	f func(ctx, bounded context.Context, s recipes.Session) error) error {
+	r, ctx := job.NewRelay(ctx)
+	defer r.Stop()
+	type opened struct {
+		bounded context.Context
+		session recipes.Session
 	}
-	return context.WithTimeout(ctx, timeout)
+	return withCode(await(ctx, t, out, patience{timeout: timeout, try: try},
+		func(bounded context.Context, s recipes.Session) (opened, error) { return opened{bounded, s}, nil },
+		func(o opened) error { return f(ctx, o.bounded, o.session) }))
 }
 
-// over reports whether a wait failed because its time was over or a signal came.
+// ended reports whether a wait failed because its time was over or a signal came.
 // The plugin has the deadline too, and may notice it first.
-func over(waiting context.Context, err error) bool {
+func ended(waiting context.Context, err error) bool {
 	return err != nil && (waiting.Err() != nil || errors.Is(err, context.DeadlineExceeded))
 }
 

@@ -59,7 +59,7 @@ func (v *txBeginVerb) flags(f *flag.FlagSet) {
 	f.StringVar(&v.list, "sites", "", "`names` of the sites, separated by commas; required")
 	f.StringVar(&v.data, "data", "", "`text` for the sites, which tx status shows them; - takes it from stdin")
 	f.StringVar(&v.variant, "variant", string(recipes.DefaultVariant), "`variant`, which says who watches whom")
-	durationVar(f, &v.timeout, "timeout", 0, "abort if there is no decision in this `duration`; 0 waits for ever")
+	durationVar(f, &v.timeout, "timeout", 0, "abort if there is no decision within this `duration`, connecting included; 0 waits\nfor ever")
 	f.BoolVar(&v.detach, "detach", false, "do not wait: a waiting site makes the decision")
 }
 
@@ -87,7 +87,7 @@ func (v *txBeginVerb) run(ctx context.Context, t *tool, out *output) error {
 			return err
 		}
 	}
-	return t.interruptibly(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return v.wait(ctx, t, out, v.timeout, v.detach, func(ctx, bounded context.Context, s recipes.Session) error {
 		tx, err := s.Transaction(v.path, recipes.TransactionConfig{Variant: recipes.Variant(v.variant)})
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func (v *txBeginVerb) run(ctx context.Context, t *tool, out *output) error {
 				Begun bool   `json:"begun"`
 			}{v.path, true})
 		}
-		d, err := v.coordinate(ctx, tx)
+		d, err := v.coordinate(ctx, bounded, tx)
 		if err != nil {
 			return err
 		}
@@ -120,11 +120,9 @@ func (v *txBeginVerb) begin(ctx context.Context, tx recipes.Transaction, payload
 
 // coordinate waits for the decision, and makes it if it may not wait any longer:
 // a coordinator that just left would have the sites wait, perhaps for nobody.
-func (v *txBeginVerb) coordinate(ctx context.Context, tx recipes.Transaction) (recipes.Decision, error) {
-	waiting, cancel := within(ctx, v.timeout)
-	defer cancel()
+func (v *txBeginVerb) coordinate(ctx, waiting context.Context, tx recipes.Transaction) (recipes.Decision, error) {
 	d, err := tx.Coordinate(waiting)
-	if !over(waiting, err) {
+	if !ended(waiting, err) {
 		return d, err
 	}
 	reason := fmt.Sprintf("no decision in %v", v.timeout)

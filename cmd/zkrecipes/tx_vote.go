@@ -51,7 +51,7 @@ stay in tx vote: the transaction is aborted if that ends before the decision.
 }
 
 func (v *txVoteVerb) flags(f *flag.FlagSet) {
-	durationVar(f, &v.timeout, "timeout", 0, "stop waiting for the decision after this `duration`; 0 waits for ever")
+	durationVar(f, &v.timeout, "timeout", 0, "stop waiting for the decision after this `duration`, connecting included; 0 waits\nfor ever")
 }
 
 func (v *txVoteVerb) arguments(args []string) error {
@@ -66,7 +66,7 @@ func (v *txVoteVerb) arguments(args []string) error {
 }
 
 func (v *txVoteVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.interruptibly(ctx, out, func(ctx context.Context, s recipes.Session) error {
+	return v.wait(ctx, t, out, v.timeout, false, func(ctx, waiting context.Context, s recipes.Session) error {
 		tx, err := s.Transaction(v.path, recipes.TransactionConfig{})
 		if err != nil {
 			return err
@@ -78,13 +78,11 @@ func (v *txVoteVerb) run(ctx context.Context, t *tool, out *output) error {
 		if err := site.Vote(ctx, v.vote); err != nil {
 			return v.explain(err)
 		}
-		waiting, cancel := within(ctx, v.timeout)
-		defer cancel()
 		d, err := site.Wait(waiting)
 		if err == nil {
 			return v.decided(out, d)
 		}
-		if over(waiting, err) {
+		if ended(waiting, err) {
 			err = fmt.Errorf("%w; %s", err, v.whatNow(tx))
 		}
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
@@ -41,41 +40,18 @@ const waitCodes = `Exit code: 0 if it was done. Otherwise:
     123  the session was lost
     124  the time is over, or -try would have had to wait`
 
-// run runs f with a session, until -timeout has passed or a signal comes.
-func (w *waiting) run(ctx context.Context, t *tool, out *output, what string, f func(context.Context, recipes.Session) error) error {
-	r, ctx := job.NewRelay(ctx)
-	defer r.Stop()
-	bounded := ctx
-	if w.timeout > 0 {
-		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, w.timeout)
-		defer cancel()
-	}
-	begun := false
-	err := t.withSession(bounded, out, func(s recipes.Session) error {
-		begun = true
-		return f(bounded, s)
-	})
-	var interrupted job.Interruption
-	switch {
-	case err == nil:
-	case errors.As(context.Cause(ctx), &interrupted) && errors.Is(err, recipes.ErrUnknownOutcome): // which says more
-		return exitError{exitUnknown, fmt.Errorf("%w: %w", interrupted, err)}
-	case errors.As(context.Cause(ctx), &interrupted):
-		return exitError{interrupted.ExitCode(), fmt.Errorf("%w: %s", interrupted, what)}
-	case !late(err), errors.Is(err, recipes.ErrUnknownOutcome):
-	case begun && w.timeout > 0:
-		return exitWith(exitTimeout, "%s in %v", what, w.timeout)
-	case bounded.Err() != nil:
-		return exitWith(exitTimeout, "%s in %v: %w", what, w.timeout, err)
-	case !begun: // the plugin's own time to start
-		return err
-	}
-	return withCode(err)
+// run runs f with a session, until -timeout has passed or a signal comes. failure
+// says what has not happened then.
+func (w *waiting) run(ctx context.Context, t *tool, out *output, try bool, failure string, f func(context.Context, recipes.Session) error) error {
+	return waitFor(ctx, t, out, patience{timeout: w.timeout, try: try, failure: failure},
+		func(ctx context.Context, s recipes.Session) (struct{}, error) { return struct{}{}, f(ctx, s) },
+		func(struct{}) error { return nil })
 }
 
-// late reports that an error says only that some time was over. While no server
-// answers that is not all.
-func late(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, recipes.ErrUnavailable)
+// waitFor is await for a verb without a command, which a signal ends.
+func waitFor[T any](ctx context.Context, t *tool, out *output, p patience,
+	take func(context.Context, recipes.Session) (T, error), use func(T) error) error {
+	r, ctx := job.NewRelay(ctx)
+	defer r.Stop()
+	return withCode(await(ctx, t, out, p, take, use))
 }

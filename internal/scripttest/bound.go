@@ -14,16 +14,16 @@ const Limit = 5 * time.Minute
 // for them for ever, and fails instead. When a script has ended, in whatever way, it
 // kills what the script has left: testscript only interrupts that, and waits for it.
 //
-// A process is the script's if its environment names the script's directory. Only
+// A process is the script's if its $WORK is the script's directory. Only
 // Linux shows that; on other systems nothing is killed.
 func Bound(env *testscript.Env, limit time.Duration) {
 	dir := env.WorkDir
-	timer := time.AfterFunc(limit, func() {
-		env.T().Log("the script has taken", limit, "and its processes are killed")
+	timer := time.AfterFunc(limit, func() { killAll(dir) })
+	env.Defer(func() { // after a failure, before testscript waits for the background
+		late := !timer.Stop()
 		killAll(dir)
-	})
-	env.Defer(func() { // before testscript waits for commands in the background
-		timer.Stop()
-		killAll(dir)
+		if late {
+			env.T().Fatal("the script has taken ", limit, "; its processes were killed")
+		}
 	})
 }

@@ -24,7 +24,7 @@ const insideEnv = "SCRIPTTEST_INSIDE"
 // TestHungScriptFails: a shell in the background that ignores INT, and has a child
 // of its own that holds its output open, does not keep the test from ending.
 func TestHungScriptFails(t *testing.T) {
-	for _, kind := range []string{"waits", "fails"} {
+	for _, kind := range []string{"waits", "fails", "ends"} {
 		t.Run(kind, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInside$/^"+kind, "-test.v")
 			cmd.Env = append(os.Environ(), insideEnv+"="+t.TempDir())
@@ -42,15 +42,15 @@ func TestInside(t *testing.T) {
 	if dir == "" {
 		t.Skip("another test runs this one")
 	}
-	for name, last := range map[string]string{"waits": "wait shell\n", "fails": "exists nothing\n"} {
-		script := "exec sh hang.sh &shell&\n" + last + "-- hang.sh --\ntrap '' INT\nsh -c 'trap \"\" INT; sleep 3600' &\nsleep 3600\n"
+	for name, last := range map[string]string{"waits": "wait shell\n", "fails": "exists nothing\n", "ends": ""} {
+		script := "exec sh hang.sh &shell&\nexec sh ready.sh\n" + last + "-- ready.sh --\nuntil test -e ready; do sleep 0.01; done\n-- hang.sh --\ntrap '' INT\n: >ready\nsh -c 'trap \"\" INT; sleep 3600' &\nsleep 3600\n"
 		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(script), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	limit := map[bool]time.Duration{true: 100 * time.Millisecond, false: scripttest.Limit}
+	limit := map[bool]time.Duration{true: 2 * time.Second, false: scripttest.Limit}
 	testscript.Run(t, testscript.Params{Dir: dir, Setup: func(env *testscript.Env) error {
-		scripttest.Bound(env, limit[strings.Contains(env.WorkDir, "waits")])
+		scripttest.Bound(env, limit[!strings.Contains(env.WorkDir, "fails")])
 		return nil
 	}})
 }

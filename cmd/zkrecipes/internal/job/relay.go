@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"sync"
@@ -15,7 +14,7 @@ const ExitSignal = 128
 // Interruption is the cause of a context that a signal has ended.
 type Interruption struct{ Signal os.Signal }
 
-func (i Interruption) Error() string { return fmt.Sprintf("interrupted by %v", i.Signal) }
+func (i Interruption) Error() string { return "interrupted by " + name(i.Signal) }
 
 // ExitCode is 128 and the signal's number.
 func (i Interruption) ExitCode() int {

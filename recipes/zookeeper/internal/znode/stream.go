@@ -2,8 +2,10 @@ package znode
 
 import (
 	"context"
+	"errors"
 	"reflect"
 
+	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
@@ -51,7 +53,8 @@ func send[T any](ctx context.Context, m *mirror, what string, view func(Nodes) T
 			return
 		}
 		if err := m.update(ctx); err != nil {
-			if ctx.Err() == nil {
+			// The loss of the session is told by the session itself.
+			if ctx.Err() == nil && !errors.Is(err, recipes.ErrSessionLost) {
 				m.session.Log().Error("watching ended", what, m.Root, "error", err)
 			}
 			return

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// patience is how long a verb waits, and what it says when it does not any more.
+type patience struct {
+	timeout time.Duration // connecting included; 0 waits for ever
+	try     bool          // do not wait: neither for others nor for servers
+	failure string        // what has not happened, such as "/l was not granted"; "" if errors say it
+	hint    string        // what to do about it, if it was waited for others; may be empty
+}
+
+// await gets something with take, which may wait for others, and uses it with use.
+//
+// Until take has succeeded, await waits for servers too, and replaces a session that
+// is lost: nothing depends on one. After that nothing is replaced, because what was
+// granted was granted to this session.
+//
+// ctx ends with a signal. An error has the exit code of the signal, or of the time
+// that is over, unless it has a code already or says more.
+func await[T any](ctx context.Context, t *tool, out *output, p patience,
+	take func(context.Context, recipes.Session) (T, error), use func(T) error) (err error) {
+	bounded, cancel := within(ctx, p.timeout)
+	defer cancel()
+	c := &connection{tool: t, out: out}
+	defer func() { c.end(err) }()
+	a := &attempts{connection: c}
+	for {
+		begun := time.Now()
+		s, err := c.open(bounded)
+		opened := err == nil
+		if opened {
+			a.opened()
+			var got T
+			if got, err = take(bounded, s); err == nil {
+				return p.explain(ctx, opened, false, use(got))
+			}
+			closeSession(s)
+		}
+		if p.try || !replaceable(err) || bounded.Err() != nil {
+			return p.explain(ctx, opened, over(bounded, err), err)
+		}
+		a.failed(err, time.Since(begun))
+		if a.pause(bounded); bounded.Err() != nil {
+			return p.explain(ctx, false, over(bounded, err), err)
+		}
+	}
+}
+
+// within bounds a wait; 0 is no bound.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+// replaceable reports whether another session may do better. Not where the outcome
+// is unknown: what was asked for may have happened.
+func replaceable(err error) bool {
+	switch {
+	case errors.Is(err, recipes.ErrUnknownOutcome), errors.Is(err, recipes.ErrAuthFailed):
+		return false
+	}
+	var coded exitError
+	return !errors.As(err, &coded) && (errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrUnavailable))
+}
+
+// closeSession has the servers forget a session in which nothing was granted.
+func closeSession(s recipes.Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_ = s.Close(ctx) // it ends with the plugin otherwise
+}
+
+// over reports whether an attempt failed because the time is over.
+func over(bounded context.Context, err error) bool {
+	return bounded.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || replaceable(err))
+}
+
+// explain gives an error its exit code. opened says that there was a session, so that
+// the time was spent waiting for others; over says that the time is over.
+func (p patience) explain(ctx context.Context, opened, over bool, err error) error {
+	var interrupted job.Interruption
+	var coded exitError
+	signalled := errors.As(context.Cause(ctx), &interrupted)
+	switch {
+	case err == nil || errors.As(err, &coded):
+		return err
+	case errors.Is(err, recipes.ErrUnknownOutcome) && signalled:
+		return exitError{exitUnknown, fmt.Errorf("%w: %w", interrupted, err)}
+	case errors.Is(err, recipes.ErrUnknownOutcome):
+		return err
+	case signalled && p.failure == "":
+		return exitError{interrupted.ExitCode(), fmt.Errorf("%w: %w", interrupted, err)}
+	case signalled:
+		return exitError{interrupted.ExitCode(), fmt.Errorf("%w: %s", interrupted, p.failure)}
+	case opened && errors.Is(err, context.DeadlineExceeded): // the plugin may notice it first
+		over = true
+	}
+	switch waited := opened && !replaceable(err); {
+	case over && p.failure == "":
+		return exitError{exitTimeout, err}
+	case over && p.timeout == 0: // the time was another's, such as that of one request
+		return exitWith(exitTimeout, "%s: %w", p.failure, err)
+	case over && waited && p.hint != "":
+		return exitWith(exitTimeout, "%s in %v; %s", p.failure, p.timeout, p.hint)
+	case over && waited:
+		return exitWith(exitTimeout, "%s in %v", p.failure, p.timeout)
+	case over:
+		return exitWith(exitTimeout, "%s in %v: %w", p.failure, p.timeout, err)
+	}
+	return err
+}
+
+// attempts are those of one await.
+type attempts struct {
+	*connection
+	told   bool // that there is no session
+	pauses time.Duration
+}
+
+// The pauses between attempts grow from the first to the last. A session that has
+// lived for as long as stable begins anew.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 5 * time.Second
+	stable     = 10 * time.Second
+)
+
+// failed says once, until there is a session again, that there is none.
+func (a *attempts) failed(err error, after time.Duration) {
+	a.pauses = min(max(2*a.pauses, firstPause), lastPause)
+	if after > stable {
+		a.pauses = firstPause
+	}
+	if a.told {
+		return
+	}
+	a.told = true
+	text := fmt.Sprintf("waiting for ZooKeeper: %v", err)
+	if errors.Is(err, recipes.ErrSessionLost) {
+		text = fmt.Sprintf("opening another session: %v", err)
+	}
+	a.say("reconnecting", err.Error(), text)
+}
+
+func (a *attempts) opened() {
+	if a.told {
+		a.say("reconnected", "", "connected to ZooKeeper again")
+	}
+	a.told = false
+}
+
+// say tells people at a terminal, and readers of JSON. Elsewhere it is for the log.
+func (a *attempts) say(what, cause, text string) {
+	switch {
+	case a.out.json || terminal(a.out.stderr):
+		a.out.event(event{Event: what, Cause: cause}, text)
+	default:
+		a.cfg.Plugin.Logger.Info(text)
+	}
+}
+
+// pause waits, a fifth more or less, so that the many who have lost their sessions
+// together do not come back together.
+func (a *attempts) pause(ctx context.Context) {
+	timer := time.NewTimer(time.Duration(float64(a.pauses) * (0.8 + 0.4*rand.Float64())))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
