@@ -1,6 +1,6 @@
 // Command leader is a service of which one instance leads at a time. It campaigns,
-// works while it leads, and campaigns again after a loss. Start it as often as you
-// like, on any number of machines:
+// works while it leads, and campaigns again after a loss. Start any number of
+// instances, on any number of machines:
 //
 //	go build -o bin/ ./examples/leader ./cmd/zkrecipes-plugin
 //	export ZKRECIPES_SERVERS=127.0.0.1:2181 ZKRECIPES_PLUGIN_DIR=bin

@@ -10,14 +10,14 @@ import (
 // Config says which servers to start. The zero Config is one server with
 // ZooKeeper's own defaults.
 type Config struct {
-	// Servers is how many servers there are: an odd number, 0 for one. One is
-	// a standalone server, more are an ensemble with an elected leader.
+	// Servers is the number of servers: an odd number, 0 for one. One is a
+	// standalone server, more are an ensemble with an elected leader.
 	Servers int
 
-	// TickTime is ZooKeeper's unit of time, 0 for its usual 2 s. Unless
-	// overridden below, sessions time out between 2 and 20 ticks, expire on
-	// the boundaries of ticks, and a peer that is silent for 5 ticks is dropped.
-	// ZooKeeper is content with 200 ms.
+	// TickTime is ZooKeeper's unit of time, 0 for its usual 2 s. Unless other
+	// fields say otherwise, session timeouts are between 2 and 20 ticks, sessions
+	// expire on the boundaries of ticks, and a peer that is silent for 5 ticks is
+	// dropped. 200 ms work.
 	TickTime time.Duration
 
 	// MinSessionTimeout and MaxSessionTimeout bound what clients can
@@ -28,30 +28,30 @@ type Config struct {
 	// HeapMiB bounds the Java heap of each server, 0 for 256.
 	HeapMiB int
 
-	// NoSync lets a server answer before its transaction log is on disk, and
-	// preallocates little of that log. Servers then start and write faster
-	// than any that can be trusted with data: for tests, never for figures.
+	// NoSync has a server answer before its transaction log is on disk, and
+	// preallocate little of that log. Such a server starts and writes faster
+	// than one that keeps its data: for tests, never for measurements.
 	NoSync bool
 
-	// FastStart has the JVM compile less and collect serially, which starts a
-	// server sooner and serves slower: for tests, never for figures.
+	// FastStart has the JVM compile less and collect garbage serially. A server
+	// starts sooner and serves slower: for tests, never for measurements.
 	FastStart bool
 
-	// Dir is where the directory with the servers' files is created, "" for
-	// the system's temporary directory. That directory, not Dir, is removed
-	// by Stop. Where it lies decides what an fsync costs.
+	// Dir is where Start creates the directory for the servers' files, "" for the
+	// system's temporary directory. Stop removes that directory, and not Dir. Its
+	// disk decides what an fsync costs.
 	Dir string
 
-	// Properties are lines for zoo.cfg, such as "syncLimit": "10". They win
-	// over what the other fields say.
+	// Properties are lines for zoo.cfg, such as "syncLimit": "10". They override
+	// the other fields.
 	Properties map[string]string
 
 	// SystemProperties are passed to Java as -Dkey=value. Some settings exist
 	// only here, such as "znode.container.checkIntervalMs".
 	SystemProperties map[string]string
 
-	// JavaArgs are further arguments for the JVM, after those made of the
-	// other fields.
+	// JavaArgs are further arguments for the JVM, after those of the other
+	// fields.
 	JavaArgs []string
 
 	// TLS, when set, opens a second, secure client port on every server.
@@ -69,7 +69,7 @@ const (
 	defaultHeapMiB  = 256
 )
 
-// withDefaults returns the configuration that is really used.
+// withDefaults returns the configuration with defaults filled in.
 func (c Config) withDefaults() (Config, error) {
 	if c.Servers == 0 {
 		c.Servers = 1

@@ -1,6 +1,6 @@
-// Package ensemble starts, stops, freezes and kills real Apache ZooKeeper
-// servers on loopback: one, or an ensemble, for the tests that need the real
-// thing and for zkbench's measurements.
+// Package ensemble starts, stops, freezes and kills real Apache ZooKeeper servers on
+// loopback: one, or an ensemble. It is for tests that need a real server and for
+// zkbench's measurements.
 //
 // In order:
 //
@@ -11,14 +11,14 @@
 //     read their figures with [Server.Mntr].
 //  4. [Ensemble.Stop]: no process and no file is left.
 //
-// The servers are configured as ZooKeeper ships: what makes a test quick and a
-// measurement wrong (no fsync, a JVM that compiles less) has to be asked for by
-// [Config.NoSync] and [Config.FastStart].
+// The servers are configured as ZooKeeper ships. [Config.NoSync] and
+// [Config.FastStart] make tests quick and measurements wrong: without fsync, and with
+// a JVM that compiles less.
 //
 // On Linux the servers die with the process that started them, however it dies.
-// Elsewhere a SIGKILLed parent leaves its servers running. Freezing needs the
+// Elsewhere they go on running after a SIGKILL of that process. Freezing needs the
 // signals of a Unix.
 //
-// Tests use the subpackage ensembletest, which skips loudly where no ZooKeeper
-// is installed.
+// Tests use the subpackage ensembletest. It skips them loudly where no ZooKeeper is
+// installed.
 package ensemble

@@ -41,11 +41,11 @@ func (e *Ensemble) Addrs() []string {
 	return addrs
 }
 
-// Connect is a connect string, as ZooKeeper's clients take it.
+// Connect is the connect string for ZooKeeper's clients.
 func (e *Ensemble) Connect() string { return strings.Join(e.Addrs(), ",") }
 
-// WaitServing waits until every server serves that was neither killed nor
-// frozen. It fails when ctx ends, or one of these servers does.
+// WaitServing waits until every server that was neither killed nor frozen serves. It
+// fails when ctx ends, or when one of these servers ends.
 func (e *Ensemble) WaitServing(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, s := range e.servers {
@@ -56,9 +56,9 @@ func (e *Ensemble) WaitServing(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Leader waits until exactly one server says that it leads, and returns it; in
-// an ensemble of one that is the one. A leader that was frozen believes in
-// itself for a moment when it is thawed, hence exactly.
+// Leader waits until exactly one server says that it leads, and returns it. In an
+// ensemble of one it is that one. A former leader that is thawed says for a moment
+// that it leads, and then there are two.
 func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -81,7 +81,7 @@ func (e *Ensemble) leaders(ctx context.Context) []*Server {
 	var asking sync.WaitGroup
 	for i, s := range e.servers {
 		if s.expected() != nil {
-			asking.Go(func() { modes[i], _ = s.Mode(ctx) }) // who does not answer does not lead
+			asking.Go(func() { modes[i], _ = s.Mode(ctx) }) // a server that does not answer does not lead
 		}
 	}
 	asking.Wait()
@@ -95,7 +95,7 @@ func (e *Ensemble) leaders(ctx context.Context) []*Server {
 }
 
 // Stop kills all servers, waits until they are gone and removes their files.
-// Every call returns what the first did.
+// Every call returns the result of the first.
 func (e *Ensemble) Stop() error {
 	e.stopping.Do(func() { e.stopErr = e.stop() })
 	return e.stopErr

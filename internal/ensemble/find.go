@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ErrNotFound is returned when this machine has no ZooKeeper or no Java to run
-// it with. The error around it says where it was looked for.
+// ErrNotFound is returned when this machine has no ZooKeeper, or no Java to run it. The
+// error around it says where they were looked for.
 var ErrNotFound = errors.New("no ZooKeeper found; install one with `apt-get install zookeeper` (Debian, Ubuntu), " +
 	"or unpack a release of Apache ZooKeeper and set ZOOKEEPER_HOME to it, with Java on the PATH or in JAVA_HOME")
 
@@ -38,8 +38,8 @@ func (i Installation) String() string {
 // JAVA_HOME's if that is set, else the one on the PATH. It looks at files only
 // and starts nothing.
 //
-// A ZOOKEEPER_HOME or JAVA_HOME without the expected files is an error, not
-// passed over: who set it would be measuring another ZooKeeper than he thinks.
+// It is an error if ZOOKEEPER_HOME or JAVA_HOME does not have the expected files.
+// Another ZooKeeper than the one that is asked for would give wrong measurements.
 func Find() (Installation, error) {
 	return finder{getenv: os.Getenv, debianJars: "/usr/share/java"}.find()
 }
@@ -69,8 +69,8 @@ func (f finder) zookeeper() (Installation, error) {
 	return debianPackage(f.debianJars)
 }
 
-// apacheRelease finds the jars of an unpacked release: in lib since 3.5.5, with
-// ZooKeeper's own beside lib before.
+// apacheRelease finds the jars of an unpacked release. Since 3.5.5 all are in lib;
+// before, ZooKeeper's own was beside lib.
 func apacheRelease(home string) (Installation, error) {
 	home, err := filepath.Abs(home) // a server runs in a directory of its own
 	if err != nil {
@@ -88,11 +88,11 @@ func apacheRelease(home string) (Installation, error) {
 	}, nil
 }
 
-// debianExtraJars are what Debian's zookeeper.jar needs and its manifest does
-// not name. Without Netty's codecs a server with TLS accepts connections and
-// answers none (ClassNotFoundException in NettyServerCnxnFactory); without an
-// SLF4J binding it logs nothing. Both are in packages that libzookeeper-java
-// depends on: libnetty-java and libslf4j-java.
+// debianExtraJars are jars that Debian's zookeeper.jar needs and its manifest does not
+// name. Without Netty's codecs a server with TLS accepts connections and answers none
+// (ClassNotFoundException in NettyServerCnxnFactory). Without an SLF4J binding it logs
+// nothing. They are in libnetty-java and libslf4j-java, on which libzookeeper-java
+// depends.
 var debianExtraJars = []string{"netty-codec.jar", "slf4j-simple.jar"}
 
 func debianPackage(dir string) (Installation, error) {
@@ -126,9 +126,9 @@ func (f finder) java() (string, error) {
 	return filepath.Abs(java)
 }
 
-// versionIn reads the version out of the name of ZooKeeper's own jar, which is
-// cheaper than asking a JVM. Its siblings (zookeeper-jute-3.8.0.jar) do not
-// have the version right after the name.
+// versionIn reads the version from the name of ZooKeeper's own jar, which is cheaper
+// than asking a JVM. In other names, such as zookeeper-jute-3.8.0.jar, the version is
+// not right after "zookeeper-".
 func versionIn(jars []string) (version string, ok bool) {
 	for _, jar := range jars {
 		rest, ok := strings.CutPrefix(filepath.Base(jar), "zookeeper-")
@@ -140,7 +140,7 @@ func versionIn(jars []string) (version string, ok bool) {
 }
 
 func glob(dir, pattern string) []string {
-	matches, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern))) // the patterns are ours and well-formed
+	matches, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern))) // the patterns are constants, and well-formed
 	return matches
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// javaCommand returns what starts the server that is configured in dir.
+// javaCommand returns the command that starts the server whose files are in dir.
 func javaCommand(cfg Config, dir string) *exec.Cmd {
 	args := []string{
 		fmt.Sprintf("-Xmx%dm", cfg.HeapMiB),

@@ -5,11 +5,10 @@ import (
 	"runtime"
 )
 
-// launcher starts processes from one operating system thread, which lives as
-// long as they do. Linux sends a process its parent-death signal when the
-// thread that forked it ends, not when the parent process does; started from
-// any goroutine, a server would be killed whenever the Go runtime retires the
-// thread that happened to run it.
+// launcher starts processes from one operating system thread, which lives as long as
+// they do. Linux sends a process its parent-death signal when the thread that forked it
+// ends, and not only when the parent process does. The Go runtime ends threads at any
+// time. A server that any goroutine could start would be killed with one of them.
 type launcher struct {
 	requests chan func()
 	done     chan struct{}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// loggingFiles make each of the bindings that an installation can bring log to
-// the console: slf4j-simple (Debian), logback (Apache since 3.8), log4j 1.2
-// (before). The server's directory comes first on the classpath, so that the
-// installation's own settings, which may name a file elsewhere, are not found.
+// loggingFiles have each binding that an installation can bring log to the console:
+// slf4j-simple (Debian), logback (Apache since 3.8) and log4j 1.2 (before). The server's
+// directory comes first on the classpath. So the installation's own settings, which
+// may name a file elsewhere, are not found.
 //
-// The four-letter words are logged as warnings only, or waiting for a server to
+// Four-letter words are logged from level warning up. Otherwise waiting for a server to
 // serve would fill its log.
 var loggingFiles = map[string]string{
 	"simplelogger.properties": `
@@ -58,7 +58,7 @@ func readTail(dir string) string {
 	if size, err := f.Seek(0, io.SeekEnd); err == nil {
 		f.Seek(max(0, size-logTail), io.SeekStart)
 	}
-	tail, _ := io.ReadAll(f) // whatever can be read is better than nothing
+	tail, _ := io.ReadAll(f) // a part is better than nothing
 	return string(tail)
 }
 

@@ -66,7 +66,7 @@ func onDoomedThread(f func()) (tid int) {
 	return <-done
 }
 
-// awaitThreadEnd spins for the moment that a thread takes to end: there is no
+// awaitThreadEnd spins until a thread has ended, which takes a moment. There is no
 // event for that.
 func awaitThreadEnd(tid int) {
 	for unix.Tgkill(os.Getpid(), tid, 0) == nil {

@@ -10,19 +10,17 @@ import (
 
 const loopback = "127.0.0.1"
 
-// Ports are drawn from below the ranges that Linux (32768 and up), macOS and
-// Windows (49152 and up) take source ports from. A port of that range that is
-// free while its server is down can be taken by any outgoing connection of the
-// machine; worse, a client that keeps dialling it is in time connected to
-// itself, and then the server cannot come back.
+// Ports are below the ranges from which Linux (32768 and up), macOS and Windows (49152
+// and up) take source ports. Any outgoing connection of the machine can take a port of
+// those ranges while its server is down. Even worse, a client that keeps dialling such
+// a port is one day connected to itself. Then the server cannot come back.
 const (
 	lowestPort  = 10240
 	highestPort = 32767
 )
 
-// pickPorts returns n distinct loopback ports that were free a moment ago.
-// Another process can take one before the server does: who starts it must be
-// ready to pick again.
+// pickPorts returns n distinct loopback ports that were free a moment ago. Another
+// process can take one before the server does. The caller must be ready to pick again.
 func pickPorts(n int) ([]int, error) {
 	var listeners []net.Listener // kept open so that no port is picked twice
 	defer func() {
@@ -54,6 +52,6 @@ func pickPorts(n int) ([]int, error) {
 
 func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
-// errPortTaken marks a server that could not start because somebody else took
-// one of its ports first.
+// errPortTaken marks a server that could not start because another process has taken
+// one of its ports.
 var errPortTaken = errors.New("port taken")

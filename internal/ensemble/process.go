@@ -5,7 +5,7 @@ import (
 	"os/exec"
 )
 
-// process is one run of a server: from its start to its end, never restarted.
+// process is one run of a server, from its start to its end.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended and is reaped

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bindToParent has the kernel kill the process when its parent ends, and keeps
-// it out of the parent's process group, so that a Ctrl-C leaves it to the parent
-// to stop its servers in order.
+// bindToParent has the kernel kill the process when its parent ends. It also gives it a
+// process group of its own: after a Ctrl-C the parent stops its servers in order.
 func bindToParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -24,13 +23,12 @@ func (p *process) freeze() error {
 	return p.awaitStopped()
 }
 
-// awaitStopped returns when every thread has stopped: a signal is only noted
-// when the call that sends it returns, and until then the server may still answer.
+// awaitStopped returns when every thread has stopped. The call that sends the signal
+// returns before that, and the server may still answer then.
 func (p *process) awaitStopped() error {
 	for {
 		var info unix.Siginfo
-		// WNOWAIT leaves the process, and its end if that is what comes, to
-		// the goroutine that waits for it.
+		// WNOWAIT leaves the process to the goroutine that waits for its end.
 		err := unix.Waitid(unix.P_PID, p.pid(), &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -47,5 +45,5 @@ func (p *process) awaitStopped() error {
 // cldStopped is CLD_STOPPED of <signal.h>, which package unix does not have.
 const cldStopped = 5
 
-// thaw lets a frozen process run on.
+// thaw resumes a frozen process.
 func (p *process) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

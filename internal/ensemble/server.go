@@ -44,7 +44,7 @@ const logFile = "server.log"
 // Addr is the server's client port, as host:port.
 func (s *Server) Addr() string { return address(s.ports.client) }
 
-// SecureAddr is the server's TLS client port, "" without SessionConfig.TLS.
+// SecureAddr is the server's TLS client port, "" without Config.TLS.
 func (s *Server) SecureAddr() string {
 	if s.ports.secure == 0 {
 		return ""
@@ -71,10 +71,9 @@ func (s *Server) Kill() error {
 	return s.kill()
 }
 
-// Restart kills the server if it runs and starts it again, on the same ports
-// and data, then waits until it serves. When ctx ends first, the server is left
-// running. It cannot serve before a majority runs: restart several servers from
-// several goroutines.
+// Restart kills the server if it runs, starts it again on the same ports and data, and
+// waits until it serves. If ctx ends first, the server is left running. It cannot serve
+// before a majority runs: restart several servers from several goroutines.
 func (s *Server) Restart(ctx context.Context) error {
 	proc, err := s.relaunch()
 	if err != nil {
@@ -92,15 +91,14 @@ func (s *Server) relaunch() (*process, error) {
 	return s.launch()
 }
 
-// Freeze stops the server in its tracks (SIGSTOP): it keeps its connections and
-// answers nothing, like a machine that swaps or pauses. On Linux it is frozen
-// when Freeze returns. Elsewhere than on a Unix the error is errors.ErrUnsupported.
+// Freeze stops all threads of the server (SIGSTOP). It keeps its connections and answers
+// nothing, like a machine that swaps or pauses. On Linux it is frozen when Freeze
+// returns. Where there are no Unix signals the error is errors.ErrUnsupported.
 func (s *Server) Freeze() error {
 	return s.signal("freeze", (*process).freeze, true)
 }
 
-// Thaw lets a frozen server run on (SIGCONT). Thawing one that is not frozen
-// does nothing.
+// Thaw resumes a frozen server (SIGCONT). It does nothing to one that is not frozen.
 func (s *Server) Thaw() error {
 	return s.signal("thaw", (*process).thaw, false)
 }
@@ -131,8 +129,8 @@ func (s *Server) Log() string {
 	return readTail(s.dir)
 }
 
-// expected returns the process that ought to serve: of a server that was
-// started and since neither killed nor frozen. It may have ended by itself.
+// expected returns the process if it should serve: the server was started, and since
+// then neither killed nor frozen. The process may have ended by itself.
 func (s *Server) expected() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()

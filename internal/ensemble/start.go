@@ -15,11 +15,10 @@ const (
 	startAttempts = 5           // each on other ports
 )
 
-// Start starts the servers and returns when all of them serve. It waits until
-// ctx ends, or a minute if ctx has no deadline; ctx does not bound the servers'
-// life after that. If it fails nothing is left running, and the error carries
-// the end of the failed server's log. Without a ZooKeeper on this machine it is
-// [ErrNotFound].
+// Start starts the servers and returns when all of them serve. It waits until ctx
+// ends, or a minute if ctx has no deadline. ctx bounds the start only. If it fails,
+// nothing is left running, and the error has the end of the failed server's log.
+// Without a ZooKeeper on this machine the error is [ErrNotFound].
 func Start(ctx context.Context, cfg Config) (*Ensemble, error) {
 	return start(ctx, cfg, pickPorts)
 }
@@ -77,8 +76,8 @@ func makeDir(parent string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ensemble: %w", err)
 	}
-	// A server compares its dataDir with what it was given, and runs in a
-	// directory of its own, so a relative path would not mean the same to it.
+	// A server runs in a directory of its own, where a relative path would name
+	// another directory. answersItself compares dataDir with this one.
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", fmt.Errorf("ensemble: %w", err)
 	}

@@ -27,7 +27,7 @@ func (s *Server) Word(ctx context.Context, word string) (string, error) {
 	return answer, nil
 }
 
-// Mode asks which part the server plays. It waits and fails like Word.
+// Mode asks for the server's role. It waits and fails like Word.
 func (s *Server) Mode(ctx context.Context) (Mode, error) {
 	answer, err := s.Word(ctx, "srvr")
 	if err != nil {
@@ -56,10 +56,9 @@ func (s *Server) serves(ctx context.Context) bool {
 	return s.answersItself(ctx) && s.securePortOpen(ctx)
 }
 
-// answersItself reports whether it is our server that answers. Between our
-// picking a port and our server binding it, somebody else's ZooKeeper may have
-// come to listen there; ours then ends a moment later, and must not pass for
-// serving in between.
+// answersItself reports whether it is this server that answers. After a port was
+// picked, and before this server binds it, another ZooKeeper may begin to listen
+// there. This server ends a moment later then, and does not serve before.
 func (s *Server) answersItself(ctx context.Context) bool {
 	conf, err := s.Word(ctx, "conf")
 	return err == nil && strings.Contains(conf, "dataDir="+filepath.Join(s.dir, "data"))

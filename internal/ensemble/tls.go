@@ -28,8 +28,8 @@ const (
 	trustStoreFile = "truststore.pem"
 )
 
-// stores returns the two files that ZooKeeper reads. Its PEM key store is key
-// and chain in one file, and it understands PKCS #8 keys only.
+// stores returns the two files that ZooKeeper reads. Its PEM key store has key and
+// chain in one file, and the key must be PKCS #8.
 func (t *TLSConfig) stores() (map[string]string, error) {
 	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // it is still starting, or has no quorum. It may serve later.
 var ErrNotServing = errors.New("server is up but not serving requests")
 
-// Mode is the part that a serving server plays.
+// Mode is the role of a server that serves.
 type Mode string
 
 // The modes that ZooKeeper reports.
@@ -42,7 +42,7 @@ func fourLetterWord(ctx context.Context, addr, word string) (string, error) {
 	answer, err := exchange(ctx, addr, word)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, ErrNotServing) {
-			err = cause // the connection only says that it was closed, and not why
+			err = cause // the connection says that it was closed, and not why
 		}
 		return "", fmt.Errorf("ask %s for %q: %w", addr, word, err)
 	}
@@ -62,11 +62,10 @@ func exchange(ctx context.Context, addr, word string) (string, error) {
 	return readAnswer(io.LimitReader(conn, maxAnswer))
 }
 
-// readAnswer reads until the server closes the connection, but takes the line
-// that says that it does not serve for the last: while ZooKeeper 3.8 is
-// starting, closing the connection after that line fails with a
-// NullPointerException (ZooKeeperServer.removeCnxn, without a database yet), and
-// the connection stays open for good.
+// readAnswer reads until the server closes the connection, or until it says that it
+// does not serve. After that line ZooKeeper 3.8, while it is starting, fails to close
+// the connection: ZooKeeperServer.removeCnxn throws a NullPointerException, without a
+// database yet. The connection stays open for ever.
 func readAnswer(r io.Reader) (string, error) {
 	var answer strings.Builder
 	lines := bufio.NewReader(r)
@@ -94,7 +93,7 @@ func parseMode(answer string) (Mode, error) {
 	return "", fmt.Errorf("no mode in the answer %.200q", answer)
 }
 
-// parseMntr reads the figures of an answer to mntr: a name, a tab and a value a line.
+// parseMntr reads an answer to mntr. Each line is a name, a tab and a value.
 func parseMntr(answer string) map[string]string {
 	figures := make(map[string]string)
 	for line := range strings.Lines(answer) {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// initLimit is how long a follower may take to connect to its leader and to
-// catch up. Ten ticks, the usual setting, are too few on a busy machine when
-// ticks are made short in order to have short sessions.
+// initLimit bounds how long a follower takes to connect to its leader and to catch up.
+// Ten ticks are usual. They are too few on a busy machine with the short ticks that
+// short session timeouts need.
 const initLimit = 20 * time.Second
 
 // zooCfg is the server's zoo.cfg.

@@ -1,7 +1,6 @@
-// Package feed shares the latest value of something with any number of
-// readers, for streams in which only the newest value matters: a session's
-// state, an election's leader. Readers may miss values in between, never the
-// last one.
+// Package feed shares the latest value of something with any number of readers. It is
+// for streams in which only the newest value matters, such as a session's state or an
+// election's leader. Readers may miss values in between, and never the last one.
 package feed
 
 import (
@@ -48,11 +47,10 @@ func (f *Feed[T]) set(value T, last bool) {
 	f.changed = make(chan struct{})
 }
 
-// Watch returns a channel that gives the present value and then each change,
-// merging changes that come faster than they are received. It is closed after
-// the last value has been received, or when ctx ends; the goroutine that feeds
-// it ends with it. A value that is being offered is replaced when a newer one
-// comes.
+// Watch returns a channel that gives the present value and then each change. Of changes
+// that come faster than they are received, it gives the latest only. It is closed after
+// the last value has been received, or when ctx ends. The goroutine that sends to it
+// ends then too.
 func (f *Feed[T]) Watch(ctx context.Context) <-chan T {
 	out := make(chan T)
 	go func() {

@@ -1,5 +1,4 @@
-// Package leaktest ends the tests of a package with a look for goroutines that
-// they left behind.
+// Package leaktest fails the tests of a package that leave goroutines behind.
 package leaktest
 
 import (
@@ -11,10 +10,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 )
 
-// rounds is how often goleak looks, each time for nearly half a second. One is
-// too few: go-zookeeper's Close waits for up to a second for a reply that nobody
-// gives once its loop has ended, and a session that is closed with less patience
-// than that, or that never came about, does not wait for it.
+// rounds is how often goleak looks, each time for nearly half a second. One is too few:
+// go-zookeeper's Close waits up to a second for a reply that does not come once its loop
+// has ended. A session does not wait for that if it is closed with a shorter timeout, or
+// was never established.
 const rounds = 8
 
 // Main runs tests, fails if they leave goroutines behind, and exits.

@@ -25,8 +25,8 @@ func count(tb testing.TB) {
 	}
 }
 
-// appendLine is one write at the end of the file, so that the lines of test
-// processes that run side by side do not mix.
+// appendLine appends with one write, so that the lines of test processes that run at
+// the same time do not mix.
 func appendLine(path, line string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {

@@ -4,13 +4,12 @@
 //   - [Shared] is one server for all tests of a package; its TestMain must call [Main].
 //
 // Where no ZooKeeper is installed the tests are skipped with a message that says
-// how to get one; with ZKRECIPES_REQUIRE_ZOOKEEPER set, as in CI, they fail.
+// how to get one. With ZKRECIPES_REQUIRE_ZOOKEEPER set, as in CI, they fail.
 //
 // Every test that does run on a real ZooKeeper logs the line "real-zookeeper: "
-// and its name, once, and appends that line to the file that
-// ZKRECIPES_REAL_COUNT_FILE names, if it is set: a run that skipped everything
-// can be told from one that proved something, without -v. Count with -count=1,
-// since a cached result appends nothing.
+// and its name, once. If ZKRECIPES_REAL_COUNT_FILE is set, it appends the line to the
+// file of that name. So a run that skipped everything is seen without -v. Count with
+// -count=1: a cached result appends nothing.
 package ensembletest
 
 import (
@@ -27,9 +26,9 @@ const (
 	countEnv   = "ZKRECIPES_REAL_COUNT_FILE"
 )
 
-// Quick is a configuration for tests: servers that start soon, sync nothing,
-// grant session timeouts from 400 ms to a minute, and look for empty
-// containers and outlived TTL nodes several times a second.
+// Quick is a configuration for tests. Its servers start soon, sync nothing and grant
+// session timeouts from 400 ms to a minute. They look for empty containers and
+// expired TTL nodes several times a second.
 func Quick(servers int) ensemble.Config {
 	return ensemble.Config{
 		Servers:           servers,
@@ -62,9 +61,9 @@ func Start(tb testing.TB, cfg ensemble.Config) *ensemble.Ensemble {
 	return e
 }
 
-// Require ends the test where there is no ZooKeeper, and counts it where there
-// is one. Start and Shared call it; a test calls it that has its servers started
-// by something else, such as a command.
+// Require skips or fails the test where no ZooKeeper is installed, and counts it
+// elsewhere. Start and Shared call it. A test whose servers are started by something
+// else, such as a command, calls it itself.
 func Require(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() && os.Getenv(requireEnv) == "" {

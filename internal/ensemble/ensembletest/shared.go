@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 )
 
-// shared is the one server of this test process. It is global state because
-// what it is shared by, the tests of a package, has no other place in common.
+// shared is the one server of this test process. It is global state because the tests
+// of a package have nothing else in common.
 var shared struct {
 	sync.Mutex
 	owned    bool // Main runs and will stop the server
@@ -19,9 +19,9 @@ var shared struct {
 	err      error
 }
 
-// Shared is one server, of configuration [Quick], that the first call starts and
-// all tests of the package share. Tests keep out of each other's way by paths
-// of their own, and neither freeze nor kill it.
+// Shared is one server, of configuration [Quick], for all tests of the package. The
+// first call starts it. Each test uses paths of its own, and no test freezes or kills
+// it.
 //
 // The package's TestMain must call [Main], which stops it. A test that checks
 // for leaked goroutines by itself calls Shared first and then goleak.IgnoreCurrent.
