@@ -20,8 +20,8 @@ func (e *Encoder) Bool(v bool) {
 	}
 }
 
-// Buffer appends a buffer; nil is the null buffer, which ZooKeeper keeps apart
-// from the empty one.
+// Buffer appends a buffer. nil is the null buffer, which is another value than the empty
+// one.
 func (e *Encoder) Buffer(v []byte) {
 	if v == nil {
 		e.Int32(-1)

@@ -1,5 +1,5 @@
 // Package jute reads and writes jute, ZooKeeper's encoding of records on the wire.
-// The session uses it for the requests that it sends past go-zookeeper, and the
+// The session uses it for the requests that it sends without go-zookeeper, and the
 // in-process server for everything.
 //
 // The conformance client in the tests of internal/zkserver has a codec of its own:

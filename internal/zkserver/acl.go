@@ -26,8 +26,7 @@ var (
 	readOnlyACL = []ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
 )
 
-// identity is one thing that a connection has proved or has by birth, such as
-// its address.
+// identity is something that a connection has proved, or its address.
 type identity struct{ scheme, id string }
 
 // allowed reports whether one of the identities may do one of perms.
@@ -88,7 +87,7 @@ func resolveOne(a ACL, who []identity) ([]ACL, bool) {
 	case "auth":
 		var out []ACL
 		for _, w := range who {
-			// An address is not proof of anything, so it does not count here.
+			// An address proves nothing, so that it does not count here.
 			if w.scheme != "ip" {
 				out = append(out, ACL{Perms: a.Perms, Scheme: w.scheme, ID: w.id})
 			}

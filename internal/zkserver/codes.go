@@ -68,7 +68,7 @@ func (o Op) writes() bool {
 	return false
 }
 
-// code is the err field of a reply: what the server thinks of the request.
+// code is the err field of a reply.
 type code int32
 
 const (

@@ -15,8 +15,8 @@ type Config struct {
 	MaxPacket int
 	// Version is what srvr and mntr report. Default "3.8.0-zkrecipes-embedded".
 	Version string
-	// ReapInterval is how often empty containers and outlived TTL nodes are
-	// deleted, as znode.container.checkIntervalMs. Default one minute.
+	// ReapInterval is the time between deletions of empty containers and expired
+	// TTL nodes, as znode.container.checkIntervalMs. Default one minute.
 	ReapInterval time.Duration
 	// DisableTTL answers createTTL with Unimplemented, as ZooKeeper does
 	// unless it was started with zookeeper.extendedTypesEnabled.

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// rawClient speaks the wire protocol and hides nothing: it is for looking at a
-// server, and shares no code with it.
+// rawClient speaks the wire protocol and shows all that a server sends. It shares no
+// code with the server.
 type rawClient struct {
 	name     string
 	nc       net.Conn
@@ -28,7 +28,7 @@ type sent struct {
 	xid, op int32
 }
 
-// patience is how long a frame may take. It only ends a broken run.
+// patience bounds the wait for a frame. It only ends a broken run.
 const patience = 20 * time.Second
 
 var errClosed = errors.New("closed")

@@ -13,11 +13,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// TestConformanceRandom plays random scripts against both servers. It finds
-// the differences that nobody thought of writing a script for; run it longer
-// with -rapid.checks=10000.
+// TestConformanceRandom plays random scripts against both servers. It finds differences
+// for which there is no script. Run it longer with -rapid.checks=10000.
 func TestConformanceRandom(t *testing.T) {
-	// Containers must not go at some moment of their own.
+	// The servers must not delete containers in the middle of a script.
 	quick := ensembletest.Quick(1)
 	quick.SystemProperties["znode.container.checkIntervalMs"] = "3600000"
 	real := ensembletest.Start(t, quick).Addrs()[0]
@@ -47,8 +46,8 @@ func TestConformanceRandom(t *testing.T) {
 	})
 }
 
-// sortEvents sorts runs of events: in which order the ephemeral nodes of a
-// closed session are deleted is unspecified.
+// sortEvents sorts runs of events. A closed session's ephemeral nodes are deleted in an
+// unspecified order.
 func sortEvents(transcript string) string {
 	lines := strings.Split(transcript, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -100,8 +99,8 @@ func (g *scriptGen) script() string {
 
 var somePaths = []string{"$", "$/a", "$/b", "$/a/x", "$/a/y", "$/b/x", "$/a/x/q"}
 
-// path gives one of few paths, so that requests meet, and sometimes one that is
-// none.
+// path gives one of a few paths, so that requests meet. Sometimes it gives an invalid
+// path.
 func (g *scriptGen) path() string {
 	if rapid.IntRange(0, 29).Draw(g.T, "odd") == 0 {
 		return g.pick("$/", "$//a", "$/a/../b", "$/.", "$/a/")
@@ -120,9 +119,8 @@ func (g *scriptGen) step(c string) {
 		g.add("%s %s", c, g.simple())
 	case k < 13:
 		g.block(c, "pipeline", func() string {
-			// ZooKeeper judges a request by the ACL that was in force when the
-			// ones before it were applied, which those of a pipeline may not
-			// have been.
+			// ZooKeeper checks a request by an ACL that may be older than the
+			// requests before it in a pipeline.
 			if r := g.simple(); !strings.HasPrefix(r, "setACL") {
 				return r
 			}
@@ -204,8 +202,8 @@ func (g *scriptGen) simple() string {
 	case 15:
 		return "setACL " + path + g.acl()
 	case 16:
-		// ZooKeeper answers checkWatches for anybody's watch, and when it
-		// forgets those of a client that has hung up nobody can tell.
+		// ZooKeeper answers checkWatches for any client's watch. When it forgets
+		// the watches of a client that has hung up is unspecified.
 		if !g.open["a"] || !g.open["b"] {
 			return "sync " + path
 		}

@@ -80,8 +80,7 @@ func (p *player) setUp() {
 	p.base = p.last
 }
 
-// ask is a request of the runner itself, which leaves no trace in the
-// transcript.
+// ask sends a request of the runner itself, which is not in the transcript.
 func (p *player) ask(c *rawClient, op int32, body []byte) ([]byte, int32) {
 	check(c.send(op, body))
 	for {
@@ -254,13 +253,13 @@ func (p *player) word(w string) {
 	must(nc.Write([]byte(w)))
 	check(nc.SetReadDeadline(time.Now().Add(patience)))
 	answer := must(io.ReadAll(nc))
-	// The order of mntr's lines is nobody's business.
+	// The order of mntr's lines is unspecified.
 	for _, line := range slices.Sorted(strings.Lines(string(answer))) {
 		p.word1(strings.TrimSpace(line))
 	}
 }
 
-// word1 shows of a word's answer what does not differ from run to run.
+// word1 shows the parts of a word's answer that are the same in each run.
 func (p *player) word1(line string) {
 	key, value, _ := strings.Cut(strings.ReplaceAll(line, "\t", ": "), ": ")
 	switch key {

@@ -16,9 +16,9 @@ var update = flag.Bool("update", false, "record the golden transcripts anew, fro
 
 const conformance = "../../testdata/conformance"
 
-// countsTransactions names the scripts that say which request takes a
-// transaction id. They need servers of their own: what other scripts have left,
-// containers and sessions, is removed some time later, and that takes ids too.
+// countsTransactions names the scripts that show which request takes a transaction id.
+// They need servers of their own. Containers and sessions of other scripts are removed
+// some time later, and that takes ids too.
 var countsTransactions = map[string]bool{"zxids": true}
 
 // TestConformance compares this server with what ZooKeeper 3.8.0 answered when

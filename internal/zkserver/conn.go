@@ -11,23 +11,23 @@ import (
 	"sync"
 )
 
-// conn is one client connection: the caller of ServeConn reads, a second
-// goroutine writes. Output is queued without bound, so that a client that does
-// not read delays nobody.
+// conn is one client connection. The caller of ServeConn reads, a second goroutine
+// writes. Output is queued without bound, so that a client that does not read does not
+// delay others.
 type conn struct {
 	srv      *Server
 	follower *Follower // nil for one to the leader
 	nc       net.Conn
 	sess     *session   // set once by the handshake, before the first request
 	who      []identity // guarded by the server's mutex
-	gone     bool       // likewise: nobody reads or writes any more
+	gone     bool       // likewise: the connection has ended
 	closed   chan struct{}
 	once     sync.Once
 
 	mu      sync.Mutex
 	out     []output
 	held    bool // the writer waits, or is about to, before it writes on
-	mute    bool // discard what comes, the connection is as good as lost
+	mute    bool // discard output: for the client the connection is lost
 	last    bool // close when the queue is empty
 	pending chan struct{}
 }
@@ -38,8 +38,8 @@ type output struct {
 	b    []byte
 }
 
-// ServeConn speaks with one client until the connection ends, and closes c.
-// It needs no real socket: a [net.Pipe] will do.
+// ServeConn serves one client until the connection ends, and closes nc. It needs no
+// real socket: a [net.Pipe] is enough.
 func (s *Server) ServeConn(nc net.Conn) { s.serve(nc, nil) }
 
 func (s *Server) serve(nc net.Conn, f *Follower) {
@@ -67,7 +67,7 @@ func remoteIP(nc net.Conn) string {
 			return ap.Addr().Unmap().String()
 		}
 	}
-	return "127.0.0.1" // a pipe has no address, and is as local as it gets
+	return "127.0.0.1" // a pipe has no address, and is local
 }
 
 // errFinished ends the reader of a connection whose writer will close it after
@@ -107,9 +107,9 @@ func (c *conn) readLoop() error {
 
 var errPacketLength = errors.New("zkserver: packet length out of range")
 
-// readBody trusts the length only up to 64 KiB; a longer packet grows as its
-// bytes come in, so a stranger cannot make the server allocate what he does
-// not send.
+// readBody allocates at most 64 KiB by the announced length. A longer packet grows as
+// its bytes come in, so that a client cannot make the server allocate what it does not
+// send.
 func (c *conn) readBody(r io.Reader, head [4]byte) ([]byte, error) {
 	n := int32(binary.BigEndian.Uint32(head[:]))
 	if n < 0 || int(n) > c.srv.cfg.MaxPacket {

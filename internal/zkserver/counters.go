@@ -50,15 +50,15 @@ func (s *Server) count(op Op) {
 		return
 	}
 	if !known(op) {
-		op = 0 // so that a stranger cannot fill the map
+		op = 0 // so that a client cannot fill the map
 	}
 	s.counters.Requests[op]++
 	switch {
 	case op.writes():
 		s.counters.Writes++
 	case op == OpAuth, op == OpSetWatches, op == OpSetWatches2:
-		// As the clients' counters have it: go-zookeeper sends setWatches on a first
-		// connection too, if it gets to it after somebody has begun to watch.
+		// The session's Stats leave it out too. go-zookeeper sends setWatches on a
+		// first connection as well, if a watch was set before it got there.
 	default:
 		s.counters.Reads++
 	}

@@ -25,7 +25,7 @@ func (c *conn) receive(body []byte) error {
 	if !s.lockThawed() {
 		return errFinished
 	}
-	c.touch() // whatever becomes of the request, its client is alive
+	c.touch() // its client is alive, whatever happens to the request
 	s.mu.Unlock()
 
 	call, err := decodeOperation(op, d.Bytes)
@@ -36,7 +36,7 @@ func (c *conn) receive(body []byte) error {
 	return nil
 }
 
-// enqueue runs a request, or leaves it to whoever runs an earlier request of
+// enqueue runs a request, or leaves it to the goroutine that runs an earlier request of
 // the same session.
 func (s *Server) enqueue(t task) {
 	q := &t.c.sess.queue
@@ -51,9 +51,9 @@ func (s *Server) enqueue(t task) {
 	s.drain(q, t)
 }
 
-// drain runs t and what has queued up behind it. When a fault holds a request
-// back, another goroutine takes over, so that the reader goes on reading: the
-// session must not expire for it.
+// drain runs t and the requests in the queue behind it. When a fault holds a request
+// back, another goroutine takes over. The reader goes on reading then, so that the
+// session does not expire.
 func (s *Server) drain(q *queue, t task) {
 	for {
 		f := s.decide(t)
@@ -124,8 +124,8 @@ func (s *Server) run(t task, f Fault) {
 	}
 }
 
-// execute answers one request. The caller holds the mutex, so the reply takes
-// its place among the events in the order in which things happened.
+// execute answers one request. The caller holds the mutex, so that replies and events
+// are sent in the order in which they happened.
 func (s *Server) execute(t task) {
 	s.count(t.call.op)
 	f := newFrame()

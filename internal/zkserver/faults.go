@@ -17,19 +17,18 @@ type Request struct {
 	Xid       int32
 }
 
-// Fault says what goes wrong with one request. The zero value is nothing.
-// Fields can be combined; where two contradict, the one that comes first here
-// wins.
+// Fault says what goes wrong with one request. The zero value is no fault. Fields can be
+// combined. Of two that contradict each other, the first one here counts.
 type Fault struct {
 	// Hold delays the request until the channel is closed. Later requests of
 	// the same session wait behind it, also those of a later connection, as
-	// they would in ZooKeeper's pipeline; other sessions go on. The session is
-	// kept alive by what its client sends meanwhile, though nothing is
-	// answered, pings neither. A request whose connection ends while it is
-	// held is still executed, if its session lives.
+	// they would in ZooKeeper's pipeline. Other sessions go on. What the client
+	// sends keeps the session alive, though nothing is answered, not even pings.
+	// A request whose connection ends while it is held is still executed, if its
+	// session lives.
 	Hold <-chan struct{}
-	// ExpireBefore expires the session instead of executing the request. The
-	// connection is closed; a client that comes back learns of the expiry.
+	// ExpireBefore expires the session instead of executing the request, and
+	// closes the connection. A client that connects again is told of the expiry.
 	ExpireBefore bool
 	// CloseBefore closes the connection instead of executing the request.
 	CloseBefore bool
@@ -51,10 +50,9 @@ type faultHook struct {
 	n      atomic.Int64
 }
 
-// SetFault has f asked about every request, except pings and session
-// handshakes, at the moment when its turn has come. A nil f removes the
-// function. f is called by several goroutines at once, and may call methods of
-// the server.
+// SetFault has the server call f for every request, except pings and session
+// handshakes, before it executes the request. A nil f removes the function. Several
+// goroutines call f at the same time. f may call methods of the server.
 func (s *Server) SetFault(f func(Request) Fault) {
 	if f == nil {
 		s.fault.Store(nil)
@@ -114,11 +112,10 @@ func (s *Server) CloseAllConnections() {
 // could not be reached. Existing ones are left alone.
 func (s *Server) RefuseConnections(refuse bool) { s.refuse.Store(refuse) }
 
-// Freeze stops everything, like SIGSTOP: nothing is executed, answered or
-// expired, pings neither, though connections are still taken by the listener.
-// On the thaw, sessions that have been silent for too long by the clock expire
-// before anything else happens, though their requests may be waiting in a
-// buffer; a real server may do the same.
+// Freeze stops everything, like SIGSTOP, or ends that. While frozen, nothing is executed,
+// answered or expired, and pings are not answered. The listener still takes connections.
+// After the end, sessions that have been silent for too long by the clock expire first,
+// even if their requests wait in a buffer. A real server may do the same.
 func (s *Server) Freeze(freeze bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +134,7 @@ func (s *Server) Freeze(freeze bool) {
 // %010d. This is what ZooKeeper documents. 3.8.0 itself gets stuck instead:
 // DataTree.createNode keeps the larger of the old and the new counter, so that
 // every further sequential create under that parent meets an existing name.
-// No test of ours waits for two thousand million creates to show it.
+// TestTheEndOfTheNumbersOnARealServer of recipes/zookeeper shows it.
 func (s *Server) SetSequence(path string, next int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,8 +146,8 @@ func (s *Server) SetSequence(path string, next int32) error {
 	return nil
 }
 
-// SetVersion sets the version of a node's data, as if it had been changed so
-// often. After 2147483647 comes -2147483648.
+// SetVersion sets the version of a node's data, as if there had been so many changes.
+// After 2147483647 comes -2147483648.
 func (s *Server) SetVersion(path string, version int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

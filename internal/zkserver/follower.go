@@ -22,7 +22,7 @@ type Follower struct {
 	heard   map[*session]struct{} // since the leader asked
 	askAt   time.Time             // when the leader asks next
 	cut     chan struct{}         // non-nil while cut off, closed when that ends
-	backlog []func()              // what happened at the leader meanwhile, in order
+	backlog []func()              // what happened at the leader since, in order
 }
 
 // Follower returns a new follower of the server.

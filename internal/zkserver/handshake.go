@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-// handshake answers the connect request. A refused session is told so by an
-// answer with session 0, and the connection ends.
+// handshake answers the connect request. The answer to a refused session has session 0,
+// and the connection ends.
 func (c *conn) handshake(body []byte) error {
 	r, err := decodeConnect(body)
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *conn) handshake(body []byte) error {
 	}
 	defer s.mu.Unlock()
 	if r.lastZxid > s.tree.zxid {
-		// The client has seen the future: it belongs to another server.
+		// The client has seen later transactions than this server has had.
 		return errors.New("zkserver: client is ahead of this server")
 	}
 	sess := s.open(c, r)

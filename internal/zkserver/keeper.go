@@ -44,9 +44,9 @@ func (s *Server) wakeKeeper() {
 	}
 }
 
-// RunContainerCheck does at once what the server otherwise does every
-// [Config.ReapInterval]: it deletes containers that had a child and are empty,
-// and childless TTL nodes whose data is older than their time to live.
+// RunContainerCheck deletes containers that had a child and are empty, and childless TTL
+// nodes whose data is older than their time to live. The server does so by itself every
+// [Config.ReapInterval].
 func (s *Server) RunContainerCheck() {
 	if s.lockThawed() {
 		s.reap(time.Now())
@@ -68,7 +68,7 @@ func (s *Server) reap(now time.Time) {
 	}
 }
 
-// A container that never had a child stays: its maker may be about to use it.
+// A container that never had a child stays: the client that made it may soon use it.
 func reapable(n *znode, now int64) bool {
 	if n.isContainer() {
 		return n.cversion > 0

@@ -2,9 +2,9 @@ package zkserver
 
 import "github.com/zkrecipes/zkrecipes/internal/jute"
 
-// multi executes all parts or none. The reply itself reports success in either
-// case; each part has a result, and when one failed the parts before it say 0
-// and those after it RuntimeInconsistency.
+// multi executes all parts or none. The reply itself reports success in either case.
+// Each part has a result. When one has failed, the parts before it say 0 and those after
+// it RuntimeInconsistency.
 func (s *Server) multi(t *txn, req task, f *jute.Encoder) {
 	results := make([]result, 0, len(req.call.parts))
 	failed, failure := -1, codeOK
@@ -37,8 +37,8 @@ func (s *Server) multi(t *txn, req task, f *jute.Encoder) {
 	t.commit()
 }
 
-// resultType is what a client is told that a part was: the kinds of create
-// whose result has a Stat go by the name of create2.
+// resultType is the type of a part in the reply. All kinds of create whose result has a
+// Stat are create2 there.
 func resultType(op Op) Op {
 	if op == OpCreateContainer || op == OpCreateTTL {
 		return OpCreate2
@@ -53,8 +53,8 @@ func (r result) encodePart(f *jute.Encoder, op Op) {
 	}
 }
 
-// multiRead answers several reads at one point in time; one that fails does
-// not concern the others.
+// multiRead answers several reads at one point in time. One that fails does not change
+// the results of the others.
 func (s *Server) multiRead(req task, f *jute.Encoder) {
 	for _, part := range req.call.parts {
 		sub := &jute.Encoder{}

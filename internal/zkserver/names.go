@@ -1,8 +1,8 @@
 package zkserver
 
-// names is a set of names with a repeatable order: that of insertion, except
-// that removing a name moves the last one into its place. A map alone would
-// list in another order on each run, and a simulation could not be repeated.
+// names is a set of names with a repeatable order. It is the order of insertion, except
+// that the last name moves to where one was removed. A map alone would list in another
+// order on each run, and a simulation could not be repeated.
 // The zero value is empty and costs no map.
 type names struct {
 	list []string

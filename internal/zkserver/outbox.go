@@ -126,7 +126,7 @@ func (c *conn) nextOutput() (output, bool) {
 	}
 }
 
-// thawed waits out a freeze.
+// thawed waits until the server is not frozen.
 func (c *conn) thawed() bool {
 	for {
 		c.srv.mu.Lock()

@@ -33,9 +33,9 @@ func validRune(r rune) bool {
 	return true
 }
 
-// splitPath cuts at the last slash without looking at what it cuts, as
-// ZooKeeper does before it validates: the parent of "/x//y" is "/x/", which
-// has no node, and so NoNode comes before BadArguments.
+// splitPath cuts at the last slash and validates nothing, as ZooKeeper does at first.
+// The parent of "/x//y" is "/x/", which has no node, so that NoNode comes before
+// BadArguments.
 func splitPath(path string) (parent, name string, ok bool) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 || strings.IndexByte(path, 0) >= 0 {

@@ -47,7 +47,7 @@ func (s *Server) read(t task, f *jute.Encoder) code {
 	return codeOK
 }
 
-// exists leaves a watch even where there is no node: it waits for the creation.
+// exists leaves a watch also where there is no node. It fires at the creation.
 func (s *Server) exists(t task, f *jute.Encoder) code {
 	path := t.call.path
 	if strings.IndexByte(path, 0) >= 0 {

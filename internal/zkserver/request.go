@@ -19,7 +19,7 @@ type operation struct {
 	parts   []operation
 }
 
-// watchList is what a client brings along when it resumes its session.
+// watchList is what a client sends when it resumes its session.
 type watchList struct {
 	relativeZxid       int64
 	data, exist, child []string
@@ -101,9 +101,8 @@ func decodeParts(d *jute.Decoder, writes bool) []operation {
 	}
 }
 
-// asPart makes of a request what ZooKeeper makes of it inside a multi: the
-// flags decide which kind of create it is, so a create2 is a plain create, and
-// watches are not set.
+// asPart changes a request as ZooKeeper does inside a multi. The flags decide which kind
+// of create it is, so that a create2 is a plain create. Watches are not set.
 func (o *operation) asPart(d *jute.Decoder) {
 	o.watch = false
 	switch o.op {

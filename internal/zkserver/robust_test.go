@@ -154,9 +154,8 @@ func TestWordsWork(t *testing.T) {
 	})
 }
 
-// TestChaos has many clients under every fault at once. What it looks for is
-// what the race detector, a panic or a hang would show, and that the books
-// balance afterwards.
+// TestChaos has many clients under all faults. The race detector, a panic or a hang shows
+// a mistake, and the counts must agree afterwards.
 func TestChaos(t *testing.T) {
 	s, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {

@@ -45,7 +45,7 @@ type Server struct {
 func New(cfg Config) *Server {
 	now := time.Now()
 	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails, says its documentation
+	_, _ = rand.Read(secret) // never fails, by its documentation
 	return &Server{
 		cfg:     cfg.withDefaults(),
 		secret:  secret,
@@ -53,8 +53,8 @@ func New(cfg Config) *Server {
 		done:    make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 		conns:   make(map[*conn]struct{}),
-		// Like ZooKeeper: a server number on top, then time, then a counter,
-		// so that ids of an earlier server are not met again.
+		// As in ZooKeeper: the number of the server, then time, then a counter,
+		// so that the ids of an earlier server do not come again.
 		nextSession:  1<<56 | (now.UnixMilli()<<24)>>8&(1<<56-1),
 		sessions:     make(map[int64]*session),
 		tree:         newTree(),
@@ -76,9 +76,8 @@ func Listen(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts connections until l fails or the server is closed. It closes
-// l, and returns nil after Close. That the process has no file descriptor left is
-// no failure of l: it is tried again.
+// Serve accepts connections until l fails or the server is closed. It closes l, and
+// returns nil after Close. It tries again when the process has no file descriptor left.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.addListener(l) {
 		return l.Close()
@@ -106,7 +105,7 @@ func (s *Server) accept(l net.Listener) error {
 			return nil
 		case passing(err):
 			select {
-			case <-time.After(acceptPause): // nobody tells when it has passed
+			case <-time.After(acceptPause): // there is no event for it
 			case <-s.done:
 			}
 			continue
@@ -124,12 +123,11 @@ func (s *Server) accept(l net.Listener) error {
 	}
 }
 
-// acceptPause is how long a listener is left alone that could not accept for a
-// reason that passes.
+// acceptPause is the wait after an error of Accept for a reason that passes.
 const acceptPause = 10 * time.Millisecond
 
-// passing reports whether a listener may accept again after that error: of a process
-// or a system that has no file descriptor left, or a timeout.
+// passing reports whether a listener may accept again after that error: no file
+// descriptor was left, or it was a timeout.
 func passing(err error) bool {
 	ne := net.Error(nil)
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.As(err, &ne) && ne.Timeout()
@@ -145,7 +143,7 @@ func (s *Server) over() bool {
 	}
 }
 
-// Addr returns host:port of the first listener, or "" when there is none.
+// Addr returns host:port of the first listener, or "" without one.
 func (s *Server) Addr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,9 +153,8 @@ func (s *Server) Addr() string {
 	return s.listeners[0].Addr().String()
 }
 
-// Close drops every connection without a word, as a killed server would, and
-// waits for all goroutines of the server. Sessions and nodes are gone. It may
-// be called twice.
+// Close drops every connection, as a killed server would, and waits for all goroutines of
+// the server. Sessions and nodes are gone. It may be called twice.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if !s.closed {

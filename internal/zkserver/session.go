@@ -30,16 +30,16 @@ type queue struct {
 	waiting []task
 }
 
-// password proves that a client owns a session. It is derived, not stored, so
-// that a dead session and a wrong password cannot be told apart.
+// password proves that a client owns a session. It is derived from the id, and not stored,
+// so that the answer to a wrong password is the same as that of a dead session.
 func (s *Server) password(id int64) []byte {
 	mac := hmac.New(sha256.New, s.secret)
 	_ = binary.Write(mac, binary.BigEndian, id)
 	return mac.Sum(nil)[:16]
 }
 
-// open makes a session or resumes one, for a connection. It returns nil when
-// the session to resume is gone or not the client's.
+// open makes a session or resumes one, for a connection. It returns nil if the session to
+// resume is gone, or the password is wrong.
 func (s *Server) open(c *conn, r connectRequest) *session {
 	timeout := min(max(time.Duration(r.timeout)*time.Millisecond, s.cfg.MinSessionTimeout), s.cfg.MaxSessionTimeout)
 	var sess *session
@@ -87,7 +87,7 @@ func (s *Server) end(sess *session) {
 	t.commit()
 }
 
-// expire ends a session as its client never asked for, and hangs up on it.
+// expire ends a session and its connection.
 func (s *Server) expire(sess *session) {
 	s.end(sess)
 	if c := sess.conn; c != nil {
@@ -95,8 +95,8 @@ func (s *Server) expire(sess *session) {
 	}
 }
 
-// expireOverdue returns when the next session could expire, or the zero time
-// when there is none.
+// expireOverdue returns when the next session could expire, or the zero time without
+// sessions.
 func (s *Server) expireOverdue(now time.Time) (next time.Time) {
 	var overdue []*session
 	for _, sess := range s.sessions {

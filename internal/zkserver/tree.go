@@ -87,8 +87,8 @@ func newTree() *tree {
 	return t
 }
 
-// get returns nil for a path without a node. The empty path is the root: it is
-// what remains of "/x" when its name is cut off.
+// get returns nil for a path without a node. The empty path is the root: it is the parent
+// of "/x" by splitPath.
 func (t *tree) get(path string) *znode {
 	if path == "" {
 		path = "/"

@@ -2,9 +2,9 @@ package zkserver
 
 import "time"
 
-// txn is one transaction: it takes a zxid whether or not it succeeds. Changes
-// are made to the tree at once; rollback takes them back, and the watches fire
-// only on commit, one change after the other.
+// txn is one transaction. It takes a zxid whether or not it succeeds. Changes are made to
+// the tree at once, and rollback takes them back. Watches fire on commit only, one
+// change after the other.
 type txn struct {
 	srv     *Server
 	zxid    int64

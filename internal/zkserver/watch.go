@@ -10,8 +10,8 @@ const (
 	eventChildrenChanged eventType = 4
 )
 
-// watchMode says how long a watch lasts and how far it reaches. A connection
-// has one mode for a path: what was asked for last, as in ZooKeeper 3.8.0.
+// watchMode says whether a watch fires once or always, for a node or a tree. A connection has one
+// mode for a path: the one of the latest request, as in ZooKeeper 3.8.0.
 type watchMode int32
 
 const (
@@ -61,8 +61,8 @@ func (w *watchTable) add(path string, c *conn, mode watchMode) {
 	}
 }
 
-// hasAny is how ZooKeeper 3.8.0 answers checkWatches: it forgets to ask whose
-// watch it is.
+// hasAny is how ZooKeeper 3.8.0 answers checkWatches: it does not check whose watch it
+// is.
 func (w *watchTable) hasAny(path string, _ *conn) bool { return len(w.byPath[path]) > 0 }
 
 // remove disarms a watch and reports whether there was one.
@@ -93,9 +93,9 @@ func (w *watchTable) drop(c *conn) {
 	}
 }
 
-// trigger sends an event to the connections that watch path, except to those
-// in told, who heard of the same event through another watch, and disarms what
-// fires only once. It returns the connections that it found.
+// trigger sends an event to the connections that watch path, and disarms what fires only
+// once. Those in told got the same event from another watch, and get no second one. It
+// returns the connections that it found.
 func (w *watchTable) trigger(path string, e eventType, acl []ACL, told map[*conn]struct{}) map[*conn]struct{} {
 	found := w.fire(path, e)
 	for c := range found {
@@ -113,7 +113,7 @@ func (w *watchTable) fire(path string, e eventType) map[*conn]struct{} {
 	found := make(map[*conn]struct{})
 	for c, mode := range w.byPath[path] {
 		if mode == watchRecursive && e == eventChildrenChanged {
-			continue // it hears of the children themselves
+			continue // it gets the events of the children themselves
 		}
 		found[c] = struct{}{}
 		if mode == watchOnce {
@@ -150,11 +150,10 @@ type change struct {
 	parentACL []ACL
 }
 
-// announce fires the watches that a change concerns. The order is ZooKeeper's:
-// watches of the node before child watches of its parent, and a connection
-// that watches both data and children of a deleted node hears of it once.
-// Who may not read a node does not hear of it either, though its watch is
-// spent (since the fix of CVE-2024-23944, which Debian's 3.8.0 has).
+// announce fires the watches for a change. The order is ZooKeeper's: watches of the node
+// come before child watches of its parent. A connection that watches both data and
+// children of a deleted node gets one event. A client that may not read a node gets none,
+// and its watch is gone (since the fix of CVE-2024-23944, which Debian's 3.8.0 has).
 func (s *Server) announce(ch change) {
 	told := s.dataWatches.trigger(ch.path, ch.event, ch.acl, nil)
 	if ch.event == eventDataChanged {
@@ -166,9 +165,9 @@ func (s *Server) announce(ch change) {
 	s.childWatches.trigger(parentOf(ch.path), eventChildrenChanged, ch.parentACL, nil)
 }
 
-// rearm is setWatches: a client that comes back with its session lists the
-// watches that it had and the last transaction it saw. What it missed fires at
-// once, before the reply; the rest is armed again.
+// rearm is setWatches. A client that resumes its session lists the watches that it had
+// and the last transaction that it saw. What it missed fires at once, before the reply.
+// The rest is armed again.
 func (s *Server) rearm(c *conn, w watchList) {
 	for _, path := range w.data {
 		switch n := s.tree.get(path); {

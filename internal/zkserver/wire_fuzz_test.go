@@ -9,8 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-// A decoder of what strangers send must neither panic nor allocate what they
-// only announce.
+// A decoder of what others send must neither panic nor allocate what they only announce.
 func FuzzDecodeOperation(f *testing.F) {
 	e := jute.Encoder{}
 	e.String("/x")

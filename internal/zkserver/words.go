@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// word answers a four-letter word, which takes the place of the length of a
-// connection's first packet: read as a length, each is far too large.
+// word answers a four-letter word. It comes instead of the length of a connection's first
+// packet. As a length each word is far too large.
 func (s *Server) word(w string) (string, bool) {
 	switch w {
 	case "ruok", "srvr", "mntr":
@@ -42,8 +42,7 @@ func (s *Server) srvr() string {
 	return b.String()
 }
 
-// znodeCount counts the root twice, as ZooKeeper does: it is known to it under
-// two paths.
+// znodeCount counts the root twice, as ZooKeeper does, where the root has two paths.
 func (s *Server) znodeCount() int { return len(s.tree.nodes) + 1 }
 
 func (s *Server) mntr() string {

@@ -45,8 +45,8 @@ func (r result) encode(f *jute.Encoder, op Op) {
 	}
 }
 
-// apply makes the change of one write, alone or as part of a multi. The order
-// of the checks is ZooKeeper's, for a client sees only the first that fails.
+// apply makes the change of one write, alone or as part of a multi. The order of the
+// checks is ZooKeeper's, because a client sees only the first one that fails.
 func (s *Server) apply(t *txn, c *conn, o operation) (result, code) {
 	switch o.op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
@@ -108,9 +108,9 @@ func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 	return result{path, n.stat()}, codeOK
 }
 
-// ownerOf checks the flags and gives the ephemeralOwner of the node to make.
-// What becomes a container or TTL node is decided by the request type: the
-// container flag of a plain create makes a plain node.
+// ownerOf checks the flags and returns the ephemeralOwner of the node to make. The type
+// of the request makes it a container or TTL node: with the container flag a plain create
+// makes a plain node.
 func (s *Server) ownerOf(c *conn, o operation) (int64, code) {
 	ttlMode := o.flags == flagTTL || o.flags == flagTTLSeq
 	switch {
