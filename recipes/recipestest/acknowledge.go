@@ -19,7 +19,7 @@ func acknowledgeTests() []test {
 		{"acknowledge/it goes when the leader is removed", acknowledgementGoesByRemoval},
 		{"acknowledge/it goes with the session", acknowledgementGoesBySession},
 		{"acknowledge/a deposed leader cannot", acknowledgeDeposed},
-		{"acknowledge/who has resigned cannot", acknowledgeResigned},
+		{"acknowledge/a leader that has resigned cannot", acknowledgeResigned},
 		{"acknowledge/on a lost session it is ErrNotHeld", acknowledgeLost},
 		{"acknowledge/a resignation together with it leaves nothing", acknowledgeWhileResigning},
 		{"acknowledge/a lost reply is ErrUnknownOutcome, and it still goes with the leadership", acknowledgeReplyLost},
@@ -60,9 +60,9 @@ func acknowledge(f *fixture) {
 	in, err := e.Candidates(f.ctx)
 	f.must(err)
 	if len(in) != 1 {
-		f.Errorf("candidates %+v; an acknowledgement is none", in)
+		f.Errorf("candidates %+v; want no acknowledgement among them", in)
 	}
-	f.standing(l)
+	f.held(l)
 }
 
 func acknowledgeAgain(f *fixture) {
@@ -81,7 +81,7 @@ func acknowledgeRestored(f *fixture) {
 	l := f.lead(f.open(), f.path("a"))
 	f.must(l.Acknowledge(f.ctx, nil))
 	f.remove(acknowledgement(l))
-	f.standing(l)
+	f.held(l)
 	f.must(l.Acknowledge(f.ctx, []byte("again")))
 	if got, _ := f.read(acknowledgement(l)); got != "again" {
 		f.Errorf("acknowledged with %q", got)
@@ -101,7 +101,7 @@ func acknowledgementGoesByResign(f *fixture) {
 
 func acknowledgementGoesByRemoval(f *fixture) {
 	watched, unwatched := f.lead(f.open(), f.path("a")), f.lead(f.open(), f.path("b"))
-	f.standing(watched)
+	f.held(watched)
 	for _, l := range []recipes.Leadership{watched, unwatched} {
 		f.must(l.Acknowledge(f.ctx, nil))
 		f.remove(l.Znode())

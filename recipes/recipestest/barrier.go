@@ -10,15 +10,15 @@ func barrierTests() []test {
 	return []test{
 		{"arguments are checked", barrierArguments},
 		{"the barrier is in place if its node exists", barrierNode},
-		{"placing twice and removing twice are no errors", barrierTwice},
+		{"setting twice and removing twice are not errors", barrierTwice},
 		{"wait/nobody waits where no barrier is", barrierFree},
 		{"wait/all pass when it is removed", barrierWait},
-		{"wait/a change of its data lets nobody pass", barrierData},
-		{"wait/one that is placed again holds", barrierAgain},
+		{"wait/a change of its data wakes nobody", barrierData},
+		{"wait/a barrier that is set again holds", barrierAgain},
 		{"wait/a removal during a lost connection is not missed", barrierReconnects},
 		{"wait/a cancelled wait ends", barrierCancelled},
 		{"wait/it ends with the session", barrierLost},
-		{"place and remove/they wait for the connection", barrierSuspended},
+		{"set and remove/they wait for the connection", barrierSuspended},
 		{"it outlives its session", barrierOutlives},
 	}
 }
@@ -43,14 +43,14 @@ func (f *fixture) placed(b recipes.Barrier, want bool) {
 // the server has answered once more.
 func (f *fixture) waitsAt(ctx context.Context, s recipes.Session, path string) *pending[struct{}] {
 	f.Helper()
-	reads := f.counters(s).ByKind["getData"]
+	reads := f.stats(s).ByKind["getData"]
 	p := startErr(f, func() error { return f.barrier(s, path).Wait(ctx) })
-	for f.counters(s).ByKind["getData"] == reads {
+	for f.stats(s).ByKind["getData"] == reads {
 		if f.ctx.Err() != nil {
 			f.Fatal("it does not look")
 		}
 	}
-	// What is asked later is answered later.
+	// The server answers in the order of the questions.
 	_, err := f.barrier(s, path).IsSet(f.ctx)
 	f.must(err)
 	p.blocked(f)
@@ -77,7 +77,7 @@ func barrierNode(f *fixture) {
 	}
 	f.must(b.Remove(f.ctx))
 	f.placed(b, false)
-	f.create(b.Path(), "by another hand")
+	f.create(b.Path(), "by another client")
 	f.placed(b, true)
 	f.must(b.Remove(f.ctx))
 	f.is(b.Set(f.ended(), nil), context.Canceled)
@@ -118,10 +118,10 @@ func barrierData(f *fixture) {
 	f.must(b.Set(f.ctx, nil))
 	s := f.open()
 	w := f.waitsAt(f.ctx, s, f.path("b"))
-	events := f.counters(s).WatchEvents
+	events := f.stats(s).WatchEvents
 	_, err := f.outside.Set(b.Path(), []byte("more"), -1)
 	f.must(err)
-	for f.counters(s).WatchEvents == events && f.ctx.Err() == nil {
+	for f.stats(s).WatchEvents == events && f.ctx.Err() == nil {
 	}
 	w.blocked(f)
 	f.must(b.Remove(f.ctx))

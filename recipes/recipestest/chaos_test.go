@@ -23,9 +23,9 @@ import (
 
 var chaosSeed = flag.Uint64("chaos-seed", 0, "repeat the faults of TestChaos with this seed; 0 picks others each time")
 
-// TestChaos lets contenders take turns while requests and replies are lost and
-// sessions expire at random, and checks the history of what they saw, the order
-// of what they wrote, and that nothing of them is left.
+// TestChaos has contenders take turns while requests and replies are lost and
+// sessions expire at random. It checks the history of what they saw, the order of
+// what they wrote, and that nothing of them is left.
 func TestChaos(t *testing.T) {
 	direct := func(*testing.T) recipes.Opener { return zookeeper.Open }
 	inMemory := func(t *testing.T) recipes.Opener {
@@ -200,7 +200,7 @@ func (c *chaos) turn(ctx context.Context, s recipes.Session, contender int) erro
 }
 
 // checkOrder checks what is in the server: tokens grow in the order in which
-// their holders wrote, those writes included whose outcome nobody knew.
+// their holders wrote, writes of unknown outcome included.
 func (c *chaos) checkOrder(t *testing.T) {
 	tokens := make(map[int64]recipes.Token) // by transaction
 	for _, n := range c.server.Tree() {

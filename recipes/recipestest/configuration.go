@@ -12,7 +12,7 @@ func configurationTests() []test {
 		{"get/a key that does not exist is ErrNoNode", configNone},
 		{"set/it is read again with its revision", configSet},
 		{"set/another revision than the expected is refused", configCompare},
-		{"set/of many who expect the same revision one succeeds", configRace},
+		{"set/of many that expect the same revision one succeeds", configRace},
 		{"set/parents are made, and keep their values", configParents},
 		{"set/the configuration's own node is a key", configRoot},
 		{"set/a value that is too large is refused before anything is sent", configTooLarge},
@@ -64,7 +64,7 @@ func configArguments(f *fixture) {
 	if c.Path() != f.path("c") {
 		f.Errorf("path %q", c.Path())
 	}
-	before := f.counters(s)
+	before := f.stats(s)
 	for _, key := range []string{"/a", "a/", "a//b", "..", "_c_x", "a/_c_x", "a\x00", "\xff"} {
 		_, err := c.Get(f.ctx, key)
 		f.is(err, recipes.ErrInvalid)
@@ -79,7 +79,7 @@ func configArguments(f *fixture) {
 	f.is(c.Delete(f.ctx, "a", -2), recipes.ErrInvalid)
 	f.is(c.Delete(f.ctx, "a", recipes.NoRevision), recipes.ErrInvalid)
 	f.is(c.Delete(f.ctx, "", recipes.AnyRevision), recipes.ErrInvalid)
-	if after := f.counters(s); after.Reads != before.Reads || after.Writes != before.Writes {
+	if after := f.stats(s); after.Reads != before.Reads || after.Writes != before.Writes {
 		f.Error("something was sent")
 	}
 }
@@ -135,10 +135,10 @@ func configSnapshot(f *fixture) {
 	}
 	f.set(c, "b/x", "2", recipes.NoRevision)
 	revision := f.set(c, "a", "1", recipes.NoRevision)
-	f.create(f.path("c", "c"), "by another hand")
+	f.create(f.path("c", "c"), "by another client")
 	entries, err := c.Snapshot(f.ctx)
 	f.must(err)
-	if got, want := showEntries(entries), "= a=1 b= b/x=2 c=by another hand"; got != want {
+	if got, want := showEntries(entries), "= a=1 b= b/x=2 c=by another client"; got != want {
 		f.Errorf("snapshot %q; want %q", got, want)
 	}
 	if entries[1].Revision != revision {

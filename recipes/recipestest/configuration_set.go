@@ -89,14 +89,14 @@ func configRoot(f *fixture) {
 func configTooLarge(f *fixture) {
 	s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 16 << 10 })
 	c := f.config(s, f.path("c"))
-	before := f.counters(s)
+	before := f.stats(s)
 	_, err := c.Set(f.ctx, "a", make([]byte, 16<<10), recipes.AnyRevision)
 	f.is(err, recipes.ErrTooLarge)
 	f.isNot(err, recipes.ErrUnknownOutcome)
 	if !strings.Contains(err.Error(), "16384") {
 		f.Errorf("%v does not say how large", err)
 	}
-	if after := f.counters(s); after.Reads != before.Reads || after.Writes != before.Writes {
+	if after := f.stats(s); after.Reads != before.Reads || after.Writes != before.Writes {
 		f.Error("something was sent")
 	}
 	f.set(c, "a", strings.Repeat("x", 12<<10), recipes.AnyRevision)

@@ -57,8 +57,8 @@ func (f *fixture) same(got, want string) {
 	}
 }
 
-// fill has contenders of all kinds at path, but a priority lock, whose data that
-// of a semaphore would not be.
+// fill has contenders of all kinds at path but a priority lock: its data and those
+// of a semaphore exclude each other.
 func (f *fixture) fill(s recipes.Session, path string) (holders []recipes.Grant) {
 	f.Helper()
 	lock, shared := f.acquire(s, path), f.writes(s, path)
@@ -187,10 +187,10 @@ func contendersCost(f *fixture) {
 		kinds []recipes.Kind
 		looks int64
 	}{{nil, 2}, {[]recipes.Kind{recipes.KindSemaphore}, 2}, {[]recipes.Kind{recipes.KindElection, recipes.KindLock}, 1}} {
-		was := f.counters(s)
+		was := f.stats(s)
 		lines, err := s.Contenders(f.ctx, f.path("a"), c.kinds...)
 		f.must(err)
-		now := f.counters(s)
+		now := f.stats(s)
 		if reads, want := now.Reads-was.Reads, c.looks+int64(len(lines.Contenders)); reads != want || now.Writes != was.Writes {
 			f.Errorf("%s: %d reads, %d writes; want %d, none", c.kinds, reads, now.Writes-was.Writes, want)
 		}

@@ -16,7 +16,7 @@ type subject struct {
 	leads    recipes.Leadership
 }
 
-// calls are all that take a context and talk to the server.
+// calls are all methods that take a context and talk to the server.
 var calls = []struct {
 	name string
 	call func(context.Context, subject) error

@@ -11,9 +11,9 @@ func counterTests() []test {
 	return []test{
 		{"arguments are checked", counterArguments},
 		{"it begins at 0, and adds", counterAdds},
-		{"of many who add each is counted once", counterMany},
+		{"of many additions each is counted once", counterMany},
 		{"a sum beyond 64 bits is ErrOverflow", counterOverflow},
-		{"data that are no number are ErrInvalid", counterForeign},
+		{"data that are not a number are ErrInvalid", counterForeign},
 		{"it waits for the connection", counterSuspended},
 		{"a context that has ended changes nothing", counterCancelled},
 		{"it outlives its session", counterOutlives},

@@ -17,7 +17,7 @@ func doubleEnter(f *fixture) {
 	members := one.value1(f).Members()
 	for i, e := range []*entering{one, two, three} {
 		p := e.value1(f)
-		f.standing(p)
+		f.held(p)
 		if !slices.Equal(p.Members(), members) || len(members) != 3 || members[i] != p.Znode() {
 			f.Errorf("%s entered with %v; the first with %v", p.Znode(), p.Members(), members)
 		}
@@ -45,7 +45,7 @@ func doubleStaleReady(f *fixture) {
 	two := f.enters(f.open(), f.path("b"), 2)
 	one.value1(f)
 	two.value1(f)
-	// Sessions that die leave a ready of ours.
+	// Sessions that die leave a ready that names their members.
 	f.expire(one.session)
 	f.expire(two.session)
 	f.awaitChildren(f.path("b"), 1)

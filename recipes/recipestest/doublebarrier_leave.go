@@ -13,7 +13,7 @@ func doubleLeave(f *fixture) {
 		f.lost(in[order[0]], recipes.ErrReleased)
 		one.blocked(f)
 		two.blocked(f)
-		f.standing(in[order[2]])
+		f.held(in[order[2]])
 		f.must(in[order[2]].Leave(f.ctx))
 		one.value1(f)
 		two.value1(f)

@@ -57,7 +57,7 @@ func newFixture(t testing.TB, env Env) *fixture {
 	return f
 }
 
-// connect is a plain ZooKeeper session, past the proxy.
+// connect opens a plain ZooKeeper session, around the proxy.
 func (f *fixture) connect(servers []string) *zk.Conn {
 	f.Helper()
 	connected := make(chan struct{})
@@ -98,7 +98,7 @@ func withTimeout(d time.Duration) func(*recipes.SessionConfig) {
 	return func(c *recipes.SessionConfig) { c.SessionTimeout = d }
 }
 
-// close closes a session, whatever state it and its connection are in.
+// close closes a session, in whatever state it and its connection are.
 func (f *fixture) close(s recipes.Session) {
 	f.proxy.restore(s.ID())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), 5*time.Second)
@@ -163,8 +163,8 @@ func (f *fixture) await(ch <-chan struct{}, what string) {
 	}
 }
 
-// standing checks that nothing is known against the grant.
-func (f *fixture) standing(g recipes.Grant) {
+// held checks that nothing is known against the grant.
+func (f *fixture) held(g recipes.Grant) {
 	f.Helper()
 	select {
 	case <-g.Done():
@@ -198,7 +198,7 @@ func receive[T any](f *fixture, ch <-chan T, what string) T {
 	}
 }
 
-// drained waits until the channel is closed, passing over what comes before.
+// drained waits until the channel is closed, and ignores what comes before.
 func drained[T any](f *fixture, ch <-chan T, what string) {
 	f.Helper()
 	for {

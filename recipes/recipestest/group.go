@@ -1,8 +1,6 @@
 package recipestest
 
 import (
-	"context"
-	"errors"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -16,7 +14,7 @@ func groupTests() []test {
 		{"join/a member is listed with its data, the oldest first", groupJoin},
 		{"join/members are ephemeral children of the path", groupLayout},
 		{"join/a name of the application's choice", groupNamed},
-		{"join/a taken name is an error that says by whom", groupTaken},
+		{"join/a taken name is an error that says which session has it", groupTaken},
 		{"join/a name that this session has is taken", groupTakenByOwn},
 		{"join/it waits for the connection", groupJoinSuspended},
 		{"join/a cancelled join leaves nothing", groupJoinCancelled},
@@ -28,7 +26,7 @@ func groupTests() []test {
 		{"leave/the member is gone, and the name free", groupLeave},
 		{"leave/it may be called again", groupLeaveTwice},
 		{"lost/a member whose session expires leaves, and does not rejoin", groupExpired},
-		{"lost/a member that another hand removes is told", groupRemoved},
+		{"lost/a member that another client deletes is told", groupRemoved},
 		{"lost/a member does not touch a later one of its name", groupReplaced},
 		{"write/a guarded write needs the member", groupWrite},
 		{"watch/it tells arrivals, changes and departures", groupWatch},
@@ -75,7 +73,7 @@ func (f *fixture) members(s recipes.Session, path, want string) []recipes.Member
 
 func groupArguments(f *fixture) {
 	s := f.open()
-	before := f.counters(s)
+	before := f.stats(s)
 	_, err := s.Group("a", recipes.GroupConfig{})
 	f.is(err, recipes.ErrInvalid)
 	for _, name := range []string{"a/b", "..", "_c_x", "a\x00"} {
@@ -85,7 +83,7 @@ func groupArguments(f *fixture) {
 	if g := f.group(s, "/a", "b"); g.Path() != "/a" {
 		f.Errorf("path %q", g.Path())
 	}
-	if after := f.counters(s); after.Reads != before.Reads || after.Writes != before.Writes {
+	if after := f.stats(s); after.Reads != before.Reads || after.Writes != before.Writes {
 		f.Error("something was sent")
 	}
 }
@@ -123,102 +121,4 @@ func groupForeign(f *fixture) {
 	_, err = f.outside.Create(f.path("g", "theirs"), []byte("curator's"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	f.must(err)
 	f.members(s, f.path("g"), "x curator's")
-}
-
-func groupUpdate(f *fixture) {
-	m := f.join(f.open(), f.path("g"), "", "one")
-	for _, data := range []string{"two", "", "three"} {
-		f.must(m.Update(f.ctx, []byte(data)))
-		f.members(f.open(), f.path("g"), data)
-	}
-	// Another hand's change is replaced, not taken for another member.
-	_, err := f.outside.Set(m.Znode(), []byte("theirs"), -1)
-	f.must(err)
-	f.must(m.Update(f.ctx, []byte("four")))
-	f.must(m.Write(f.ctx))
-	f.members(f.open(), f.path("g"), "four")
-	f.is(m.Update(f.ended(), nil), context.Canceled)
-	f.standing(m)
-}
-
-func groupUpdateSuspended(f *fixture) {
-	s := f.open()
-	m := f.join(s, f.path("g"), "", "one")
-	f.sever(s)
-	p := startErr(f, func() error { return m.Update(f.ctx, []byte("two")) })
-	p.blocked(f)
-	f.reconnect(s)
-	p.value1(f)
-	f.standing(m)
-	f.members(s, f.path("g"), "two")
-}
-
-func groupLeave(f *fixture) {
-	s := f.open()
-	for range 2 {
-		m := f.join(s, f.path("g"), "ann", "x")
-		f.must(m.Leave(f.ctx))
-		f.members(s, f.path("g"), "")
-		f.lost(m, recipes.ErrReleased)
-		f.is(m.Update(f.ctx, nil), recipes.ErrReleased, recipes.ErrNotHeld)
-	}
-}
-
-func groupLeaveTwice(f *fixture) {
-	m := f.join(f.open(), f.path("g"), "", "x")
-	f.must(m.Leave(f.ctx))
-	f.must(m.Leave(f.ctx))
-}
-
-func groupExpired(f *fixture) {
-	s := f.open()
-	m := f.join(s, f.path("g"), "ann", "x")
-	f.expire(s)
-	f.lost(m, recipes.ErrExpired, recipes.ErrSessionLost)
-	f.awaitChildren(f.path("g"), 0)
-	f.is(m.Update(f.ctx, nil), recipes.ErrNotHeld, recipes.ErrExpired)
-	f.is(m.Leave(f.ctx), recipes.ErrNotHeld, recipes.ErrExpired)
-	_, err := f.group(s, f.path("g"), "").Join(f.ctx, nil)
-	f.is(err, recipes.ErrExpired)
-	f.join(f.open(), f.path("g"), "ann", "again") // the application's clear act
-}
-
-func groupRemoved(f *fixture) {
-	s := f.open()
-	m := f.join(s, f.path("g"), "", "x")
-	f.remove(m.Znode())
-	f.lost(m, recipes.ErrRemoved)
-	f.is(m.Update(f.ctx, nil), recipes.ErrRemoved)
-	f.is(m.Leave(f.ctx), recipes.ErrRemoved)
-	f.is(m.Write(f.ctx), recipes.ErrRemoved)
-	if err := s.Err(); err != nil {
-		f.Error(err)
-	}
-}
-
-func groupReplaced(f *fixture) {
-	s := f.open()
-	m := f.join(s, f.path("g"), "ann", "old")
-	f.remove(m.Znode())
-	f.lost(m, recipes.ErrRemoved)
-	next := f.join(f.open(), f.path("g"), "ann", "new")
-	f.is(m.Update(f.ctx, []byte("late")), recipes.ErrRemoved)
-	f.is(m.Leave(f.ctx), recipes.ErrRemoved)
-	f.members(s, f.path("g"), "new")
-	f.standing(next)
-}
-
-func groupWrite(f *fixture) {
-	m := f.join(f.open(), f.path("g"), "ann", "x")
-	f.must(m.Write(f.ctx, recipes.Create(f.path("made"), []byte("1"))))
-	err := m.Write(f.ctx, recipes.Create(f.path("made"), nil))
-	var refused *recipes.WriteError
-	if f.is(err, recipes.ErrNodeExists); !errors.As(err, &refused) || refused.Index != 0 {
-		f.Errorf("%v; want one that names the operation", err)
-	}
-	f.must(m.Leave(f.ctx))
-	f.is(m.Write(f.ctx, recipes.Delete(f.path("made"), recipes.AnyVersion)), recipes.ErrNotHeld)
-	if !f.exists(f.path("made")) {
-		f.Error("one who has left has written")
-	}
 }

@@ -13,7 +13,7 @@ func groupJoin(f *fixture) {
 	two := f.join(b, f.path("g"), "", "two")
 	f.join(a, f.path("g"), "", "three")
 	for _, m := range []recipes.Membership{one, two} {
-		f.standing(m)
+		f.held(m)
 	}
 	members := f.members(b, f.path("g"), "one two three")
 	if got := members[0]; got.Znode != one.Znode() || got.Token != one.Token() || got.SessionID != a.ID() ||
@@ -53,7 +53,7 @@ func groupTaken(f *fixture) {
 	m := f.join(a, f.path("g"), "ann", "x")
 	_, err := f.group(f.open(), f.path("g"), "ann").Join(f.ctx, []byte("y"))
 	f.takenBy(err, a.ID(), f.path("g", "ann"))
-	f.standing(m)
+	f.held(m)
 	f.create(f.path("g", "bob"), "persistent")
 	_, err = f.group(a, f.path("g"), "bob").Join(f.ctx, nil)
 	f.takenBy(err, 0, f.path("g", "bob"))
@@ -64,7 +64,7 @@ func groupTakenByOwn(f *fixture) {
 	m := f.join(s, f.path("g"), "ann", "x")
 	_, err := f.group(s, f.path("g"), "ann").Join(f.ctx, nil)
 	f.takenBy(err, s.ID(), f.path("g", "ann"))
-	f.standing(m)
+	f.held(m)
 	f.members(s, f.path("g"), "x")
 }
 
@@ -76,7 +76,7 @@ func groupJoinSuspended(f *fixture) {
 		p := start(f, func() (recipes.Membership, error) { return g.Join(f.ctx, []byte("x")) })
 		p.blocked(f)
 		f.reconnect(s)
-		f.standing(p.value1(f))
+		f.held(p.value1(f))
 		f.sever(s)
 	}
 	f.reconnect(s)
@@ -107,6 +107,6 @@ func groupTooLarge(f *fixture) {
 	}
 	m := f.join(s, f.path("g"), "", "x")
 	f.is(m.Update(f.ctx, large), recipes.ErrTooLarge)
-	f.standing(m)
+	f.held(m)
 	f.members(s, f.path("g"), "x")
 }

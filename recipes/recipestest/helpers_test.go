@@ -107,7 +107,7 @@ func await(t testing.TB, ch <-chan struct{}, within time.Duration, what string) 
 	}
 }
 
-// connect is a plain ZooKeeper session.
+// connect opens a plain ZooKeeper session.
 func connect(t testing.TB, servers ...string) *zk.Conn {
 	t.Helper()
 	var once sync.Once

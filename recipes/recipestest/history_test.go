@@ -68,9 +68,9 @@ type line struct {
 	stands bool
 }
 
-// fenced is what the contract promises whatever the clocks say: tokens grow, and
-// what is written with the guard of one grant is written before it is given back
-// and before the next is granted.
+// fenced is what the contract promises whatever the clocks say. Tokens grow. What
+// is written with the guard of one grant is written before it is given back, and
+// before the next is granted.
 var fenced = porcupine.Model{
 	Init: func() any { return line{} },
 	Step: func(state, input, _ any) (bool, any) {

@@ -101,7 +101,7 @@ func oneLine(t *testing.T, servers []string) {
 	history.check(t, exclusive)
 }
 
-// tokenOf finds the znode that go-zookeeper's lock does not tell.
+// tokenOf finds the znode of a go-zookeeper lock, which does not tell it.
 func tokenOf(conn *zk.Conn, path, data string) (recipes.Token, error) {
 	names, _, err := conn.Children(path)
 	if err != nil {
@@ -116,7 +116,7 @@ func tokenOf(conn *zk.Conn, path, data string) (recipes.Token, error) {
 	return 0, fmt.Errorf("no contender with data %q in %s", data, path)
 }
 
-// TestOrderWithGoZookeeper checks who waits for whom, and the names.
+// TestOrderWithGoZookeeper checks the order of a mixed line, and the names.
 func TestOrderWithGoZookeeper(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {

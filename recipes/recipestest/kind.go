@@ -27,7 +27,7 @@ type options struct {
 type line interface {
 	Path() string
 	Enter(ctx context.Context) (grant, error)
-	Standing(ctx context.Context) ([]recipes.Contender, error)
+	Contenders(ctx context.Context) ([]recipes.Contender, error)
 }
 
 // grant is a hold or a leadership.
@@ -78,10 +78,6 @@ func (l lockLine) Enter(ctx context.Context) (grant, error) {
 	return lockGrant{h}, nil
 }
 
-func (l lockLine) Standing(ctx context.Context) ([]recipes.Contender, error) {
-	return l.Contenders(ctx)
-}
-
 type lockGrant struct{ recipes.Hold }
 
 func (g lockGrant) GiveBack(ctx context.Context) error { return g.Release(ctx) }
@@ -99,7 +95,7 @@ func (e electionLine) Enter(ctx context.Context) (grant, error) {
 	return electionGrant{l}, nil
 }
 
-func (e electionLine) Standing(ctx context.Context) ([]recipes.Contender, error) {
+func (e electionLine) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	return e.Candidates(ctx)
 }
 
@@ -175,7 +171,7 @@ func (k kind) waitsWith(f *fixture, s recipes.Session, path string, o options) *
 }
 
 // hands reports whether the line is handed on: the strategy is handoff, and the
-// recipe one that can.
+// recipe can do it.
 func (k kind) hands() bool {
 	return (k.strategy == recipes.Handoff || k.strategy == "") && slices.Contains([]string{"lock-", "n_", "lease-"}, k.marker)
 }

@@ -71,7 +71,7 @@ func latchStays(f *fixture) {
 	f.countsDown(f.latch(f.open(), f.path("l"), 1), 0)
 	f.must(s.Close(f.ctx))
 	f.must(f.latch(f.open(), f.path("l"), 1).Wait(f.ctx))
-	// One that was opened by hand is counted down all the same.
+	// A latch that an operator opened is counted down all the same.
 	f.create(f.path("m", "open"), "")
 	f.must(f.latch(f.open(), f.path("m"), 1).Wait(f.ctx))
 	f.countsDown(f.latch(f.open(), f.path("m"), 1), 0)

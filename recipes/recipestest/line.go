@@ -26,8 +26,8 @@ func lineTests() []kindTest {
 		{"it is not re-entrant", notReentrant},
 		{"lines of different paths are independent", independentPaths},
 		{"children of other names are ignored", foreignChildren},
-		{"those who stand in line are told in order", standing},
-		{"an empty line is no error", emptyLine},
+		{"contenders are listed in order", contendersInOrder},
+		{"an empty line is not an error", emptyLine},
 		{"a handoff costs what the strategy says", handoffCost},
 		{"data that does not fit in a packet is refused before it is sent", tooLarge},
 		{"the server's refusal is ErrAccessDenied", accessDenied},
@@ -40,7 +40,7 @@ func grantedZnode(f *fixture, k kind) {
 	s := f.open()
 	g, err := k.with(f, s, f.path("a"), options{data: "who I am"}).Enter(f.ctx)
 	f.must(err)
-	f.standing(g)
+	f.held(g)
 	name := strings.TrimPrefix(g.Znode(), f.path("a")+"/")
 	want, header := `^_c_`+guid+`-`+k.marker+`[0-9]{10}$`, `^`
 	if k.hands() {
@@ -103,10 +103,10 @@ func rootOfAChroot(f *fixture, k kind) {
 
 func tooLarge(f *fixture, k kind) {
 	s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
-	before := f.counters(s)
+	before := f.stats(s)
 	_, err := k.with(f, s, f.path("a"), options{data: strings.Repeat("x", 9<<10)}).Enter(f.ctx)
 	f.is(err, recipes.ErrTooLarge)
-	if after := f.counters(s); after.Writes != before.Writes {
+	if after := f.stats(s); after.Writes != before.Writes {
 		f.Errorf("%d writes were sent", after.Writes-before.Writes)
 	}
 	k.granted(f, s, f.path("a"))

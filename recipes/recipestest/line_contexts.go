@@ -13,9 +13,9 @@ type lineSubject struct {
 	semaphore  recipes.Semaphore
 	priority   recipes.PriorityLock
 	held       recipes.SharedHold   // for writing, at another path
-	handed     recipes.PriorityHold // likewise
+	handed     recipes.PriorityHold // for writing, at a third path
 	contender  string               // of the path of held
-	heir       string               // of the path of handed
+	successor  string               // of the path of handed
 	atHeld     recipes.SharedLock
 	atPriority recipes.PriorityLock
 }
@@ -42,8 +42,8 @@ var lineCalls = []struct {
 	{"priority/TryRead", func(ctx context.Context, s lineSubject) error { _, err := s.priority.TryRead(ctx); return err }},
 	{"priority/TryWrite", func(ctx context.Context, s lineSubject) error { _, err := s.priority.TryWrite(ctx); return err }},
 	{"priority/Contenders", func(ctx context.Context, s lineSubject) error { _, err := s.priority.Contenders(ctx); return err }},
-	{"priority/Revoke", func(ctx context.Context, s lineSubject) error { return s.atPriority.Revoke(ctx, s.heir) }},
-	{"priority/HandOff", func(ctx context.Context, s lineSubject) error { return s.handed.HandOff(ctx, s.heir) }},
+	{"priority/Revoke", func(ctx context.Context, s lineSubject) error { return s.atPriority.Revoke(ctx, s.successor) }},
+	{"priority/HandOff", func(ctx context.Context, s lineSubject) error { return s.handed.HandOff(ctx, s.successor) }},
 }
 
 // lineContextTests are about contexts that end, for every call alike.
@@ -119,13 +119,13 @@ func newLineSubject(f *fixture) lineSubject {
 	tell := func(p recipes.Place) { joined <- p }
 	waiter, err := others.SharedLock(f.path("held"), recipes.SharedLockConfig{Revocable: true, Grace: patience, Joined: tell})
 	f.must(err)
-	heir, err := others.PriorityLock(f.path("handed"), recipes.PriorityLockConfig{Revocable: true, Joined: tell})
+	successor, err := others.PriorityLock(f.path("handed"), recipes.PriorityLockConfig{Revocable: true, Joined: tell})
 	f.must(err)
 	ctx, cancel := context.WithCancel(f.ctx)
 	start(f, func() (recipes.SharedHold, error) { return waiter.AcquireWrite(ctx) })
 	subject.contender = receive(f, joined, "joining the line").Znode
-	start(f, func() (recipes.PriorityHold, error) { return heir.AcquireWrite(ctx) })
-	subject.heir = receive(f, joined, "joining the line").Znode
+	start(f, func() (recipes.PriorityHold, error) { return successor.AcquireWrite(ctx) })
+	subject.successor = receive(f, joined, "joining the line").Znode
 	f.Cleanup(cancel)
 	return subject
 }

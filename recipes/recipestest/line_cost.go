@@ -3,7 +3,7 @@ package recipestest
 import "github.com/zkrecipes/zkrecipes/recipes"
 
 // handoffCost counts what the strategies say about costs, for the sessions of all
-// who wait.
+// waiters.
 func handoffCost(f *fixture, k kind) {
 	const waiting = 4
 	holder := f.open()
@@ -18,7 +18,7 @@ func handoffCost(f *fixture, k kind) {
 	}
 	before := make(map[recipes.Session]recipes.Stats)
 	for _, s := range sessions {
-		before[s] = f.counters(s)
+		before[s] = f.stats(s)
 	}
 	f.must(g.GiveBack(f.ctx))
 	waiters[0].value1(f)
@@ -39,7 +39,7 @@ func handoffCost(f *fixture, k kind) {
 				return c.WatchEvents > was.WatchEvents && (i == 0 || c.ByKind["getData"] > was.ByKind["getData"])
 			})
 		}
-		now := f.counters(s)
+		now := f.stats(s)
 		sum.Reads += now.Reads - was.Reads
 		sum.Writes += now.Writes - was.Writes
 		sum.WatchEvents += now.WatchEvents - was.WatchEvents
@@ -51,37 +51,36 @@ func handoffCost(f *fixture, k kind) {
 	}
 }
 
-// watches waits until the one contender of the session that waits has its watch
-// at the server: it has sent for it, and the answer to what was sent after that
-// has come.
+// watches waits until the session's one waiter has its watch at the server: it has
+// sent for the watch, and a later request was answered.
 func (k kind) watches(f *fixture, s recipes.Session, path string) {
 	f.Helper()
 	f.reach(s, func(c recipes.Stats) bool { return c.ByKind["getData"] >= 1 })
-	_, err := k.at(f, s, path).Standing(f.ctx)
+	_, err := k.at(f, s, path).Contenders(f.ctx)
 	f.must(err)
 }
 
 func listings(c recipes.Stats) int64 { return c.ByKind["getChildren2"] + c.ByKind["getChildren"] }
 
-func (f *fixture) counters(s recipes.Session) recipes.Stats {
+func (f *fixture) stats(s recipes.Session) recipes.Stats {
 	f.Helper()
 	c, err := s.Stats(f.ctx)
 	f.must(err)
 	return c
 }
 
-// reach asks for a session's counters until they satisfy. Requests of other
+// reach asks for a session's statistics until they satisfy. Requests of other
 // goroutines, which nothing else tells of, have then been sent.
 func (f *fixture) reach(s recipes.Session, satisfied func(recipes.Stats) bool) {
 	f.Helper()
 	for {
-		c := f.counters(s)
+		c := f.stats(s)
 		if satisfied(c) {
 			return
 		}
 		// A round trip keeps the question from being asked too often.
 		if _, _, err := f.outside.Exists("/"); err != nil || f.ctx.Err() != nil {
-			f.Fatalf("counters stay at %+v (%v)", c, err)
+			f.Fatalf("statistics stay at %+v (%v)", c, err)
 		}
 	}
 }

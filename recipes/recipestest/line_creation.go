@@ -28,7 +28,7 @@ func creationLost(f *fixture, k kind) {
 	f.create(f.path("a"), "")
 	s := f.open()
 	f.proxy.freeze(s.ID())
-	before := f.counters(s).Writes
+	before := f.stats(s).Writes
 	l := k.at(f, s, f.path("a"))
 	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
 	f.reach(s, func(c recipes.Stats) bool { return c.Writes > before })

@@ -17,7 +17,7 @@ type exclusive struct {
 	wrong  []string
 }
 
-// enter is called when the grant has been got, and leave before it is given up.
+// enter is called after the grant, and leave before it is given back.
 func (e *exclusive) enter(g recipes.Grant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

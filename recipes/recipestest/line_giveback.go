@@ -22,7 +22,7 @@ func giveBackTests() []kindTest {
 		{"giving back what was removed is ErrNotHeld", giveBackRemoved},
 		{"giving back what was removed unnoticed is ErrNotHeld", giveBackRemovedUnnoticed},
 		{"giving back after the session's loss is ErrNotHeld", giveBackAfterLoss},
-		{"a session that is closed meanwhile ends giving back", giveBackClosed},
+		{"closing the session ends giving back", giveBackClosed},
 		{"giving back does not touch a later grant", giveBackOnlyOwn},
 	}
 }
@@ -48,7 +48,7 @@ func nextAfterGiveBack(f *fixture, k kind) {
 	next := k.waits(f, f.open(), f.path("a"))
 	next.blocked(f)
 	f.must(g.GiveBack(f.ctx))
-	f.standing(next.value1(f))
+	f.held(next.value1(f))
 }
 
 func givenBackAgain(f *fixture, k kind) {
@@ -131,7 +131,7 @@ func givenBackWhileSevered(f *fixture, k kind) {
 
 func giveBackRemoved(f *fixture, k kind) {
 	g := k.granted(f, f.open(), f.path("a"))
-	f.standing(g)
+	f.held(g)
 	f.remove(g.Znode())
 	f.lost(g, recipes.ErrRemoved)
 	for range 2 {
@@ -178,6 +178,6 @@ func giveBackOnlyOwn(f *fixture, k kind) {
 	f.is(old.Write(f.ctx), recipes.ErrRemoved)
 	g := k.granted(f, s, f.path("a"))
 	f.is(old.GiveBack(f.ctx), recipes.ErrNotHeld)
-	f.standing(g)
+	f.held(g)
 	f.must(g.Write(f.ctx))
 }

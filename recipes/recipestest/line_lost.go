@@ -8,12 +8,12 @@ func lossTests() []kindTest {
 		{"closing the session loses the grant", lostByClose},
 		{"expiry of the session loses the grant", lostByExpiry},
 		{"silence for the session's timeout loses the grant", lostByDeadline},
-		{"removal by hand loses the grant", lostByHand},
+		{"deletion by another client loses the grant", lostByDeletion},
 		{"a guarded delete of another session loses the grant", lostByGuardedDelete},
-		{"removal during a lost connection loses the grant", lostWhileSevered},
-		{"a removal that nobody watched for is noticed by Write", removalNoticedByWrite},
+		{"deletion during a lost connection loses the grant", lostWhileSevered},
+		{"a deletion that nobody watched for is noticed by Write", removalNoticedByWrite},
 		{"a suspended session's grant stands", suspendedStands},
-		{"lost first asked after the loss is closed", lostAskedLate},
+		{"Done that is first called after the loss is closed", lostAskedLate},
 		{"the next is granted when the session of the first expires", nextAfterExpiry},
 		{"the next is granted when the session of the first is closed", nextAfterClose},
 	}
@@ -23,7 +23,7 @@ func lostByClose(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
 	silent := k.granted(f, s, f.path("b")) // Done is not called before the end
-	f.standing(g)
+	f.held(g)
 	f.must(s.Close(f.ctx))
 	f.lost(g, recipes.ErrSessionLost, recipes.ErrClosed)
 	f.is(silent.Err(), recipes.ErrNotHeld, recipes.ErrClosed)
@@ -35,7 +35,7 @@ func lostByClose(f *fixture, k kind) {
 func lostByExpiry(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
-	f.standing(g)
+	f.held(g)
 	f.expire(s)
 	f.lost(g, recipes.ErrSessionLost, recipes.ErrExpired)
 }
@@ -47,7 +47,7 @@ func lostByDeadline(f *fixture, k kind) {
 	f.lost(g, recipes.ErrSessionLost, recipes.ErrDeadline)
 }
 
-func lostByHand(f *fixture, k kind) {
+func lostByDeletion(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
 	lost := g.Done()
@@ -65,20 +65,20 @@ func lostByHand(f *fixture, k kind) {
 
 func lostByGuardedDelete(f *fixture, k kind) {
 	g := k.granted(f, f.open(), f.path("a"))
-	f.standing(g)
+	f.held(g)
 	other := k.granted(f, f.open(), f.path("operators"))
 	f.must(other.Write(f.ctx, recipes.Delete(g.Znode(), recipes.AnyVersion)))
 	f.lost(g, recipes.ErrRemoved)
-	f.standing(other)
+	f.held(other)
 }
 
 func lostWhileSevered(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
-	f.standing(g)
+	f.held(g)
 	f.sever(s)
 	f.remove(g.Znode())
-	f.standing(g) // it cannot know yet
+	f.held(g) // it cannot know yet
 	f.proxy.restore(s.ID())
 	f.lost(g, recipes.ErrRemoved)
 }
@@ -96,12 +96,12 @@ func removalNoticedByWrite(f *fixture, k kind) {
 func suspendedStands(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
-	f.standing(g)
+	f.held(g)
 	f.sever(s)
-	f.standing(g)
+	f.held(g)
 	f.reconnect(s)
 	f.must(g.Write(f.ctx))
-	f.standing(g)
+	f.held(g)
 }
 
 func lostAskedLate(f *fixture, k kind) {

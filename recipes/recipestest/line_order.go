@@ -83,16 +83,16 @@ func notReentrant(f *fixture, k kind) {
 	w.cancel()
 	_, err := w.result(f)
 	f.is(err, context.Canceled)
-	f.standing(g)
+	f.held(g)
 }
 
 func independentPaths(f *fixture, k kind) {
 	s := f.open()
 	a, b := k.granted(f, s, f.path("a")), k.granted(f, s, f.path("b"))
 	c := k.granted(f, s, f.path("a", "below"))
-	f.standing(a)
-	f.standing(b)
-	f.standing(c)
+	f.held(a)
+	f.held(b)
+	f.held(c)
 }
 
 func foreignChildren(f *fixture, k kind) {
@@ -112,7 +112,7 @@ func foreignChildren(f *fixture, k kind) {
 	if p := w.place.Position; p != 1 && !(k.hands() && p == recipes.UnknownPosition) {
 		f.Errorf("position %d; want 1", p)
 	}
-	in, err := k.at(f, s, f.path("a")).Standing(f.ctx)
+	in, err := k.at(f, s, f.path("a")).Contenders(f.ctx)
 	f.must(err)
 	if len(in) != 2 {
 		f.Errorf("%d stand in line; want 2", len(in))
@@ -121,14 +121,14 @@ func foreignChildren(f *fixture, k kind) {
 	f.must(w.value1(f).GiveBack(f.ctx))
 }
 
-func standing(f *fixture, k kind) {
+func contendersInOrder(f *fixture, k kind) {
 	before := time.Now().Add(-time.Minute) // by the server's clock
 	one, two := f.open(), f.open()
 	g, err := k.with(f, one, f.path("a"), options{data: "first"}).Enter(f.ctx)
 	f.must(err)
 	second := k.waitsWith(f, two, f.path("a"), options{data: "second"})
 	third := k.waitsWith(f, one, f.path("a"), options{data: "third"})
-	in, err := k.at(f, two, f.path("a")).Standing(f.ctx)
+	in, err := k.at(f, two, f.path("a")).Contenders(f.ctx)
 	f.must(err)
 	want := []struct {
 		znode, data string
@@ -163,7 +163,7 @@ func standing(f *fixture, k kind) {
 func emptyLine(f *fixture, k kind) {
 	l := k.at(f, f.open(), f.path("a"))
 	for _, when := range []string{"the path does not exist", "the path exists"} {
-		in, err := l.Standing(f.ctx)
+		in, err := l.Contenders(f.ctx)
 		if err != nil || len(in) != 0 {
 			f.Errorf("%s: %v, %v; want nobody and no error", when, in, err)
 		}

@@ -13,8 +13,8 @@ func waitTests() []kindTest {
 		{"cancelling leaves the line", cancelLeaves},
 		{"a deadline leaves the line", deadlineLeaves},
 		{"a context that has ended enters nothing", endedContext},
-		{"who leaves the middle of the line leaves the order as it was", cancelInTheMiddle},
-		{"who leaves while the connection is down is removed when it is back", cancelWhileSevered},
+		{"a contender that leaves the middle of the line leaves the order as it was", cancelInTheMiddle},
+		{"a contender that leaves while the connection is down is removed when it is back", cancelWhileSevered},
 		{"a lost connection keeps the place in line", waiterReconnects},
 		{"a departure during a lost connection is not missed", departureWhileSevered},
 		{"a change of data wakes nobody into a grant", dataChange},
@@ -37,7 +37,7 @@ func cancelLeaves(f *fixture, k kind) {
 	f.is(err, context.Canceled)
 	f.isNot(err, recipes.ErrSessionLost, recipes.ErrNotHeld, recipes.ErrUnavailable)
 	f.awaitNode(w.place.Znode, false)
-	f.standing(g)
+	f.held(g)
 	f.must(g.GiveBack(f.ctx))
 	f.must(next.value1(f).GiveBack(f.ctx))
 	f.awaitChildren(f.path("a"), 0)
@@ -53,10 +53,10 @@ func deadlineLeaves(f *fixture, k kind) {
 
 func endedContext(f *fixture, k kind) {
 	s := f.open()
-	before := f.counters(s).Writes
+	before := f.stats(s).Writes
 	_, err := k.at(f, s, f.path("a")).Enter(f.ended())
 	f.is(err, context.Canceled)
-	if sent := f.counters(s).Writes - before; sent != 0 || f.exists(f.path("a")) {
+	if sent := f.stats(s).Writes - before; sent != 0 || f.exists(f.path("a")) {
 		f.Errorf("%d writes were sent", sent)
 	}
 }
@@ -89,7 +89,7 @@ func cancelWhileSevered(f *fixture, k kind) {
 	}
 	f.proxy.restore(s.ID())
 	f.awaitNode(w.place.Znode, false)
-	f.standing(g)
+	f.held(g)
 }
 
 func waiterReconnects(f *fixture, k kind) {
@@ -115,7 +115,7 @@ func departureWhileSevered(f *fixture, k kind) {
 	f.must(g.GiveBack(f.ctx))
 	w.blocked(f)
 	f.proxy.restore(s.ID())
-	f.standing(w.value1(f))
+	f.held(w.value1(f))
 }
 
 func dataChange(f *fixture, k kind) {
@@ -123,7 +123,7 @@ func dataChange(f *fixture, k kind) {
 	s := f.open()
 	w := k.waits(f, s, f.path("a"))
 	k.watches(f, s, f.path("a"))
-	before := f.counters(s)
+	before := f.stats(s)
 	_, err := f.outside.Set(g.Znode(), []byte("changed"), -1)
 	if k.hands() { // a change would mean a release
 		f.is(err, zk.ErrNoAuth)
@@ -136,7 +136,7 @@ func dataChange(f *fixture, k kind) {
 		return c.WatchEvents > before.WatchEvents && c.ByKind["getData"] > before.ByKind["getData"]
 	})
 	w.blocked(f)
-	f.standing(g)
+	f.held(g)
 	f.must(g.GiveBack(f.ctx))
 	w.value1(f)
 }
@@ -172,7 +172,7 @@ func waiterExpires(f *fixture, k kind) {
 	f.expire(s)
 	_, err := w.result(f)
 	f.is(err, recipes.ErrSessionLost, recipes.ErrExpired)
-	f.standing(g)
+	f.held(g)
 }
 
 func enterAfterLoss(f *fixture, k kind) {
@@ -185,7 +185,7 @@ func enterAfterLoss(f *fixture, k kind) {
 		end(s)
 		_, err := l.Enter(f.ctx)
 		f.is(err, recipes.ErrSessionLost, reason)
-		_, err = l.Standing(f.ctx)
+		_, err = l.Contenders(f.ctx)
 		f.is(err, recipes.ErrSessionLost, reason)
 		_, err = k.at(f, s, f.path("b")).Enter(f.ctx) // a line sends nothing when it is made
 		f.is(err, recipes.ErrSessionLost, reason)

@@ -37,7 +37,7 @@ func (f *fixture) acquire(s recipes.Session, path string) recipes.Hold {
 func tryFree(f *fixture) {
 	h, err := f.lock(f.open(), f.path("a")).TryAcquire(f.ctx)
 	f.must(err)
-	f.standing(h)
+	f.held(h)
 	f.must(h.Release(f.ctx))
 }
 
@@ -49,7 +49,7 @@ func tryHeld(f *fixture) {
 	if names := f.children(f.path("a")); len(names) != 1 {
 		f.Errorf("the line is %v; want the holder alone", names)
 	}
-	f.standing(h)
+	f.held(h)
 	f.must(h.Release(f.ctx))
 	tryFree(f)
 }
@@ -125,8 +125,8 @@ func twoOfOnePath(f *fixture) {
 func lockBesideElection(f *fixture) {
 	s := f.open()
 	h, l := f.acquire(s, f.path("a")), f.lead(s, f.path("a"))
-	f.standing(h)
-	f.standing(l)
+	f.held(h)
+	f.held(l)
 	in, err := f.lock(s, f.path("a")).Contenders(f.ctx)
 	f.must(err)
 	if len(in) != 1 || in[0].Znode != h.Znode() {

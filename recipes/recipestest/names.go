@@ -10,14 +10,14 @@ func namesTests() []test {
 	return []test{
 		{"names are validated, and nothing is sent", namesArguments},
 		{"register/it is looked up, listed, updated and given back", namesRegister},
-		{"register/a taken name is an error that says by whom", namesTaken},
+		{"register/a taken name is an error that says which session has it", namesTaken},
 		{"register/a session that ends gives its names back", namesExpired},
 		{"register/a removed registration is told", namesRemoved},
 		{"register/cancelled, it leaves nothing", namesCancelled},
 		{"persistent/it outlives its session", namesPersistent},
 		{"persistent/it is unregistered by its token, once", namesUnregister},
 		{"persistent/data that is too large is not sent", namesTooLarge},
-		{"list/receipts are no names", namesList},
+		{"list/receipts are not names", namesList},
 		{"watch/it tells every registration, change and end", namesWatch},
 		{"watch/a change during a lost connection is not missed", namesWatchReconnects},
 		{"watch/the channel is closed when the context ends or the session is lost", namesWatchEnds},
@@ -56,7 +56,7 @@ func namesArguments(f *fixture) {
 	if n.Path() != f.path("n") {
 		f.Errorf("path %q", n.Path())
 	}
-	before := f.counters(s)
+	before := f.stats(s)
 	for _, name := range []string{"", "a/b", ".", "..", "_c_x", "a\x00", "\xff"} {
 		_, err := n.Register(f.ctx, name, nil)
 		f.is(err, recipes.ErrInvalid)
@@ -67,7 +67,7 @@ func namesArguments(f *fixture) {
 		_, err = n.Watch(f.ctx, name)
 		f.is(err, recipes.ErrInvalid)
 	}
-	if after := f.counters(s); after.Reads != before.Reads || after.Writes != before.Writes {
+	if after := f.stats(s); after.Reads != before.Reads || after.Writes != before.Writes {
 		f.Error("something was sent")
 	}
 }
@@ -105,7 +105,7 @@ func namesTaken(f *fixture) {
 	_, err := f.names(b, f.path("n")).Register(f.ctx, "mail", nil)
 	f.takenBy(err, 0, f.path("n", "mail"))
 	f.takenBy(f.names(a, f.path("n")).RegisterPersistent(f.ctx, "mail", nil), 0, f.path("n", "mail"))
-	f.standing(r)
+	f.held(r)
 }
 
 func namesExpired(f *fixture) {
@@ -187,7 +187,7 @@ func namesList(f *fixture) {
 	}
 	f.register(s, f.path("n"), "b", "2")
 	f.must(n.RegisterPersistent(f.ctx, "a", []byte("1")))
-	f.create(f.path("n", "c"), "3") // by another hand
+	f.create(f.path("n", "c"), "3") // by another client
 	records, err = n.List(f.ctx)
 	f.must(err)
 	if len(records) != 3 || records[0].Name != "a" || records[1].Name != "b" || records[2].Name != "c" ||

@@ -13,7 +13,7 @@ func (f *fixture) watchName(s recipes.Session, path, name string) <-chan recipes
 	return records
 }
 
-// becomes takes records until one has that data.
+// becomes takes records until one has these data.
 func (f *fixture) becomes(records <-chan recipes.Record, data string) {
 	f.Helper()
 	for {

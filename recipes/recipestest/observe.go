@@ -11,7 +11,7 @@ func observeTests() []test {
 	return []test{
 		{"observe/leaders, acknowledgements and None come in order", observeSequence},
 		{"observe/the first is the present leader", observePresent},
-		{"observe/who comes and goes behind the leader tells nothing", observeOnlyLeader},
+		{"observe/arrivals and departures behind the leader tell nothing", observeOnlyLeader},
 		{"observe/an acknowledgement that is replaced or deleted is told", observeAcknowledgement},
 		{"observe/a slow reader gets the latest", observeSlowly},
 		{"observe/a path that is made and removed is followed", observePath},
@@ -84,13 +84,13 @@ func observeOnlyLeader(f *fixture) {
 	f.must(err)
 	leaders := f.observe(s, f.path("a"))
 	f.sees(leaders, l.Znode(), false)
-	events := f.counters(s).WatchEvents
+	events := f.stats(s).WatchEvents
 	w := electionKind("").waits(f, f.open(), f.path("a"))
 	w.cancel()
 	f.awaitNode(w.place.Znode, false)
 	f.must(l.Acknowledge(f.ctx, nil))
 	f.sees(leaders, l.Znode(), true)
-	if got := f.counters(s).WatchEvents - events; got != 1 {
+	if got := f.stats(s).WatchEvents - events; got != 1 {
 		f.Errorf("%d watch events; want that of the acknowledgement alone", got)
 	}
 }

@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 }
 
 // sideBySide runs more tests at a time than there are processors, unless the
-// command line says how many: most of them wait most of the time, for a session
-// to expire or a process to start.
+// command line says how many. Most of them wait most of the time, for a session to
+// expire or a process to start.
 func sideBySide() {
 	const parallel = "test.parallel"
 	given := false
@@ -97,8 +97,8 @@ func launch(t testing.TB) *host.Plugin {
 	return p
 }
 
-// closePlugin closes a plugin, and is content if it is gone already, or if the end
-// of a session is not confirmed that a test has left without a server.
+// closePlugin closes a plugin. It accepts that the plugin is gone already, and that
+// the end of a session is not confirmed that a test has left without a server.
 func closePlugin(t testing.TB, p *host.Plugin) {
 	t.Helper()
 	select {

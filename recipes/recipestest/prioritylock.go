@@ -16,10 +16,10 @@ func priorityTests() []test {
 		{"a higher priority goes before lower ones that wait, whenever it came", priorityLockOrder},
 		{"within a priority the order is that of joining", priorityTies},
 		{"a reader waits for better writers only", priorityReader},
-		{"who holds is not disturbed by a higher priority", priorityHolder},
+		{"a holder is not disturbed by a higher priority", priorityHolder},
 		{"tokens grow with every grant", priorityTokens},
 		{"of many, writers are alone", priorityUnderLoad},
-		{"try/refused by who is ahead, and the line is left", priorityTry},
+		{"try/refused by contenders ahead, and the line is left", priorityTry},
 		{"cancelling leaves the line", priorityCancel},
 		{"a waiter whose znode was removed gets ErrRemoved", priorityRemoved},
 		{"a departure during a lost connection is not missed", prioritySevered},
@@ -30,13 +30,13 @@ func priorityTests() []test {
 		{"shared lock and priority lock at one path do not meet", priorityBesideShared},
 		{"a bad priority is ErrInvalid", priorityLockInvalid},
 		{"ask/holders of lower priority are asked, others are not", priorityAsk},
-		{"ask/who is not revocable is left alone", priorityAskNot},
+		{"ask/a holder that is not revocable is left alone", priorityAskNot},
 		{"revoke/a waiter takes the request along", priorityRevokeWaiter},
 		{"revoke/forced takes the hold, and writes are refused", priorityForced},
-		{"hand-off/the heir goes before better priorities", handOffHeir},
-		{"hand-off/an heir that leaves holds nobody back", handOffLeaves},
-		{"hand-off/nobody who does not wait can be the heir", handOffNobody},
-		{"hand-off/there is one heir at a time", handOffOnce},
+		{"hand-off/the successor goes before better priorities", handOffSuccessor},
+		{"hand-off/a successor that leaves holds nobody back", handOffLeaves},
+		{"hand-off/only a waiter can be the successor", handOffNobody},
+		{"hand-off/there is one successor at a time", handOffOnce},
 		{"hand-off/a lost hold cannot be handed off", handOffLost},
 		{"hand-off/ends the hold", handOffEnds},
 	}
@@ -162,7 +162,7 @@ func priorityReader(f *fixture) {
 	same := f.priorityWaits(f.open(), recipes.Reading, at(5))
 	same.blocked(f)
 	w.blocked(f)
-	f.standing(h)
+	f.held(h)
 	w.cancel()
 	same.value1(f)
 }
@@ -172,7 +172,7 @@ func priorityHolder(f *fixture) {
 	w := f.priorityWaits(f.open(), recipes.Writing, at(0))
 	f.must(h.Write(f.ctx))
 	w.blocked(f)
-	f.standing(h)
+	f.held(h)
 	f.must(h.Release(f.ctx))
 	w.value1(f)
 }

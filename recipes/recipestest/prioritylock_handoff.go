@@ -2,17 +2,17 @@ package recipestest
 
 import "github.com/zkrecipes/zkrecipes/recipes"
 
-func handOffHeir(f *fixture) {
+func handOffSuccessor(f *fixture) {
 	h := f.priorityHeld(f.open(), recipes.Writing, at(5))
 	best := f.priorityWaits(f.open(), recipes.Writing, at(0))
 	second := f.priorityWaits(f.open(), recipes.Reading, at(1))
-	heir := f.priorityWaits(f.open(), recipes.Writing, at(99))
-	f.must(h.HandOff(f.ctx, heir.place.Znode))
-	g := heir.value1(f)
+	successor := f.priorityWaits(f.open(), recipes.Writing, at(99))
+	f.must(h.HandOff(f.ctx, successor.place.Znode))
+	g := successor.value1(f)
 	best.blocked(f)
 	second.blocked(f)
 	if data, _ := f.read(f.path("a")); data != "" {
-		f.Errorf("the path names an heir who has been granted: %q", data)
+		f.Errorf("the path names a successor that has been granted: %q", data)
 	}
 	f.must(g.Release(f.ctx))
 	f.must(best.value1(f).Release(f.ctx))
@@ -21,16 +21,16 @@ func handOffHeir(f *fixture) {
 
 func handOffLeaves(f *fixture) {
 	a, b := f.priorityHeld(f.open(), recipes.Reading, at(5)), f.priorityHeld(f.open(), recipes.Reading, at(5))
-	heir := f.priorityWaits(f.open(), recipes.Writing, at(99))
+	successor := f.priorityWaits(f.open(), recipes.Writing, at(99))
 	best := f.priorityWaits(f.open(), recipes.Writing, at(0))
-	f.must(a.HandOff(f.ctx, heir.place.Znode))
+	f.must(a.HandOff(f.ctx, successor.place.Znode))
 	in, err := f.priority(f.open()).Contenders(f.ctx)
 	f.must(err)
-	if len(in) != 3 || !in[1].Successor || in[1].Znode != heir.place.Znode {
+	if len(in) != 3 || !in[1].Successor || in[1].Znode != successor.place.Znode {
 		f.Errorf("the line is %+v", in)
 	}
-	heir.cancel()
-	heir.result(f)
+	successor.cancel()
+	successor.result(f)
 	f.must(b.Release(f.ctx))
 	best.value1(f)
 }
@@ -47,7 +47,7 @@ func handOffNobody(f *fixture) {
 		f.is(h.HandOff(f.ctx, znode), recipes.ErrInvalid)
 	}
 	f.must(h.Write(f.ctx))
-	f.standing(h)
+	f.held(h)
 }
 
 func handOffOnce(f *fixture) {
@@ -55,7 +55,7 @@ func handOffOnce(f *fixture) {
 	first, second := f.priorityWaits(f.open(), recipes.Writing, at(8)), f.priorityWaits(f.open(), recipes.Writing, at(7))
 	f.must(a.HandOff(f.ctx, first.place.Znode))
 	f.is(b.HandOff(f.ctx, second.place.Znode), recipes.ErrContended)
-	f.standing(b)
+	f.held(b)
 	f.must(b.Release(f.ctx))
 	f.must(first.value1(f).Release(f.ctx))
 	second.value1(f)
@@ -69,7 +69,7 @@ func handOffLost(f *fixture) {
 	g := w.value1(f)
 	next := f.priorityWaits(f.open(), recipes.Writing)
 	f.is(h.HandOff(f.ctx, next.place.Znode), recipes.ErrNotHeld, recipes.ErrRemoved)
-	f.standing(g)
+	f.held(g)
 	next.blocked(f)
 }
 
@@ -81,5 +81,5 @@ func handOffEnds(f *fixture) {
 	f.lost(h, recipes.ErrReleased)
 	f.is(h.Write(f.ctx), recipes.ErrNotHeld)
 	f.is(h.HandOff(f.ctx, w.place.Znode), recipes.ErrNotHeld)
-	f.standing(w.value1(f))
+	f.held(w.value1(f))
 }

@@ -54,7 +54,7 @@ func prioritySevered(f *fixture) {
 	f.must(h.Release(f.ctx))
 	w.blocked(f)
 	f.proxy.restore(s.ID())
-	f.standing(w.value1(f))
+	f.held(w.value1(f))
 }
 
 func priorityReplyLost(f *fixture) {
@@ -66,7 +66,7 @@ func priorityReplyLost(f *fixture) {
 	f.proxy.cut(s.ID())
 	f.proxy.restore(s.ID())
 	g := w.value1(f)
-	f.standing(g)
+	f.held(g)
 	if names := f.children(f.path("a")); len(names) != 1 || f.path("a", names[0]) != g.Znode() {
 		f.Errorf("granted as %s; the line is %v", g.Znode(), names)
 	}
@@ -123,8 +123,8 @@ func priorityForeign(f *fixture) {
 func priorityBesideShared(f *fixture) {
 	s := f.open()
 	a, b := f.priorityHeld(s, recipes.Writing), f.writes(s, f.path("a"))
-	f.standing(a)
-	f.standing(b)
+	f.held(a)
+	f.held(b)
 }
 
 func priorityLockInvalid(f *fixture) {

@@ -65,5 +65,5 @@ func priorityForced(f *fixture) {
 	g := w.value1(f)
 	f.is(h.Write(f.ctx, recipes.Create(f.path("a", "late"), nil)), recipes.ErrNotHeld)
 	f.is(f.priority(s).RevokeForced(f.ctx, g.Znode()), recipes.ErrNotRevocable)
-	f.standing(g)
+	f.held(g)
 }

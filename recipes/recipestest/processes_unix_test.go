@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestPluginFrozen: a plugin that stands still cannot tell anything, so that the
-// host has to lose the hold by its own clock, before another can be granted.
+// TestPluginFrozen: a plugin that stands still cannot tell anything. So the host has
+// to lose the hold by its own clock, before another contender can be granted.
 func TestPluginFrozen(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
@@ -45,7 +45,7 @@ func TestPluginFrozen(t *testing.T) {
 	}
 	t.Logf("lost by %v; free after %v", h.Err(), next.at.Sub(frozen))
 
-	// The host gets rid of it all the same.
+	// The host ends it all the same.
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_ = p.Close(ctx)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// proxy stands between sessions and servers and does to the connections of each
-// session, known by its id, what a bad network would.
+// proxy is between sessions and servers. It does to the connections of each session,
+// known by its id, what a bad network would.
 type proxy struct {
 	addr     string
 	listener net.Listener
@@ -22,7 +22,7 @@ type proxy struct {
 	sessions map[int64]*passage
 }
 
-// passage is what the proxy knows of a session and lets through for it.
+// passage is what the proxy knows of a session, and how it passes its bytes on.
 type passage struct {
 	password []byte
 	timeout  int32

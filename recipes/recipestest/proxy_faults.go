@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// gate lets bytes through, or holds them.
+// gate passes bytes on, or holds them.
 type gate struct {
 	held chan struct{} // nil, or closed when it is opened again
 }
@@ -40,16 +40,16 @@ func (p *proxy) cut(session int64) {
 	}
 }
 
-// sever drops the session's connection and lets no other through.
+// sever drops the session's connection and accepts no other.
 func (p *proxy) sever(session int64) {
 	p.with(session, func(s *passage) { s.refused = true })
 	p.cut(session)
 }
 
-// holdReplies has the server hear the session and not the reverse.
+// holdReplies passes requests on, and holds replies.
 func (p *proxy) holdReplies(session int64) { p.with(session, func(s *passage) { s.down.hold() }) }
 
-// freeze lets nothing pass in either direction, and drops nothing.
+// freeze holds everything in both directions, and drops nothing.
 func (p *proxy) freeze(session int64) {
 	p.with(session, func(s *passage) {
 		s.up.hold()
@@ -74,9 +74,9 @@ func (p *proxy) with(session int64, f func(*passage)) {
 	}
 }
 
-// expire ends a session at the servers without its client's doing: it takes the
-// session over with its id and password, and closes it. Its client finds the
-// session expired when it comes back, which it does at once.
+// expire ends a session at the servers without its client. It takes the session
+// over with its id and password, and closes it. The client reconnects at once, and
+// finds the session expired.
 func (p *proxy) expire(session int64) error {
 	p.sever(session)
 	defer p.restore(session)

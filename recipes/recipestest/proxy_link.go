@@ -100,7 +100,7 @@ func (p *proxy) passes(l *link, g *gate) bool {
 	return true
 }
 
-// join gives the link its server, unless it has been closed meanwhile.
+// join gives the link its server, unless it has been closed.
 func (p *proxy) join(l *link, server net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

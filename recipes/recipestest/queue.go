@@ -36,7 +36,7 @@ var queueForms = []queueForm{
 	}},
 }
 
-// end is one session's end of a queue: it puts and consumes.
+// end is a session at one end of a queue: it puts and consumes.
 type end struct {
 	recipes.Consumer
 	f    *fixture

@@ -11,11 +11,11 @@ func boundedWaits(f *fixture, form queueForm) {
 	cfg := recipes.QueueConfig{Capacity: 2}
 	full, taker := form.end(f, f.open(), f.path("a"), cfg), form.end(f, f.open(), f.path("a"), cfg)
 	full.put("1", "2")
-	before := listings(f.counters(full.s))
+	before := listings(f.stats(full.s))
 	call := startErr(f, func() error { _, err := full.many(f.ctx, []byte("3")); return err })
 	f.reach(full.s, func(c recipes.Stats) bool { return listings(c) >= before+2 })
 	call.blocked(f)
-	form.putInVain(f, f.path("a"), cfg)
+	form.putUntilEnd(f, f.path("a"), cfg)
 	taker.takes("1")
 	_, err := call.result(f)
 	f.must(err)
@@ -23,10 +23,10 @@ func boundedWaits(f *fixture, form queueForm) {
 	taker.holds(0)
 }
 
-// putInVain puts into a full queue until its context ends. It closes the session,
-// after which nothing of the put can be under way, as it can be through a plugin
-// that learns of the end a moment later.
-func (form queueForm) putInVain(f *fixture, path string, cfg recipes.QueueConfig) {
+// putUntilEnd puts into a full queue until its context ends. It closes the session.
+// After that nothing of the put can be under way; before, a plugin may learn of the
+// end a moment later.
+func (form queueForm) putUntilEnd(f *fixture, path string, cfg recipes.QueueConfig) {
 	f.Helper()
 	s := f.open()
 	_, err := form.end(f, s, path, cfg).many(f.briefly(), []byte("never"))
@@ -40,7 +40,7 @@ func boundedCancelled(f *fixture, form queueForm) {
 	cfg := recipes.QueueConfig{Capacity: 1}
 	full, taker := form.end(f, f.open(), f.path("a"), cfg), form.end(f, f.open(), f.path("a"), cfg)
 	full.put("1")
-	before := listings(f.counters(full.s))
+	before := listings(f.stats(full.s))
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
 	call := startErr(f, func() error { _, err := full.many(ctx, []byte("never")); return err })
@@ -94,7 +94,7 @@ func boundedClaims(f *fixture, form queueForm) {
 	e := form.end(f, f.open(), f.path("a"), cfg)
 	e.put("1")
 	d := e.receives("1", 1)
-	form.putInVain(f, f.path("a"), cfg)
+	form.putUntilEnd(f, f.path("a"), cfg)
 	f.must(d.Ack(f.ctx))
 	e.put("2")
 }

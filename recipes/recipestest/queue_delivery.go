@@ -11,9 +11,9 @@ func deliveryTests() []queueTest {
 		{"receive/the element stays, claimed, until it is acknowledged", receiveAcks},
 		{"receive/an acknowledgement whose reply is lost is known to have happened", receiveAckReplyLost},
 		{"receive/what is claimed is neither taken nor received", receiveClaims},
-		{"receive/what is returned comes back and wakes who waits", receiveReturns},
+		{"receive/what is returned comes back and wakes waiters", receiveReturns},
 		{"receive/the end of a session gives its elements to others and tells it", receiveSessionDies},
-		{"receive/who has lost the claim cannot acknowledge", receiveRemoved},
+		{"receive/a consumer that has lost the claim cannot acknowledge", receiveRemoved},
 		{"receive/after so many deliveries it is a dead letter", receiveDead},
 		{"receive/the last delivery of a session that dies is counted", receiveDeadSession},
 		{"receive/acknowledging and returning have one result", receiveConcludesOnce},
@@ -27,7 +27,7 @@ func receiveAcks(f *fixture, form queueForm) {
 	e := form.end(f, s, f.path("a"))
 	id := e.put("one")[0]
 	d := e.receives("one", 1)
-	f.standing(d)
+	f.held(d)
 	if want := f.path("a", "claims", string(id)+"-1"); d.Znode() != want {
 		f.Errorf("claimed by %s; want %s", d.Znode(), want)
 	}
@@ -71,7 +71,7 @@ func receiveClaims(f *fixture, form queueForm) {
 	}
 	other.put("two")
 	other.takes("two")
-	f.standing(d)
+	f.held(d)
 }
 
 func receiveReturns(f *fixture, form queueForm) {
@@ -108,7 +108,7 @@ func receiveSessionDies(f *fixture, form queueForm) {
 	f.delivered(back, "one", 2)
 	f.is(d.Ack(f.ctx), recipes.ErrNotHeld, recipes.ErrSessionLost)
 	f.is(d.Return(f.ctx), recipes.ErrNotHeld)
-	f.standing(back)
+	f.held(back)
 	f.must(back.Ack(f.ctx))
 	other.holds(0)
 }
@@ -119,14 +119,14 @@ func receiveRemoved(f *fixture, form queueForm) {
 		e.put("one")
 	}
 	d, quiet := watched.receives("one", 1), unwatched.receives("one", 1)
-	f.standing(d)
+	f.held(d)
 	f.remove(d.Znode())
 	f.lost(d, recipes.ErrRemoved)
 	f.is(d.Ack(f.ctx), recipes.ErrRemoved)
 	f.remove(quiet.Znode())
 	again := unwatched.receives("one", 2)
 	f.is(quiet.Ack(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
-	f.standing(again)
+	f.held(again)
 	watched.holds(1)
 	unwatched.holds(1)
 	f.must(again.Ack(f.ctx))
@@ -180,7 +180,7 @@ func receiveWrites(f *fixture, form queueForm) {
 	}
 }
 
-// queueCalls are all that take a context and talk to the server.
+// queueCalls are all methods that take a context and talk to the server.
 var queueCalls = []struct {
 	name string
 	call func(context.Context, end, recipes.Delivery) error

@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// orderTests are about what tells the two forms apart.
+// orderTests are about what distinguishes the two forms.
 func orderTests() []test {
 	return []test{
 		{"queue/order/a listing is used until it is exhausted", queueUsesItsListing},
@@ -21,12 +21,12 @@ func queueUsesItsListing(f *fixture) {
 	q := queueForms[0].end(f, f.open(), f.path("a"))
 	other := queueForms[0].end(f, f.open(), f.path("a"))
 	other.put("1", "2", "3", "4")
-	before := listings(f.counters(q.s))
+	before := listings(f.stats(q.s))
 	q.takes("1")
-	listed := listings(f.counters(q.s)) - before
+	listed := listings(f.stats(q.s)) - before
 	q.takes("2", "3", "4")
 	// Through a plugin a claim has to be listed too, once it exists.
-	if again := listings(f.counters(q.s)) - before; again != listed {
+	if again := listings(f.stats(q.s)) - before; again != listed {
 		f.Errorf("%d listings for four elements; want those of the first, %d", again, listed)
 	}
 }
@@ -86,8 +86,8 @@ func priorityFresh(f *fixture) {
 	f.puts(other, 5, "2")
 	f.puts(other, 5, "3")
 	f.next(q, 5, "1")
-	// Whoever takes an element fires the watch of its own listing, which was
-	// told before the answer; so the next look is a fresh one.
+	// A consumer that takes an element fires the watch of its own listing. The event
+	// comes before the answer, so the next look is a fresh one.
 	f.puts(other, 1, "urgent")
 	f.next(q, 1, "urgent")
 	f.next(q, 5, "2")

@@ -11,7 +11,7 @@ func putTests() []queueTest {
 		{"put/elements are persistent and named as the text names them", putNames},
 		{"put/many are put together, in order, or not at all", putTogether},
 		{"put/a lost reply does not put twice", putReplyLost},
-		{"put/a lost reply does not put twice what was taken meanwhile", putReplyLostAndTaken},
+		{"put/a lost reply does not put twice what was taken since", putReplyLostAndTaken},
 		{"put/a lost reply, and then the session, leave it unknown", putSessionLost},
 		{"put/too large is refused before it is sent", putTooLarge},
 		{"put/ephemeral elements go with their session", putEphemeral},

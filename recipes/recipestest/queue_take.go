@@ -98,7 +98,7 @@ func takeFailedLeavesTheRest(f *fixture, form queueForm) {
 	_, err = e.Receive(f.ended())
 	f.is(err, context.Canceled)
 	f.proxy.restore(s.ID())
-	// What the failed ones had on the way is given back, so both remain.
+	// What the failed calls had under way is given back, so both remain.
 	got := map[string]bool{}
 	for range 2 {
 		d, err := e.Receive(f.ctx)

@@ -16,8 +16,8 @@ func revokeTests() []test {
 		{"a waiter learns of it when it is granted", revokeWaiter},
 		{"data is kept, and the request is the text's word", revokeWord},
 		{"an operator's bare unlock is a request", revokeByHand},
-		{"who is not revocable is left alone", revokeNotAllowed},
-		{"who has left is no error", revokeGone},
+		{"a contender that is not revocable is left alone", revokeNotAllowed},
+		{"a contender that has left is not an error", revokeGone},
 		{"another znode is ErrInvalid", revokeInvalid},
 		{"asking twice is asking once", revokeTwice},
 		{"forced/the hold is lost when the grace is over, and writes are refused", forcedTakes},
@@ -25,7 +25,7 @@ func revokeTests() []test {
 		{"forced/without a grace it is refused, and nobody is asked", forcedNotAllowed},
 		{"forced/a cancelled call takes nothing", forcedCancelled},
 		{"forced/a holder that does not watch is refused by the guard", forcedStuck},
-		{"forced/a request that was taken back stands no longer", forcedTakenBack},
+		{"forced/a request that was taken back no longer counts", forcedTakenBack},
 	}
 }
 
@@ -56,7 +56,7 @@ func revokeConsent(f *fixture) {
 	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
 	f.must(f.shared(s, f.path("a")).Revoke(f.ctx, h.Znode()))
 	f.await(h.Revoked(), "the request")
-	f.standing(h)
+	f.held(h)
 	w.blocked(f)
 	f.must(h.Release(f.ctx))
 	w.value1(f)
@@ -68,7 +68,7 @@ func revokeIgnored(f *fixture) {
 	f.await(h.Revoked(), "the request")
 	time.Sleep(10 * time.Millisecond) // its grace means nothing to who only asks
 	f.must(h.Write(f.ctx))
-	f.standing(h)
+	f.held(h)
 }
 
 func revokeBefore(f *fixture) {
@@ -121,8 +121,8 @@ func revokeByHand(f *fixture) {
 	_, err := f.outside.Set(h.Znode(), []byte("unlock"), -1)
 	f.must(err)
 	f.await(h.Revoked(), "the request")
-	f.standing(h)
-	// What was allowed is not known any more.
+	f.held(h)
+	// What was allowed cannot be read any more.
 	f.is(f.shared(s, f.path("a")).RevokeForced(f.ctx, h.Znode()), recipes.ErrNotRevocable)
 	f.must(h.Release(f.ctx))
 }

@@ -27,7 +27,7 @@ func forcedTakes(f *fixture) {
 	}
 	f.is(h.Write(f.ctx, recipes.Create(f.path("a", "late"), nil)), recipes.ErrNotHeld)
 	f.is(h.Release(f.ctx), recipes.ErrNotHeld)
-	f.standing(next)
+	f.held(next)
 	if f.exists(f.path("a", "late")) {
 		f.Error("a late write came through")
 	}
@@ -50,7 +50,7 @@ func forcedNotAllowed(f *fixture) {
 	if _, stat := f.read(h.Znode()); stat.Version != 0 {
 		f.Error("it was asked all the same")
 	}
-	f.standing(h)
+	f.held(h)
 }
 
 func forcedCancelled(f *fixture) {
@@ -65,7 +65,7 @@ func forcedCancelled(f *fixture) {
 	f.is(err, context.Canceled)
 	time.Sleep(350 * time.Millisecond)
 	f.must(h.Write(f.ctx))
-	f.standing(h)
+	f.held(h)
 }
 
 // A holder that is stuck, or does not listen, harms nobody through the guard.
@@ -88,7 +88,7 @@ func forcedTakenBack(f *fixture) {
 	f.must(err)
 	_, err = call.result(f)
 	f.is(err, recipes.ErrBadVersion)
-	f.standing(h)
+	f.held(h)
 	_, _, err = f.outside.Get(h.Znode())
 	if err == zk.ErrNoNode {
 		f.Error("it was taken")

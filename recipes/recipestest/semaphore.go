@@ -11,8 +11,8 @@ import (
 func semaphoreTests() []test {
 	return []test{
 		{"n are granted, and no more", permitsBound},
-		{"any holder that leaves lets the next in", anyHolderLeaves},
-		{"a waiter is let in when others ahead of it have given up", waitersGiveUp},
+		{"when any holder leaves the next is granted", anyHolderLeaves},
+		{"a waiter is granted when others ahead of it have given up", waitersGiveUp},
 		{"of many at most n hold at a time", permitsUnderLoad},
 		{"try/with a free permit it is granted, without one it is refused", tryPermit},
 		{"the path says the number of permits", permitsAtPath},
@@ -67,12 +67,12 @@ func permitsBound(f *fixture) {
 		f.Errorf("joined at %d; want 3", w.place.Position)
 	}
 	for _, h := range holds {
-		f.standing(h)
+		f.held(h)
 		f.must(h.Write(f.ctx))
 	}
 	w.blocked(f)
 	f.must(holds[2].Release(f.ctx))
-	f.standing(w.value1(f))
+	f.held(w.value1(f))
 }
 
 func anyHolderLeaves(f *fixture) {
@@ -98,12 +98,12 @@ func waitersGiveUp(f *fixture) {
 	first, second, third := f.permitWaits(s, f.path("a"), 2), f.permitWaits(s, f.path("a"), 2), f.permitWaits(f.open(), f.path("a"), 2)
 	f.must(b.Release(f.ctx))
 	f.must(first.value1(f).Release(f.ctx))
-	f.standing(a)
+	f.held(a)
 	g := second.value1(f)
 	third.blocked(f)
 	f.must(a.Release(f.ctx))
 	third.value1(f)
-	f.standing(g)
+	f.held(g)
 }
 
 func permitsUnderLoad(f *fixture) {
@@ -172,7 +172,7 @@ func permitsMismatch(f *fixture) {
 	f.is(err, recipes.ErrMismatch)
 	f.isNot(err, recipes.ErrContended, recipes.ErrNotHeld)
 	f.awaitChildren(f.path("a"), 1)
-	f.standing(h)
+	f.held(h)
 }
 
 func permitsForeign(f *fixture) {

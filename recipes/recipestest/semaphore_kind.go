@@ -32,7 +32,3 @@ func (l semaphoreLine) Enter(ctx context.Context) (grant, error) {
 	}
 	return lockGrant{h}, nil
 }
-
-func (l semaphoreLine) Standing(ctx context.Context) ([]recipes.Contender, error) {
-	return l.Contenders(ctx)
-}

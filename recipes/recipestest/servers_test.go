@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestFrozenServer: a server that stands still beyond the session timeout loses
-// the holder its session by its own clock, and nobody else can be granted before.
+// TestFrozenServer: a server stands still beyond the session timeout. The holder's
+// session is lost by its own clock, and nobody else can be granted before.
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	server := ensembletest.Start(t, ensembletest.Quick(1)).Server(0)
@@ -48,8 +48,8 @@ func TestFrozenServer(t *testing.T) {
 	}
 }
 
-// TestLossComesBeforeTheNextGrant: a holder that is cut off knows that it has
-// lost before the server, which goes on, has given the lock to another.
+// TestLossComesBeforeTheNextGrant: a holder that is cut off knows that it has lost
+// before the server, which goes on, has granted the lock to another contender.
 func TestLossComesBeforeTheNextGrant(t *testing.T) {
 	t.Parallel()
 	for range 3 {

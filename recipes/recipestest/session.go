@@ -18,8 +18,8 @@ func sessionTests() []test {
 		{"events/a slow reader never misses the loss", slowReader},
 		{"events/the channel is closed when the context ends", eventsCancelled},
 		{"events/after the loss there is the loss", eventsAfterLoss},
-		{"counters/they count what is sent and received", countersCount},
-		{"counters/reconnects", countersReconnects},
+		{"stats/they count what is sent and received", countersCount},
+		{"stats/reconnects", countersReconnects},
 		{"chroot/it is created when something is created below it", chroot},
 		{"auth/a digest opens what its ACL closes to others", digest},
 	}, endTests())
@@ -70,7 +70,7 @@ func distinctSessions(f *fixture) {
 
 func badArguments(f *fixture) {
 	s := f.open()
-	before := f.counters(s)
+	before := f.stats(s)
 	for _, path := range []string{"", "a", "/a/", "//a", "/a//b", "/a/../b", "/.", "/a\x00b", "/\xff"} {
 		_, err := s.Lock(path, recipes.LockConfig{})
 		f.is(err, recipes.ErrInvalid)
@@ -87,7 +87,7 @@ func badArguments(f *fixture) {
 		_, err = s.Election("/a", recipes.ElectionConfig{Strategy: strategy})
 		f.must(err)
 	}
-	if after := f.counters(s); after.Reads != before.Reads || after.Writes != before.Writes {
+	if after := f.stats(s); after.Reads != before.Reads || after.Writes != before.Writes {
 		f.Errorf("something was sent: %+v, before %+v", after, before)
 	}
 }
@@ -95,13 +95,13 @@ func badArguments(f *fixture) {
 func countersCount(f *fixture) {
 	s := f.open()
 	f.create(f.path("a"), "")
-	before := f.counters(s)
+	before := f.stats(s)
 	h := f.acquire(s, f.path("a"))
 	w := lockKind("").waits(f, s, f.path("a"))
 	lockKind("").watches(f, s, f.path("a"))
 	f.must(h.Release(f.ctx))
 	f.must(w.value1(f).GiveBack(f.ctx))
-	after := f.counters(s)
+	after := f.stats(s)
 	if writes := after.Writes - before.Writes; writes != 4 {
 		f.Errorf("%d writes; want two creations and two deletions", writes)
 	}
@@ -110,7 +110,7 @@ func countersCount(f *fixture) {
 	if reads := after.Reads - before.Reads; reads != 7 {
 		f.Errorf("%d reads; want 7", reads)
 	}
-	// Of the release, and to the second holder of the end of its own znode.
+	// One for the release, and one to the second holder for the end of its znode.
 	if events := after.WatchEvents - before.WatchEvents; events != 2 {
 		f.Errorf("%d watch events; want 2", events)
 	}
@@ -131,12 +131,12 @@ func countersCount(f *fixture) {
 
 func countersReconnects(f *fixture) {
 	s := f.open()
-	if n := f.counters(s).Reconnects; n != 0 {
+	if n := f.stats(s).Reconnects; n != 0 {
 		f.Errorf("%d reconnects", n)
 	}
 	f.sever(s)
 	f.reconnect(s)
-	if n := f.counters(s).Reconnects; n != 1 {
+	if n := f.stats(s).Reconnects; n != 1 {
 		f.Errorf("%d reconnects; want 1", n)
 	}
 }

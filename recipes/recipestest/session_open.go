@@ -53,8 +53,8 @@ func openInvalid(f *fixture) {
 	}
 }
 
-// fails opens what cannot be opened and returns the error. It checks that the
-// call ends soon after its context.
+// fails opens a session that cannot be opened, and returns the error. It checks that
+// the call ends soon after its context.
 func (f *fixture) fails(ctx context.Context, servers ...string) error {
 	f.Helper()
 	begun := time.Now()
@@ -78,8 +78,8 @@ func (f *fixture) silent() string {
 	return l.Addr().String()
 }
 
-// nobody is an address that nobody listens at: not one that was just free, which
-// a test that runs beside this one may be given, but port 1, which nobody is.
+// nobody is an address at which nobody listens. A port that was just free could be
+// given to a test that runs beside this one; nobody is given port 1.
 func (f *fixture) nobody() string { return "127.0.0.1:1" }
 
 func openUnreachable(f *fixture) {

@@ -16,16 +16,16 @@ func sharedLockTests() []test {
 		{"readers share", readersShare},
 		{"a writer waits for readers, and readers for a writer", writerAlone},
 		{"a reader that comes after a waiting writer waits for it", readerBehindWriter},
-		{"a writer that leaves lets all readers behind it in, and nobody else", writerLeaves},
-		{"a waiting writer that gives up lets the readers behind it in", writerGivesUp},
-		{"a reader in the middle that leaves lets nobody in", readerLeaves},
+		{"when a writer leaves all readers behind it are granted, and nobody else", writerLeaves},
+		{"when a waiting writer gives up the readers behind it are granted", writerGivesUp},
+		{"when a reader in the middle leaves nobody is granted", readerLeaves},
 		{"try/a reader is refused by a waiting writer", tryReader},
 		{"try/a writer is refused by a reader", tryWriter},
 		{"contenders tell their mode", sharedContenders},
-		{"downgrade/readers behind are let in, writers are not", downgradeLetsReadersIn},
+		{"downgrade/readers behind are granted, writers are not", downgradeLetsReadersIn},
 		{"downgrade/it never stands behind a waiting writer", downgradeBeforeWriter},
 		{"downgrade/a read lock cannot be downgraded, one twice can", downgradeTwice},
-		{"downgrade/a reader that comes later is let in", downgradeThenReader},
+		{"downgrade/a reader that comes later is granted", downgradeThenReader},
 		{"downgrade/a try finds the downgraded writer a reader", downgradeThenTry},
 		{"downgrade/of a lost hold is ErrNotHeld", downgradeLost},
 		{"downgrade/data and requests to give way are kept", downgradeKeeps},
@@ -81,7 +81,7 @@ func readersShare(f *fixture) {
 	s, other := f.open(), f.open()
 	a, b, c := f.reads(s, f.path("a")), f.reads(s, f.path("a")), f.reads(other, f.path("a"))
 	for _, h := range []recipes.SharedHold{a, b, c} {
-		f.standing(h)
+		f.held(h)
 		f.must(h.Write(f.ctx))
 	}
 	for _, h := range []recipes.SharedHold{b, a, c} {

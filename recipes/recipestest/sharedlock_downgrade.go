@@ -13,7 +13,7 @@ func downgradeLetsReadersIn(f *fixture) {
 	if h.Mode() != recipes.Reading || h.Token() != token {
 		f.Errorf("downgraded to %q, token %d; want read, %d", h.Mode(), h.Token(), token)
 	}
-	f.standing(h)
+	f.held(h)
 	f.must(a.Release(f.ctx))
 	f.must(b.Release(f.ctx))
 	w.blocked(f)
@@ -28,12 +28,12 @@ func downgradeBeforeWriter(f *fixture) {
 	h := f.writes(f.open(), f.path("a"))
 	s := f.open()
 	w := f.sharedWaits(s, f.path("a"), recipes.Writing)
-	before := f.counters(s).WatchEvents
+	before := f.stats(s).WatchEvents
 	f.must(h.Downgrade(f.ctx)) // does not wait for w
 	f.reach(s, func(c recipes.Stats) bool { return c.WatchEvents > before })
 	f.must(h.Write(f.ctx))
 	w.blocked(f)
-	f.standing(h)
+	f.held(h)
 	f.must(h.Release(f.ctx))
 	w.value1(f)
 }

@@ -33,7 +33,3 @@ func (l sharedLine) Enter(ctx context.Context) (grant, error) {
 	}
 	return lockGrant{h}, nil
 }
-
-func (l sharedLine) Standing(ctx context.Context) ([]recipes.Contender, error) {
-	return l.Contenders(ctx)
-}

@@ -58,7 +58,7 @@ func sharedSevered(f *fixture) {
 	if g.Znode() != r.place.Znode {
 		f.Errorf("granted as %s; joined as %s", g.Znode(), r.place.Znode)
 	}
-	f.standing(h)
+	f.held(h)
 }
 
 func sharedExpired(f *fixture) {

@@ -53,7 +53,7 @@ func writerLeaves(f *fixture) {
 	late := f.sharedWaits(f.open(), f.path("a"), recipes.Reading)
 	f.must(h.Release(f.ctx))
 	for _, r := range readers {
-		defer func(h recipes.SharedHold) { f.standing(h) }(r.value1(f))
+		defer func(h recipes.SharedHold) { f.held(h) }(r.value1(f))
 	}
 	w.blocked(f)
 	late.blocked(f)

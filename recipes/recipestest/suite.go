@@ -10,14 +10,14 @@ import (
 
 // Env is what the contract is tested on.
 type Env struct {
-	// Open is the implementation. The addresses that it is given are those of a
-	// proxy on 127.0.0.1.
+	// Open is the implementation. Its servers are given as the address of a proxy on
+	// 127.0.0.1.
 	Open recipes.Opener
 
-	// Servers returns the addresses of the ZooKeeper servers for one test, or
-	// skips it. It is called once for each. Tests share the servers and keep out
-	// of each other's way by paths of their own. The servers must grant session
-	// timeouts from half a second to ten seconds.
+	// Servers returns the addresses of the ZooKeeper servers for one test, or skips
+	// the test. It is called once for each test. Tests share the servers: each uses
+	// another path. The servers must grant session timeouts from half a second to ten
+	// seconds, and remove empty containers within seconds.
 	Servers func(testing.TB) []string
 }
 
@@ -58,7 +58,7 @@ func groups() []group {
 	}
 }
 
-// Run tests the contract. It returns when all of its tests have ended.
+// Run tests the contract. It returns when all its tests have ended.
 func Run(t *testing.T, env Env) {
 	t.Run("contract", func(t *testing.T) {
 		for _, g := range groups() {

@@ -18,19 +18,19 @@ func transactionTests() []test {
 			{"the nodes are the text's", transactionNodes},
 			{"the decision does not change", decisionStands},
 			{"a second vote has to be the same", votesOnce},
-			{"who is not of the group is refused", strangers},
+			{"a site that is not of the group is refused", strangers},
 			{"a site that comes back learns the decision", comesBack},
 			{"a coordinator that dies is replaced", coordinatorDies},
 			{"a lost connection does not end a wait", waitReconnects},
 			{"the loss of the session ends a wait", waitSessionLost},
 			{"cancelling ends a wait", waitCancelled},
 			{"abort ends what nobody votes on", givenUp},
-			{"a reason that is no text can be told", reasonOfBytes},
+			{"a reason that is not text can be told", reasonOfBytes},
 			{"the last site that is done deletes it", cleanedUp},
-			{"a path is used again, and not by those who come late", usedAgain},
+			{"a path is used again, and not by sites that come late", usedAgain},
 			{"many try to decide, and one decides", decideOnce},
 			{"a lost reply to the beginning does not begin twice", beginReplyLost},
-			{"a lost reply to a vote is made good", voteReplyLost},
+			{"a lost reply to a vote is repaired", voteReplyLost},
 			{"status shows it", transactionStatus},
 		} {
 			all = append(all, test{string(v) + "/" + t.name, func(f *fixture) { t.run(f, v) }})
@@ -44,7 +44,7 @@ func transactionTests() []test {
 		test{"own-nodes/a site that dies while another has yet to join is an abort", siteDiesBeforeOthersJoin},
 		test{"own-nodes/a site that dies after the decision changes nothing", siteDiesAfterwards},
 		test{"own-nodes/a dead site cannot vote or join again", deadSite},
-		test{"own-nodes/who joins late is waited for", joinsLate},
+		test{"own-nodes/a site that joins late is waited for", joinsLate},
 		test{"a bad argument is ErrInvalid", transactionInvalid},
 		test{"without a transaction it is ErrNoTransaction", noTransaction},
 	)
@@ -112,35 +112,6 @@ func transactionNodes(f *fixture, v recipes.Variant) {
 	}
 }
 
-func decisionStands(f *fixture, v recipes.Variant) {
-	p := f.party(v, 2)
-	p.vote(commits, commits)
-	d, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
-	d, err = p.tx.Abort(f.ctx, "too late")
-	f.must(err)
-	f.decision(d, true, "")
-	f.is(p.sites[0].Vote(f.ctx, aborts), recipes.ErrVoted)
-	for _, s := range p.sites {
-		d, err := s.Wait(f.ctx)
-		f.must(err)
-		f.decision(d, true, "")
-	}
-}
-
-func votesOnce(f *fixture, v recipes.Variant) {
-	p := f.party(v, 2)
-	for range 2 {
-		p.vote(commits)
-	}
-	f.is(p.sites[0].Vote(f.ctx, aborts), recipes.ErrVoted)
-	p.vote(silent, aborts)
-	f.is(p.sites[1].Vote(f.ctx, commits), recipes.ErrVoted)
-	f.is(p.sites[1].Vote(f.ctx, "perhaps"), recipes.ErrInvalid)
-	f.is(p.sites[1].Vote(f.ctx, recipes.NotVoted), recipes.ErrInvalid)
-}
-
 func strangers(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	for _, name := range []string{"3", "", "s_1"} {
@@ -151,60 +122,6 @@ func strangers(f *fixture, v recipes.Variant) {
 		}
 	}
 	f.is(p.tx.Begin(f.ctx, nil, "4"), recipes.ErrNodeExists)
-}
-
-func decideOnce(f *fixture, v recipes.Variant) {
-	p := f.party(v, 4)
-	calls := p.wait()
-	var aborting []*awaited
-	for _, s := range p.sessions {
-		tx := f.transaction(s, "")
-		aborting = append(aborting, start(f, func() (recipes.Decision, error) { return tx.Abort(f.ctx, "race") }))
-	}
-	for _, s := range p.sites {
-		f.must(s.Vote(f.ctx, commits))
-	}
-	want := aborting[0].value1(f)
-	for _, c := range append(calls, aborting...) {
-		if got := c.value1(f); got != want {
-			f.Errorf("decided %+v and %+v", got, want)
-		}
-	}
-}
-
-func beginReplyLost(f *fixture, v recipes.Variant) {
-	s := f.open()
-	_, err := f.lock(s, f.path("app")).Contenders(f.ctx)
-	f.must(err)
-	f.create(f.path("app"), "")
-	f.proxy.holdReplies(s.ID())
-	tx := f.transaction(s, v)
-	call := startErr(f, func() error { return tx.Begin(f.ctx, nil, "1") })
-	f.awaitNode(f.path("app", "Tx"), true)
-	_, first := f.read(f.path("app", "Tx"))
-	f.proxy.cut(s.ID())
-	f.proxy.restore(s.ID())
-	_, err = call.result(f)
-	f.must(err)
-	if _, stat := f.read(f.path("app", "Tx")); stat.Czxid != first.Czxid {
-		f.Error("it was begun twice")
-	}
-	f.awaitChildren(f.path("app"), 1) // the marker goes
-	f.is(tx.Begin(f.ctx, nil, "1"), recipes.ErrNodeExists)
-	f.awaitChildren(f.path("app"), 1)
-}
-
-func voteReplyLost(f *fixture, v recipes.Variant) {
-	p := f.party(v, 1)
-	f.proxy.holdReplies(p.sessions[0].ID())
-	call := startErr(f, func() error { return p.sites[0].Vote(f.ctx, commits) })
-	d, err := p.tx.Coordinate(f.ctx)
-	f.must(err)
-	f.decision(d, true, "")
-	f.proxy.cut(p.sessions[0].ID())
-	f.proxy.restore(p.sessions[0].ID())
-	_, err = call.result(f)
-	f.must(err)
 }
 
 func transactionStatus(f *fixture, v recipes.Variant) {

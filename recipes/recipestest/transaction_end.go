@@ -17,8 +17,8 @@ func givenUp(f *fixture, v recipes.Variant) {
 	p.decided(calls, false, "took too long")
 }
 
-// reasonOfBytes aborts for what is no text, such as an error that quotes data. It
-// must not keep anybody from learning the decision.
+// reasonOfBytes aborts for a reason that is not text, such as an error that quotes
+// data. All sites must learn the decision all the same.
 func reasonOfBytes(f *fixture, v recipes.Variant) {
 	p := f.party(v, 2)
 	d, err := p.tx.Abort(f.ctx, "bad record \xff")

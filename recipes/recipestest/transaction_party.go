@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// party is a transaction with its sites, each with a session of its own.
+// party is a transaction with its sites. Each site has another session.
 type party struct {
 	f           *fixture
 	coordinator recipes.Session
@@ -57,7 +57,7 @@ func (p *party) vote(votes ...recipes.Vote) {
 
 type awaited = pending[recipes.Decision]
 
-// wait has everybody wait in the background, and returns when all have looked.
+// wait has all sites wait in the background, and returns when all have looked.
 func (p *party) wait() []*awaited {
 	p.f.Helper()
 	calls := []*awaited{start(p.f, func() (recipes.Decision, error) { return p.tx.Coordinate(p.f.ctx) })}

@@ -20,8 +20,8 @@ func (f *fixture) children(path string) []string {
 	return names
 }
 
-// contenders leaves out the places of acknowledgements and of guards: containers
-// that the server removes some time after they have become empty.
+// contenders leaves out the parents of acknowledgements and of guards. They are
+// containers, which the server removes some time after they have become empty.
 func contenders(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "acks" || strings.HasPrefix(name, "guards-") })
 }

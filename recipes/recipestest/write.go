@@ -57,7 +57,7 @@ func writeAll(f *fixture, k kind) {
 	if f.exists(f.path("deleted")) {
 		f.Error("deleted is there")
 	}
-	f.standing(g)
+	f.held(g)
 }
 
 func writeVersion(f *fixture, k kind) {
@@ -91,7 +91,7 @@ func writeIsAtomic(f *fixture, k kind) {
 	if data, _ := f.read(f.path("x")); data != "old" || f.exists(f.path("y")) || f.exists(f.path("z")) {
 		f.Error("a part was written")
 	}
-	f.standing(g)
+	f.held(g)
 	f.must(g.Write(f.ctx, recipes.Set(f.path("x"), []byte("new"), 0)))
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// forbidden checks that the grant writes nothing any more, for those reasons.
+// forbidden checks that the grant writes nothing any more, for these reasons.
 func (f *fixture) forbidden(g recipes.Grant, reasons ...error) {
 	f.Helper()
 	err := g.Write(f.ctx, recipes.Create(f.path("forbidden"), nil))
@@ -52,7 +52,7 @@ func writeAfterClose(f *fixture, k kind) {
 func writeDeposed(f *fixture, k kind) {
 	old := k.granted(f, f.open(), f.path("a"))
 	f.remove(old.Znode())
-	// The old one has not looked and believes in itself.
+	// The old one has not looked, and believes that it holds.
 	g := k.granted(f, f.open(), f.path("a"))
 	f.must(old.Err())
 	f.must(g.Write(f.ctx, recipes.Create(f.path("x"), []byte("successor"))))
@@ -60,7 +60,7 @@ func writeDeposed(f *fixture, k kind) {
 	if data, _ := f.read(f.path("x")); data != "successor" {
 		f.Errorf("data of the %s", data)
 	}
-	f.standing(g)
+	f.held(g)
 }
 
 func writeReplyLost(f *fixture, k kind) {
@@ -95,7 +95,7 @@ func writeRequestLost(f *fixture, k kind) {
 	g := k.granted(f, s, f.path("a"))
 	f.create(f.path("x"), "")
 	f.must(g.Write(f.ctx)) // what only the first of a grant costs
-	before := f.counters(s).Writes
+	before := f.stats(s).Writes
 	f.proxy.freeze(s.ID())
 	call := startErr(f, func() error {
 		return g.Write(f.ctx, recipes.Set(f.path("x"), []byte("1"), recipes.AnyVersion))
@@ -119,7 +119,7 @@ func writeWaits(f *fixture, k kind) {
 	f.is(err, context.DeadlineExceeded)
 	f.isNot(err, recipes.ErrNotHeld)
 	if !errors.Is(err, recipes.ErrUnavailable) && !errors.Is(err, recipes.ErrUnknownOutcome) {
-		f.Errorf("error %v; want that it was not sent, or that nobody knows", err)
+		f.Errorf("error %v; want that it was not sent, or that the outcome is unknown", err)
 	}
 	call := startErr(f, func() error { return g.Write(f.ctx, recipes.Create(f.path("x"), nil)) })
 	f.proxy.restore(s.ID())

@@ -25,8 +25,8 @@ func (f *fixture) refused(err error, index int, sentinel error) {
 	f.isNot(err, recipes.ErrNotHeld, recipes.ErrUnknownOutcome)
 }
 
-// refusal is an operation that the server refuses. Its paths are below the
-// test's root.
+// refusal is an operation that the server refuses. Its paths are below the test's
+// root.
 type refusal struct {
 	name     string
 	op       recipes.Op
@@ -65,7 +65,7 @@ func writeRefused(f *fixture, k kind, r refusal) {
 	if f.exists(f.path("y")) || f.exists(f.path("z")) {
 		f.Error("a part was written")
 	}
-	f.standing(g)
+	f.held(g)
 	f.must(g.Write(f.ctx))
 }
 
@@ -83,7 +83,7 @@ func writeACL(f *fixture, k kind) {
 		f.must(err)
 		want := []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}, {Perms: zk.PermAll, Scheme: "ip", ID: "127.0.0.1"}}
 		if path == g.Znode() && k.hands() {
-			// Writing is left to the session's own identity.
+			// Only the session's own identity may write.
 			want[1].Perms &^= zk.PermWrite | zk.PermAdmin
 			acl = slices.DeleteFunc(acl, func(a zk.ACL) bool { return a.Scheme == "digest" && a.Perms == zk.PermAll })
 		}
@@ -96,7 +96,7 @@ func writeACL(f *fixture, k kind) {
 func writeInvalid(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
-	before := f.counters(s).Writes
+	before := f.stats(s).Writes
 	good := recipes.Create(f.path("x"), nil)
 	for name, op := range map[string]recipes.Op{
 		"no kind":          {Path: f.path("y")},
@@ -112,21 +112,21 @@ func writeInvalid(f *fixture, k kind) {
 			f.Errorf("%s: error %v; want ErrInvalid", name, err)
 		}
 	}
-	if sent := f.counters(s).Writes - before; sent != 0 || f.exists(f.path("x")) {
+	if sent := f.stats(s).Writes - before; sent != 0 || f.exists(f.path("x")) {
 		f.Errorf("%d writes were sent", sent)
 	}
-	f.standing(g)
+	f.held(g)
 }
 
 func writeTooLarge(f *fixture, k kind) {
 	s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
 	g := k.granted(f, s, f.path("a"))
-	before := f.counters(s).Writes
+	before := f.stats(s).Writes
 	err := g.Write(f.ctx, recipes.Create(f.path("x"), []byte(strings.Repeat("x", 9<<10))))
 	f.is(err, recipes.ErrTooLarge)
-	if sent := f.counters(s).Writes - before; sent != 0 {
+	if sent := f.stats(s).Writes - before; sent != 0 {
 		f.Errorf("%d writes were sent", sent)
 	}
-	f.standing(g)
+	f.held(g)
 	f.must(g.Write(f.ctx, recipes.Create(f.path("x"), nil)))
 }

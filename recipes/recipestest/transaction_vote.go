@@ -1,0 +1,86 @@
+package recipestest
+
+import "github.com/zkrecipes/zkrecipes/recipes"
+
+func beginReplyLost(f *fixture, v recipes.Variant) {
+	s := f.open()
+	_, err := f.lock(s, f.path("app")).Contenders(f.ctx)
+	f.must(err)
+	f.create(f.path("app"), "")
+	f.proxy.holdReplies(s.ID())
+	tx := f.transaction(s, v)
+	call := startErr(f, func() error { return tx.Begin(f.ctx, nil, "1") })
+	f.awaitNode(f.path("app", "Tx"), true)
+	_, first := f.read(f.path("app", "Tx"))
+	f.proxy.cut(s.ID())
+	f.proxy.restore(s.ID())
+	_, err = call.result(f)
+	f.must(err)
+	if _, stat := f.read(f.path("app", "Tx")); stat.Czxid != first.Czxid {
+		f.Error("it was begun twice")
+	}
+	f.awaitChildren(f.path("app"), 1) // the marker goes
+	f.is(tx.Begin(f.ctx, nil, "1"), recipes.ErrNodeExists)
+	f.awaitChildren(f.path("app"), 1)
+}
+
+func voteReplyLost(f *fixture, v recipes.Variant) {
+	p := f.party(v, 1)
+	f.proxy.holdReplies(p.sessions[0].ID())
+	call := startErr(f, func() error { return p.sites[0].Vote(f.ctx, commits) })
+	d, err := p.tx.Coordinate(f.ctx)
+	f.must(err)
+	f.decision(d, true, "")
+	f.proxy.cut(p.sessions[0].ID())
+	f.proxy.restore(p.sessions[0].ID())
+	_, err = call.result(f)
+	f.must(err)
+}
+
+func decideOnce(f *fixture, v recipes.Variant) {
+	p := f.party(v, 4)
+	calls := p.wait()
+	var aborting []*awaited
+	for _, s := range p.sessions {
+		tx := f.transaction(s, "")
+		aborting = append(aborting, start(f, func() (recipes.Decision, error) { return tx.Abort(f.ctx, "race") }))
+	}
+	for _, s := range p.sites {
+		f.must(s.Vote(f.ctx, commits))
+	}
+	want := aborting[0].value1(f)
+	for _, c := range append(calls, aborting...) {
+		if got := c.value1(f); got != want {
+			f.Errorf("decided %+v and %+v", got, want)
+		}
+	}
+}
+
+func decisionStands(f *fixture, v recipes.Variant) {
+	p := f.party(v, 2)
+	p.vote(commits, commits)
+	d, err := p.tx.Coordinate(f.ctx)
+	f.must(err)
+	f.decision(d, true, "")
+	d, err = p.tx.Abort(f.ctx, "too late")
+	f.must(err)
+	f.decision(d, true, "")
+	f.is(p.sites[0].Vote(f.ctx, aborts), recipes.ErrVoted)
+	for _, s := range p.sites {
+		d, err := s.Wait(f.ctx)
+		f.must(err)
+		f.decision(d, true, "")
+	}
+}
+
+func votesOnce(f *fixture, v recipes.Variant) {
+	p := f.party(v, 2)
+	for range 2 {
+		p.vote(commits)
+	}
+	f.is(p.sites[0].Vote(f.ctx, aborts), recipes.ErrVoted)
+	p.vote(silent, aborts)
+	f.is(p.sites[1].Vote(f.ctx, commits), recipes.ErrVoted)
+	f.is(p.sites[1].Vote(f.ctx, "perhaps"), recipes.ErrInvalid)
+	f.is(p.sites[1].Vote(f.ctx, recipes.NotVoted), recipes.ErrInvalid)
+}
