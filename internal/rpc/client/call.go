@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
-	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -151,6 +150,3 @@ func (s *session) persist(rpc func(context.Context) error) error {
 		}
 	}
 }
-
-func closeRequest(s *session) *pb.CloseRequest       { return &pb.CloseRequest{Session: s.handle} }
-func countersRequest(s *session) *pb.CountersRequest { return &pb.CountersRequest{Session: s.handle} }

@@ -31,9 +31,8 @@ type Client struct {
 	transactions pb.TransactionServiceClient
 	queues       pb.QueueServiceClient
 
-	sharedLocks   pb.SharedLockServiceClient
-	semaphores    pb.SemaphoreServiceClient
-	priorityLocks pb.PriorityLockServiceClient
+	semaphores     pb.SemaphoreServiceClient
+	readWriteLocks pb.ReadWriteLockServiceClient
 
 	conn grpc.ClientConnInterface // of the services of the other recipes
 
@@ -58,9 +57,8 @@ func New(conn grpc.ClientConnInterface) *Client {
 		transactions: pb.NewTransactionServiceClient(conn),
 		queues:       pb.NewQueueServiceClient(conn),
 
-		sharedLocks:   pb.NewSharedLockServiceClient(conn),
-		semaphores:    pb.NewSemaphoreServiceClient(conn),
-		priorityLocks: pb.NewPriorityLockServiceClient(conn),
+		semaphores:     pb.NewSemaphoreServiceClient(conn),
+		readWriteLocks: pb.NewReadWriteLockServiceClient(conn),
 
 		conn: conn,
 		ctx:  ctx, cancel: cancel,

@@ -180,9 +180,9 @@ func (s *session) Err() error {
 }
 
 func (s *session) Stats(ctx context.Context) (recipes.Stats, error) {
-	return ask(ctx, s, "counters", func(ctx context.Context) (recipes.Stats, error) {
-		r, err := s.sessions.Counters(ctx, countersRequest(s))
-		return wire.Counters(r), err
+	return ask(ctx, s, "stats", func(ctx context.Context) (recipes.Stats, error) {
+		r, err := s.sessions.Stats(ctx, &pb.StatsRequest{Session: s.handle})
+		return wire.Stats(r), err
 	})
 }
 
@@ -215,7 +215,7 @@ func (s *session) closeRemote(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err := s.sessions.Close(ctx, closeRequest(s))
+	_, err := s.sessions.Close(ctx, &pb.CloseRequest{Session: s.handle})
 	if err == nil {
 		return nil
 	}

@@ -25,9 +25,8 @@ var about = map[string][]string{
 	"zkrecipes.v1.ConfigurationService": {"configuration"},
 	"zkrecipes.v1.CounterService":       {"counter"},
 	"zkrecipes.v1.LatchService":         {"latch"},
-	"zkrecipes.v1.SharedLockService":    {"shared-lock"},
+	"zkrecipes.v1.ReadWriteLockService": {"shared-lock", "priority-lock"},
 	"zkrecipes.v1.SemaphoreService":     {"semaphore"},
-	"zkrecipes.v1.PriorityLockService":  {"priority-lock"},
 }
 
 // TestEveryServiceHasItsCapability: a host that asks before it calls must not

@@ -106,9 +106,8 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterGrantServiceServer(r, grantService{Server: s})
 	pb.RegisterQueueServiceServer(r, queueService{Server: s})
 	pb.RegisterTransactionServiceServer(r, transactionService{Server: s})
-	pb.RegisterSharedLockServiceServer(r, sharedLockService{Server: s})
+	pb.RegisterReadWriteLockServiceServer(r, readWriteLockService{Server: s})
 	pb.RegisterSemaphoreServiceServer(r, semaphoreService{Server: s})
-	pb.RegisterPriorityLockServiceServer(r, priorityLockService{Server: s})
 	pb.RegisterPluginServiceServer(r, pluginService{Server: s})
 }
 

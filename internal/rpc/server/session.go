@@ -240,11 +240,11 @@ func (s sessionService) Close(ctx context.Context, r *pb.CloseRequest) (*pb.Clos
 	return &pb.CloseResponse{}, err
 }
 
-func (s sessionService) Counters(ctx context.Context, r *pb.CountersRequest) (*pb.CountersResponse, error) {
+func (s sessionService) Stats(ctx context.Context, r *pb.StatsRequest) (*pb.StatsResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, err
 	}
-	c, err := ss.Session.Stats(ctx)
-	return wire.ToCounters(c), err
+	stats, err := ss.Session.Stats(ctx)
+	return wire.ToStats(stats), err
 }

@@ -29,7 +29,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 		MaxPacket: 12345,
 	}
 	leader := recipes.Leader{Contender: contender, Acknowledged: true, Acknowledgement: []byte("done")}
-	counters := recipes.Stats{
+	stats := recipes.Stats{
 		Reads: 1, Writes: 2, Pings: 3, WatchEvents: 4, RequestBytes: 5, ResponseBytes: 6, Reconnects: 7,
 		Handoffs: 9, Fallbacks: 10, ByKind: map[string]int64{"create": 8},
 	}
@@ -46,7 +46,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 			recipes.Lines{Contenders: []recipes.Contender{contender}, Permits: 3}, ""},
 		{"leader", wire.Leader(wire.ToLeader(leader)), leader, ""},
 		{"place", wire.Place(wire.ToPlace(place)), place, ""},
-		{"counters", wire.Counters(wire.ToCounters(counters)), counters, ""},
+		{"stats", wire.Stats(wire.ToStats(stats)), stats, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := reflect.ValueOf(c.want)

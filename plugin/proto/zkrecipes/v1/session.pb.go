@@ -764,28 +764,28 @@ func (*CloseResponse) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{10}
 }
 
-// CountersRequest names a session.
-type CountersRequest struct {
+// StatsRequest names a session.
+type StatsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *CountersRequest) Reset() {
-	*x = CountersRequest{}
+func (x *StatsRequest) Reset() {
+	*x = StatsRequest{}
 	mi := &file_zkrecipes_v1_session_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *CountersRequest) String() string {
+func (x *StatsRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*CountersRequest) ProtoMessage() {}
+func (*StatsRequest) ProtoMessage() {}
 
-func (x *CountersRequest) ProtoReflect() protoreflect.Message {
+func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_zkrecipes_v1_session_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -797,20 +797,20 @@ func (x *CountersRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use CountersRequest.ProtoReflect.Descriptor instead.
-func (*CountersRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
+func (*StatsRequest) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *CountersRequest) GetSession() string {
+func (x *StatsRequest) GetSession() string {
 	if x != nil {
 		return x.Session
 	}
 	return ""
 }
 
-// CountersResponse counts since the session was opened.
-type CountersResponse struct {
+// StatsResponse counts since the session was opened.
+type StatsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reads         int64                  `protobuf:"varint,1,opt,name=reads,proto3" json:"reads,omitempty"`
 	Writes        int64                  `protobuf:"varint,2,opt,name=writes,proto3" json:"writes,omitempty"`
@@ -829,20 +829,20 @@ type CountersResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *CountersResponse) Reset() {
-	*x = CountersResponse{}
+func (x *StatsResponse) Reset() {
+	*x = StatsResponse{}
 	mi := &file_zkrecipes_v1_session_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *CountersResponse) String() string {
+func (x *StatsResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*CountersResponse) ProtoMessage() {}
+func (*StatsResponse) ProtoMessage() {}
 
-func (x *CountersResponse) ProtoReflect() protoreflect.Message {
+func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_zkrecipes_v1_session_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -854,75 +854,75 @@ func (x *CountersResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use CountersResponse.ProtoReflect.Descriptor instead.
-func (*CountersResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
+func (*StatsResponse) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{12}
 }
 
-func (x *CountersResponse) GetReads() int64 {
+func (x *StatsResponse) GetReads() int64 {
 	if x != nil {
 		return x.Reads
 	}
 	return 0
 }
 
-func (x *CountersResponse) GetWrites() int64 {
+func (x *StatsResponse) GetWrites() int64 {
 	if x != nil {
 		return x.Writes
 	}
 	return 0
 }
 
-func (x *CountersResponse) GetPings() int64 {
+func (x *StatsResponse) GetPings() int64 {
 	if x != nil {
 		return x.Pings
 	}
 	return 0
 }
 
-func (x *CountersResponse) GetWatchEvents() int64 {
+func (x *StatsResponse) GetWatchEvents() int64 {
 	if x != nil {
 		return x.WatchEvents
 	}
 	return 0
 }
 
-func (x *CountersResponse) GetRequestBytes() int64 {
+func (x *StatsResponse) GetRequestBytes() int64 {
 	if x != nil {
 		return x.RequestBytes
 	}
 	return 0
 }
 
-func (x *CountersResponse) GetResponseBytes() int64 {
+func (x *StatsResponse) GetResponseBytes() int64 {
 	if x != nil {
 		return x.ResponseBytes
 	}
 	return 0
 }
 
-func (x *CountersResponse) GetReconnects() int64 {
+func (x *StatsResponse) GetReconnects() int64 {
 	if x != nil {
 		return x.Reconnects
 	}
 	return 0
 }
 
-func (x *CountersResponse) GetByKind() map[string]int64 {
+func (x *StatsResponse) GetByKind() map[string]int64 {
 	if x != nil {
 		return x.ByKind
 	}
 	return nil
 }
 
-func (x *CountersResponse) GetHandoffs() int64 {
+func (x *StatsResponse) GetHandoffs() int64 {
 	if x != nil {
 		return x.Handoffs
 	}
 	return 0
 }
 
-func (x *CountersResponse) GetFallbacks() int64 {
+func (x *StatsResponse) GetFallbacks() int64 {
 	if x != nil {
 		return x.Fallbacks
 	}
@@ -974,10 +974,10 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"contactAge\"(\n" +
 	"\fCloseRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\"\x0f\n" +
-	"\rCloseResponse\"+\n" +
-	"\x0fCountersRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\"\x9f\x03\n" +
-	"\x10CountersResponse\x12\x14\n" +
+	"\rCloseResponse\"(\n" +
+	"\fStatsRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\"\x99\x03\n" +
+	"\rStatsResponse\x12\x14\n" +
 	"\x05reads\x18\x01 \x01(\x03R\x05reads\x12\x16\n" +
 	"\x06writes\x18\x02 \x01(\x03R\x06writes\x12\x14\n" +
 	"\x05pings\x18\x03 \x01(\x03R\x05pings\x12!\n" +
@@ -986,8 +986,8 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\x0eresponse_bytes\x18\x06 \x01(\x03R\rresponseBytes\x12\x1e\n" +
 	"\n" +
 	"reconnects\x18\a \x01(\x03R\n" +
-	"reconnects\x12C\n" +
-	"\aby_kind\x18\b \x03(\v2*.zkrecipes.v1.CountersResponse.ByKindEntryR\x06byKind\x12\x1a\n" +
+	"reconnects\x12@\n" +
+	"\aby_kind\x18\b \x03(\v2'.zkrecipes.v1.StatsResponse.ByKindEntryR\x06byKind\x12\x1a\n" +
 	"\bhandoffs\x18\t \x01(\x03R\bhandoffs\x12\x1c\n" +
 	"\tfallbacks\x18\n" +
 	" \x01(\x03R\tfallbacks\x1a9\n" +
@@ -999,11 +999,11 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\x0fSTATE_CONNECTED\x10\x01\x12\x13\n" +
 	"\x0fSTATE_SUSPENDED\x10\x02\x12\x0e\n" +
 	"\n" +
-	"STATE_LOST\x10\x032\xe0\x01\n" +
+	"STATE_LOST\x10\x032\xd7\x01\n" +
 	"\x0eSessionService\x12A\n" +
 	"\x04Open\x12\x19.zkrecipes.v1.OpenRequest\x1a\x1a.zkrecipes.v1.OpenResponse(\x010\x01\x12@\n" +
-	"\x05Close\x12\x1a.zkrecipes.v1.CloseRequest\x1a\x1b.zkrecipes.v1.CloseResponse\x12I\n" +
-	"\bCounters\x12\x1d.zkrecipes.v1.CountersRequest\x1a\x1e.zkrecipes.v1.CountersResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
+	"\x05Close\x12\x1a.zkrecipes.v1.CloseRequest\x1a\x1b.zkrecipes.v1.CloseResponse\x12@\n" +
+	"\x05Stats\x12\x1a.zkrecipes.v1.StatsRequest\x1a\x1b.zkrecipes.v1.StatsResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
 	file_zkrecipes_v1_session_proto_rawDescOnce sync.Once
@@ -1032,9 +1032,9 @@ var file_zkrecipes_v1_session_proto_goTypes = []any{
 	(*BeatEcho)(nil),            // 9: zkrecipes.v1.BeatEcho
 	(*CloseRequest)(nil),        // 10: zkrecipes.v1.CloseRequest
 	(*CloseResponse)(nil),       // 11: zkrecipes.v1.CloseResponse
-	(*CountersRequest)(nil),     // 12: zkrecipes.v1.CountersRequest
-	(*CountersResponse)(nil),    // 13: zkrecipes.v1.CountersResponse
-	nil,                         // 14: zkrecipes.v1.CountersResponse.ByKindEntry
+	(*StatsRequest)(nil),        // 12: zkrecipes.v1.StatsRequest
+	(*StatsResponse)(nil),       // 13: zkrecipes.v1.StatsResponse
+	nil,                         // 14: zkrecipes.v1.StatsResponse.ByKindEntry
 	(*Config)(nil),              // 15: zkrecipes.v1.Config
 	(*durationpb.Duration)(nil), // 16: google.protobuf.Duration
 	(*Failure)(nil),             // 17: zkrecipes.v1.Failure
@@ -1057,13 +1057,13 @@ var file_zkrecipes_v1_session_proto_depIdxs = []int32{
 	17, // 13: zkrecipes.v1.GrantLost.reason:type_name -> zkrecipes.v1.Failure
 	18, // 14: zkrecipes.v1.Joined.place:type_name -> zkrecipes.v1.Place
 	16, // 15: zkrecipes.v1.BeatEcho.contact_age:type_name -> google.protobuf.Duration
-	14, // 16: zkrecipes.v1.CountersResponse.by_kind:type_name -> zkrecipes.v1.CountersResponse.ByKindEntry
+	14, // 16: zkrecipes.v1.StatsResponse.by_kind:type_name -> zkrecipes.v1.StatsResponse.ByKindEntry
 	1,  // 17: zkrecipes.v1.SessionService.Open:input_type -> zkrecipes.v1.OpenRequest
 	10, // 18: zkrecipes.v1.SessionService.Close:input_type -> zkrecipes.v1.CloseRequest
-	12, // 19: zkrecipes.v1.SessionService.Counters:input_type -> zkrecipes.v1.CountersRequest
+	12, // 19: zkrecipes.v1.SessionService.Stats:input_type -> zkrecipes.v1.StatsRequest
 	4,  // 20: zkrecipes.v1.SessionService.Open:output_type -> zkrecipes.v1.OpenResponse
 	11, // 21: zkrecipes.v1.SessionService.Close:output_type -> zkrecipes.v1.CloseResponse
-	13, // 22: zkrecipes.v1.SessionService.Counters:output_type -> zkrecipes.v1.CountersResponse
+	13, // 22: zkrecipes.v1.SessionService.Stats:output_type -> zkrecipes.v1.StatsResponse
 	20, // [20:23] is the sub-list for method output_type
 	17, // [17:20] is the sub-list for method input_type
 	17, // [17:17] is the sub-list for extension type_name

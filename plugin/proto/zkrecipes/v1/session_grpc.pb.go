@@ -19,9 +19,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SessionService_Open_FullMethodName     = "/zkrecipes.v1.SessionService/Open"
-	SessionService_Close_FullMethodName    = "/zkrecipes.v1.SessionService/Close"
-	SessionService_Counters_FullMethodName = "/zkrecipes.v1.SessionService/Counters"
+	SessionService_Open_FullMethodName  = "/zkrecipes.v1.SessionService/Open"
+	SessionService_Close_FullMethodName = "/zkrecipes.v1.SessionService/Close"
+	SessionService_Stats_FullMethodName = "/zkrecipes.v1.SessionService/Stats"
 )
 
 // SessionServiceClient is the client API for SessionService service.
@@ -55,8 +55,8 @@ type SessionServiceClient interface {
 	// confirmed it. UNKNOWN_OUTCOME: the session is over, and ZooKeeper removes
 	// its znodes at the session timeout at the latest.
 	Close(ctx context.Context, in *CloseRequest, opts ...grpc.CallOption) (*CloseResponse, error)
-	// Counters returns what the session has sent to ZooKeeper and received.
-	Counters(ctx context.Context, in *CountersRequest, opts ...grpc.CallOption) (*CountersResponse, error)
+	// Stats returns what the session has sent to ZooKeeper and received.
+	Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error)
 }
 
 type sessionServiceClient struct {
@@ -90,10 +90,10 @@ func (c *sessionServiceClient) Close(ctx context.Context, in *CloseRequest, opts
 	return out, nil
 }
 
-func (c *sessionServiceClient) Counters(ctx context.Context, in *CountersRequest, opts ...grpc.CallOption) (*CountersResponse, error) {
+func (c *sessionServiceClient) Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CountersResponse)
-	err := c.cc.Invoke(ctx, SessionService_Counters_FullMethodName, in, out, cOpts...)
+	out := new(StatsResponse)
+	err := c.cc.Invoke(ctx, SessionService_Stats_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +131,8 @@ type SessionServiceServer interface {
 	// confirmed it. UNKNOWN_OUTCOME: the session is over, and ZooKeeper removes
 	// its znodes at the session timeout at the latest.
 	Close(context.Context, *CloseRequest) (*CloseResponse, error)
-	// Counters returns what the session has sent to ZooKeeper and received.
-	Counters(context.Context, *CountersRequest) (*CountersResponse, error)
+	// Stats returns what the session has sent to ZooKeeper and received.
+	Stats(context.Context, *StatsRequest) (*StatsResponse, error)
 	mustEmbedUnimplementedSessionServiceServer()
 }
 
@@ -149,8 +149,8 @@ func (UnimplementedSessionServiceServer) Open(grpc.BidiStreamingServer[OpenReque
 func (UnimplementedSessionServiceServer) Close(context.Context, *CloseRequest) (*CloseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Close not implemented")
 }
-func (UnimplementedSessionServiceServer) Counters(context.Context, *CountersRequest) (*CountersResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Counters not implemented")
+func (UnimplementedSessionServiceServer) Stats(context.Context, *StatsRequest) (*StatsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Stats not implemented")
 }
 func (UnimplementedSessionServiceServer) mustEmbedUnimplementedSessionServiceServer() {}
 func (UnimplementedSessionServiceServer) testEmbeddedByValue()                        {}
@@ -198,20 +198,20 @@ func _SessionService_Close_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
-func _SessionService_Counters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CountersRequest)
+func _SessionService_Stats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StatsRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(SessionServiceServer).Counters(ctx, in)
+		return srv.(SessionServiceServer).Stats(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: SessionService_Counters_FullMethodName,
+		FullMethod: SessionService_Stats_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(SessionServiceServer).Counters(ctx, req.(*CountersRequest))
+		return srv.(SessionServiceServer).Stats(ctx, req.(*StatsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -228,8 +228,8 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _SessionService_Close_Handler,
 		},
 		{
-			MethodName: "Counters",
-			Handler:    _SessionService_Counters_Handler,
+			MethodName: "Stats",
+			Handler:    _SessionService_Stats_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -5,17 +5,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToCounters makes a message.
-func ToCounters(c recipes.Stats) *pb.CountersResponse {
-	return &pb.CountersResponse{
+// ToStats makes a message.
+func ToStats(c recipes.Stats) *pb.StatsResponse {
+	return &pb.StatsResponse{
 		Reads: c.Reads, Writes: c.Writes, Pings: c.Pings, WatchEvents: c.WatchEvents,
 		RequestBytes: c.RequestBytes, ResponseBytes: c.ResponseBytes,
 		Reconnects: c.Reconnects, Handoffs: c.Handoffs, Fallbacks: c.Fallbacks, ByKind: c.ByKind,
 	}
 }
 
-// Counters reads a message.
-func Counters(c *pb.CountersResponse) recipes.Stats {
+// Stats reads a message.
+func Stats(c *pb.StatsResponse) recipes.Stats {
 	return recipes.Stats{
 		Reads: c.GetReads(), Writes: c.GetWrites(), Pings: c.GetPings(), WatchEvents: c.GetWatchEvents(),
 		RequestBytes: c.GetRequestBytes(), ResponseBytes: c.GetResponseBytes(),

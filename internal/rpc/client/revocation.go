@@ -1,0 +1,57 @@
+package client
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
+
+// request is somebody's request that a grant be given back, once it comes.
+type request struct {
+	g       *grant
+	once    sync.Once
+	revoked chan struct{}
+}
+
+func newRequest(g *grant) *request { return &request{g: g, revoked: make(chan struct{})} }
+
+// Revoked has the plugin told, from the first call on, to answer when the
+// request comes. The wait ends with the grant.
+func (r *request) Revoked() <-chan struct{} {
+	r.once.Do(func() { r.g.s.spawn(r.await) })
+	return r.revoked
+}
+
+func (r *request) await() {
+	s := r.g.s
+	wait, cancel := context.WithCancel(s.over)
+	defer cancel()
+	go func() { // ends with this call at the latest
+		select {
+		case <-r.g.lost:
+			cancel()
+		case <-wait.Done():
+		}
+	}()
+	for {
+		_, err := s.Client.readWriteLocks.AwaitRevocation(wait, &pb.AwaitRevocationRequest{Session: s.handle, RequestId: r.g.id})
+		if err == nil {
+			close(r.revoked)
+			return
+		}
+		if e, said := wire.Error(err); said {
+			r.g.judge(e)
+			return
+		}
+		pause := time.NewTimer(retryPause) // gRPC failed: ask again
+		select {
+		case <-wait.Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// readWriteLock is a shared lock, with H a recipes.SharedHold, or a priority lock.
+type readWriteLock[H any] struct {
+	s       *session
+	request *pb.AcquireReadWriteRequest // but for its id, mode and try
+	joined  func(recipes.Place)
+	hold    func(*grant, recipes.Mode) H
+}
+
+func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
+	strategy, err := check(path, cfg.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("shared lock %s: %w", path, err)
+	}
+	return readWriteLock[recipes.SharedHold]{s: s, joined: cfg.Joined, hold: newSharedHold, request: &pb.AcquireReadWriteRequest{
+		Session: s.handle, Path: path, Strategy: string(strategy), Data: cfg.Data, Announce: cfg.Joined != nil,
+		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindSharedLock),
+	}}, nil
+}
+
+func (s *session) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
+	strategy, err := check(path, cfg.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("priority lock %s: %w", path, err)
+	}
+	return readWriteLock[recipes.PriorityHold]{s: s, joined: cfg.Joined, hold: newPriorityHold, request: &pb.AcquireReadWriteRequest{
+		Session: s.handle, Path: path, Strategy: string(strategy), Data: cfg.Data, Announce: cfg.Joined != nil,
+		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindPriorityLock),
+		Priority: int32(cfg.Priority), Ask: cfg.Ask,
+	}}, nil
+}
+
+func (l readWriteLock[H]) Path() string { return l.request.GetPath() }
+
+func (l readWriteLock[H]) AcquireRead(ctx context.Context) (H, error) {
+	return l.acquire(ctx, recipes.Reading, false)
+}
+
+func (l readWriteLock[H]) AcquireWrite(ctx context.Context) (H, error) {
+	return l.acquire(ctx, recipes.Writing, false)
+}
+
+func (l readWriteLock[H]) TryRead(ctx context.Context) (H, error) {
+	return l.acquire(ctx, recipes.Reading, true)
+}
+
+func (l readWriteLock[H]) TryWrite(ctx context.Context) (H, error) {
+	return l.acquire(ctx, recipes.Writing, true)
+}
+
+func (l readWriteLock[H]) acquire(ctx context.Context, mode recipes.Mode, try bool) (h H, err error) {
+	what := strings.ReplaceAll(l.request.GetKind(), "-", " ") + " " + l.Path()
+	g, err := l.s.contend(ctx, l.request.GetKind(), what, l.joined, func(ctx context.Context, id string) (answer, error) {
+		r := proto.CloneOf(l.request)
+		r.RequestId, r.Mode, r.Try = id, wire.ToMode(mode), try
+		return l.s.readWriteLocks.AcquireReadWrite(ctx, r)
+	})
+	if err != nil {
+		return h, err
+	}
+	return l.hold(g, mode), nil
+}
+
+func (l readWriteLock[H]) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	return l.s.line(ctx, l.Path(), recipes.Kind(l.request.GetKind()))
+}
+
+func (l readWriteLock[H]) Revoke(ctx context.Context, znode string) error {
+	return l.revoke(ctx, znode, false)
+}
+
+func (l readWriteLock[H]) RevokeForced(ctx context.Context, znode string) error {
+	return l.revoke(ctx, znode, true)
+}
+
+func (l readWriteLock[H]) revoke(ctx context.Context, znode string, force bool) error {
+	return l.s.call(ctx, "revoke "+znode, func(ctx context.Context) error {
+		_, err := l.s.readWriteLocks.Revoke(ctx, &pb.RevokeRequest{
+			Session: l.s.handle, Path: l.Path(), Znode: znode, Force: force, Kind: l.request.GetKind(),
+		})
+		return err
+	})
+}
+
+type sharedHold struct {
+	hold
+	*request
+	writer     bool // was granted as one
+	downgraded atomic.Bool
+}
+
+func newSharedHold(g *grant, mode recipes.Mode) recipes.SharedHold {
+	return &sharedHold{hold: hold{g}, request: newRequest(g), writer: mode == recipes.Writing}
+}
+
+func (h *sharedHold) Mode() recipes.Mode {
+	if h.writer && !h.downgraded.Load() {
+		return recipes.Writing
+	}
+	return recipes.Reading
+}
+
+func (h *sharedHold) Downgrade(ctx context.Context) error {
+	what := "downgrade " + h.znode
+	if !h.writer {
+		return fmt.Errorf("%s: %w: it is a read lock", what, recipes.ErrInvalid)
+	}
+	h.downgraded.Store(true)
+	if err := h.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	err := h.s.call(ctx, what, func(ctx context.Context) error {
+		_, err := h.s.readWriteLocks.Downgrade(ctx, &pb.DowngradeRequest{Session: h.s.handle, RequestId: h.id})
+		return err
+	})
+	h.judge(err)
+	return notHeld(err)
+}
+
+type priorityHold struct {
+	hold
+	*request
+	mode recipes.Mode
+}
+
+func newPriorityHold(g *grant, mode recipes.Mode) recipes.PriorityHold {
+	return &priorityHold{hold: hold{g}, request: newRequest(g), mode: mode}
+}
+
+func (h *priorityHold) Mode() recipes.Mode { return h.mode }
+
+func (h *priorityHold) HandOff(ctx context.Context, successor string) error {
+	err := h.change(ctx, "hand-off", nil, func(ctx context.Context) error {
+		_, err := h.s.readWriteLocks.HandOff(ctx, &pb.HandOffRequest{Session: h.s.handle, RequestId: h.id, Successor: successor})
+		return err
+	})
+	if err == nil {
+		h.s.forget(h.id)
+		h.lose(recipes.ErrReleased)
+	}
+	return err
+}
