@@ -74,6 +74,11 @@ type GroupConfig struct {
 // Membership is being a member of a group. It is a Grant. Done closes when the
 // member is gone: its session was lost, or another client deleted its znode, which
 // is always noticed. Write writes only while the member is there.
+//
+// One case cannot be excluded for a member that the application named. Another
+// client deletes its znode, a third one takes the name, and neither has updated its
+// data, or both equally often. Until this session has been told of the deletion,
+// ZooKeeper has nothing by which to refuse a Write: it compares name and version.
 type Membership interface {
 	Grant
 

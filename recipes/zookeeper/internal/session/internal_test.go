@@ -152,3 +152,23 @@ func FuzzWireReads(f *testing.F) {
 		server.Close()
 	})
 }
+
+// A watch that was set on a connection that has been lost since is not armed,
+// though the server has answered: who joins it has to arm it again.
+func TestAWatchOfALostConnectionIsNotArmed(t *testing.T) {
+	var ws watches
+	key := watchKey{path: "/x"}
+	w, arm, connection := ws.join(key)
+	if !arm {
+		t.Fatal("a new watch is armed")
+	}
+	ws.disconnected()
+	ws.settle(key, w, true, connection)
+	if _, arm, connection = ws.join(key); !arm {
+		t.Error("the watch of the lost connection is taken for armed")
+	}
+	ws.settle(key, ws.byKey[key], true, connection)
+	if _, arm, _ = ws.join(key); arm {
+		t.Error("a watch that is armed is set again")
+	}
+}
