@@ -112,6 +112,14 @@ func (s *Server) CloseAllConnections() {
 // could not be reached. Existing ones are left alone.
 func (s *Server) RefuseConnections(refuse bool) { s.refuse.Store(refuse) }
 
+// SetMaxSessionTimeout changes [Config.MaxSessionTimeout], as a rolling restart with
+// another maxSessionTimeout does: sessions that are resumed get the new one.
+func (s *Server) SetMaxSessionTimeout(limit time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.MaxSessionTimeout = limit
+}
+
 // Freeze stops everything, like SIGSTOP, or ends that. While frozen, nothing is executed,
 // answered or expired, and pings are not answered. The listener still takes connections.
 // After the end, sessions that have been silent for too long by the clock expire first,
