@@ -19,6 +19,7 @@ import (
 type network struct {
 	srv  *zkserver.Server
 	dead atomic.Bool
+	deaf atomic.Bool // only what goes to the server passes
 }
 
 func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -45,7 +46,7 @@ func (c *cable) Write(p []byte) (int, error) {
 
 func (c *cable) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	for err == nil && c.network.dead.Load() {
+	for err == nil && (c.network.dead.Load() || c.network.deaf.Load()) {
 		n, err = c.Conn.Read(p)
 	}
 	return n, err
@@ -167,4 +168,28 @@ func TestALateHoldersWriteIsRefused(t *testing.T) {
 	if err := hold.Write(ctx, recipes.Set("/data", []byte("later"), recipes.AnyVersion)); !errors.Is(err, recipes.ErrNotHeld) {
 		t.Errorf("a later write: %v", err)
 	}
+}
+
+// A session that is lost by its own deadline, while requests still reach the
+// server, does not keep others waiting until it expires there.
+func TestASessionThatHearsNothingIsClosedAtTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		n := &network{srv: srv}
+		open := func(n *network) recipes.Session {
+			return must[recipes.Session](t)(zookeeper.OpenWith(n.dial)(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}))
+		}
+		deaf, next := open(n), open(&network{srv: srv})
+		hold := acquire(t, deaf)
+		n.deaf.Store(true)
+		<-hold.Done()
+		lost := time.Now()
+		acquire(t, next)
+		if waited := time.Since(lost); waited > 0 {
+			t.Errorf("the next one waited for %v after the loss", waited)
+		}
+		next.Close(t.Context())
+		deaf.Close(t.Context())
+	})
 }

@@ -103,6 +103,13 @@ func (c *conn) isEstablished() bool {
 	return c.established
 }
 
+// asked reports whether the server was asked for the session on this connection.
+func (c *conn) asked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.began > 0
+}
+
 // Write sends one frame and notes when.
 func (c *conn) Write(frame []byte) (int, error) {
 	c.mu.Lock()

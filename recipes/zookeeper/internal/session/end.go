@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -28,6 +29,28 @@ func (s *Session) end(reason error) {
 	})
 }
 
+// tryToClose tells the server that the session is over, if that can be told at
+// once: where requests pass and answers do not, the next in line need not wait
+// for the session to expire. The server may have answered the handshake or not: it
+// takes the request after that.
+func (s *Session) tryToClose() {
+	c := s.dialer.connection()
+	if c == nil || !c.asked() {
+		return
+	}
+	written := make(chan struct{})
+	s.calls.Go(func() {
+		defer close(written)
+		_ = c.write(closeRequest())
+	})
+	patience := time.NewTimer(time.Second) // a socket takes it, or does not, at once
+	defer patience.Stop()
+	select {
+	case <-written:
+	case <-patience.C:
+	}
+}
+
 // takeDown waits for all that runs for the session and stops go-zookeeper. A
 // session that the application closes is closed at the server too.
 func (s *Session) takeDown(reason error) {
@@ -35,6 +58,9 @@ func (s *Session) takeDown(reason error) {
 	s.mu.Lock()
 	conn, ended, id := s.conn, s.ended, s.id
 	s.mu.Unlock()
+	if !errors.Is(reason, recipes.ErrClosed) && !errors.Is(reason, recipes.ErrExpired) {
+		s.tryToClose()
+	}
 	s.work.Wait()
 	if conn == nil {
 		s.dialer.shut()

@@ -114,6 +114,10 @@ func (s *Session) counted() time.Time {
 // serves as the watchdog of a connection that go-zookeeper has wedged.
 func (s *Session) checkDeadline() {
 	s.mu.Lock()
+	if s.deadline == nil { // the handshake is being answered
+		s.mu.Unlock()
+		return
+	}
 	left := s.left()
 	if left > 0 && !s.over {
 		s.deadline.Reset(left)
