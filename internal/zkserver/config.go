@@ -21,6 +21,9 @@ type Config struct {
 	// DisableTTL answers createTTL with Unimplemented, as ZooKeeper does
 	// unless it was started with zookeeper.extendedTypesEnabled.
 	DisableTTL bool
+	// NoCreate2 answers every request that ZooKeeper 3.5 has added as 3.4 does: with
+	// Unimplemented, after which the connection is closed.
+	NoCreate2 bool
 	// DisableDigest refuses digest credentials, as ZooKeeper does with
 	// zookeeper.DigestAuthenticationProvider.enabled=false.
 	DisableDigest bool

@@ -137,6 +137,8 @@ func (s *Server) execute(t task) {
 		return
 	case op == OpCloseSession:
 		s.end(t.c.sess)
+	case !s.knows(op):
+		result = codeUnimplemented
 	case t.bad && !op.writes():
 		result = codeMarshalling
 	case op.writes():
@@ -144,7 +146,7 @@ func (s *Server) execute(t task) {
 	default:
 		result = s.read(t, f)
 	}
-	if result == codeUnimplemented && !known(t.call.op) {
+	if result == codeUnimplemented && !s.knows(t.call.op) {
 		// ZooKeeper does not let such a client stay.
 		t.c.send(seal(f, t.xid, -1, result))
 		t.c.finish()
@@ -159,6 +161,12 @@ func (s *Server) execute(t task) {
 func known(op Op) bool {
 	_, ok := opNames[op]
 	return ok
+}
+
+// knows is known, of the server's version.
+func (s *Server) knows(op Op) bool {
+	const multi, auth, sasl = OpMulti, OpAuth, 102 // what 3.4 knows ends with multi; auth to sasl
+	return known(op) && (!s.cfg.NoCreate2 || op <= multi || op >= auth && op <= sasl)
 }
 
 // authenticate adds an identity to the connection, or ends it.

@@ -72,8 +72,11 @@ func (c *conn) deliver(request sent) error {
 		}
 	}
 	c.rest, c.unread = 0, nil
-	if request.op == opAuth && r.code != 0 {
-		c.wire.refused.Store(true) // the server ends the connection now
+	switch { // of both the server ends the connection now
+	case request.op == opAuth && r.code != 0:
+		c.wire.refused.Store(true)
+	case request.op == opCreate2 && r.code == codeUnimplemented:
+		c.wire.noPlaces.Store(true)
 	}
 	if b := request.batch; b != nil {
 		b.replies[request.index] = r

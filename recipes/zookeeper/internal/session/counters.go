@@ -28,7 +28,8 @@ const (
 	opAuth            = 100
 	opSetWatches      = 101
 
-	codeOversized = -117 // errOversized on the wire
+	codeUnimplemented = -6
+	codeOversized     = -117 // errOversized on the wire
 )
 
 type opClass int

@@ -41,8 +41,9 @@ func PlaceData(data []byte) ([]byte, bool) {
 }
 
 // ErrNoPlace says that a place cannot be had, so that the caller has to do with
-// CreateProtected: the server does not take the session's identity, or numbers
-// have come to an end and it gives the same to all.
+// CreateProtected: the server does not take the session's identity, it does not
+// know create2 (before ZooKeeper 3.5), or numbers have come to an end and it gives
+// the same to all.
 var ErrNoPlace = errors.New("no place by number alone can be had")
 
 // CreatePlace creates a place below dir. Missing parents are created, as by
@@ -101,9 +102,12 @@ func (s *Session) placeCreation(dir, name string, data []byte, look bool) *place
 	return c
 }
 
-// begin sends an attempt, unless the identity is known to be refused.
+// TakesPlaces reports whether servers can be asked for a place, as far as is known.
+func (s *Session) TakesPlaces() bool { return s.Identified() && !s.wire.noPlaces.Load() }
+
+// begin sends an attempt, unless it is known that there are no places.
 func (c *placeCreation) begin(ctx context.Context) {
-	if c.session.Identified() {
+	if c.session.TakesPlaces() {
 		c.attempt.begin(ctx)
 	} else {
 		c.failed = ErrNoPlace

@@ -26,6 +26,7 @@ type wire struct {
 	reauth      atomic.Bool
 	authReplied func(accepted bool)
 	refused     atomic.Bool // a server does not take the session's identity
+	noPlaces    atomic.Bool // a server does not know create2
 	counters    counters
 }
 
