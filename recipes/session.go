@@ -131,8 +131,8 @@ const (
 	// Connected: a server answers.
 	Connected State = iota + 1
 	// Suspended: the connection is lost. The session goes on if it is back in time.
-	// Holds still stand: nobody else can be granted before Lost. An application that
-	// wants to be more careful than that pauses here.
+	// Holds still stand: nobody else can be granted before Lost, on the terms of "What
+	// a lock here is worth". An application that wants to be more careful pauses here.
 	Suspended
 	// Lost: the session has ended.
 	Lost
@@ -160,7 +160,7 @@ type Event struct {
 // Stats counts what a session sent and received since it was opened.
 type Stats struct {
 	// Reads and Writes are requests by what they cost the server. A write is a
-	// transaction that an ensemble agrees on. sync counts as a read. Pings and the
+	// transaction that an ensemble agrees on. Syncs (see ByKind), pings and the
 	// opening and closing of the session are in neither.
 	Reads, Writes int64
 	// Pings counts keep-alive requests.

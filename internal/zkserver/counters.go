@@ -56,8 +56,8 @@ func (s *Server) count(op Op) {
 	switch {
 	case op.writes():
 		s.counters.Writes++
-	case op == OpAuth, op == OpSetWatches, op == OpSetWatches2:
-		// The session's Stats leave it out too. go-zookeeper sends setWatches on a
+	case op == OpSync, op == OpAuth, op == OpSetWatches, op == OpSetWatches2:
+		// The session's Stats leave them out too. go-zookeeper sends setWatches on a
 		// first connection as well, if a watch was set before it got there.
 	default:
 		s.counters.Reads++

@@ -113,3 +113,62 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 	}
 	holder.Close(t.Context())
 }
+
+// PITFALLS 63: the server of a waiter lags, and tells it of its predecessor's
+// release when its session has expired and somebody else holds.
+func TestAReleaseThatIsToldLateGrantsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		follower := srv.Follower()
+		lags := (&link{serve: follower.ServeConn}).open(t, timeout)
+		holder, next := (&link{serve: srv.ServeConn}).open(t, timeout), (&link{serve: srv.ServeConn}).open(t, timeout)
+		first := acquire(t, holder)
+		joined := make(chan struct{}, 2)
+		wait := func(s recipes.Session) <-chan recipes.Hold {
+			granted := make(chan recipes.Hold, 1)
+			l := must[recipes.Lock](t)(s.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { joined <- struct{}{} }}))
+			go func() {
+				hold, err := l.Acquire(t.Context())
+				if err == nil {
+					granted <- hold
+				} else if s == next {
+					t.Error(err)
+				}
+				close(granted)
+			}()
+			<-joined
+			synctest.Wait()
+			return granted
+		}
+		late, present := wait(lags), wait(next)
+		follower.CutOff()
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hold := <-present // the session that lags has expired
+		follower.Deliver()
+		synctest.Wait()
+		select {
+		case h, granted := <-late:
+			if granted && h.Err() == nil {
+				t.Errorf("granted with token %d while the holder of %d holds", h.Token(), hold.Token())
+			}
+		default: // it still asks
+		}
+		if err := hold.Err(); err != nil {
+			t.Errorf("the present holder: %v", err)
+		}
+		follower.Heal()
+		if _, granted := <-late; granted {
+			t.Error("granted in a session that has expired")
+		}
+		if err := lags.Err(); !errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("the session that lagged: %v", err)
+		}
+		for _, s := range []recipes.Session{lags, holder, next} {
+			s.Close(t.Context())
+		}
+	})
+}

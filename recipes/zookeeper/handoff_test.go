@@ -13,7 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The release is the grant: the next one sends nothing before it holds.
+// The release is the grant: the next one reads nothing before it holds. It only asks
+// the leader, by a sync, whether that still stands.
 func TestAReleaseHandsOver(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		first := s.hold(s.join())

@@ -14,7 +14,7 @@
 // after that listing finds it there and owned by this session. Sequence numbers
 // of one parent only grow, so whoever was not ahead at the listing never will
 // be. The own node is ephemeral: as long as it exists nobody else can be granted,
-// and the server keeps it until the session is over; the session declares itself
+// and the leader keeps it until the session is over; the session declares itself
 // lost before that.
 //
 // A waiter wakes when the znode it watches goes, and whenever the connection is
@@ -87,6 +87,21 @@
 //
 // A release that fails half-way does not exist: it is a transaction. Whether one
 // whose reply was lost has happened is seen from the znode.
+//
+// # A server that lags
+//
+// A follower that was cut off tells late what has happened, and first of a release
+// that was meant for a session which has expired since. Somebody else holds then,
+// with a larger token. So a contender that has waited asks the leader before it is
+// granted. By a sync its server catches up. An expiry, or a deletion, from before
+// the sync is told before its answer. With handoff the contender's own watch tells
+// of it, on the same connection; otherwise its znode is read again behind the
+// sync. It is one round trip to the leader and no transaction.
+//
+// A contender that has not waited has just been answered by the leader, which made
+// its znode. If an answer takes longer than the session may be relied on, the
+// session's own deadline ends the grant (see package session, "What the leader
+// knows").
 //
 // # Divergence from the source text
 //

@@ -14,7 +14,7 @@ import (
 // nearest blocker, and nothing but that, means that it is the next one's turn.
 func (l *Line) hands() bool {
 	return l.Strategy == recipes.Handoff && len(l.Markers) == 1 && l.Permits <= 1 &&
-		l.Passes == nil && l.Asked == nil && l.Session.Identified()
+		l.Passes == nil && l.Asked == nil && l.Session.TakesPlaces()
 }
 
 // enterByPlace is Enter with the strategy handoff.
@@ -114,6 +114,9 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 			if position == 0 {
 				l.Crowds.note(l.Path, waited)
 				joined(0)
+				if waited {
+					return w.grantedAfterListing(ctx)
+				}
 				return w.granted()
 			}
 			target = ahead[position-1].Name
@@ -165,16 +168,20 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	select {
-	case <-own.Fired():
-		woke.gone = true
-	default:
-	}
 	next := woke.outcome()
-	if next == handed {
-		return next, s.Err()
+	if next != handed {
+		return next, nil
 	}
-	return next, nil
+	// The server may lag, and the session have expired since: see doc.go.
+	synced, err := s.SyncOn(ctx, disconnected)
+	if err != nil {
+		return 0, err
+	}
+	if !synced {
+		return reconnected, nil
+	}
+	woke.gone = session.Happened(own.Fired())
+	return woke.outcome(), nil
 }
 
 // sight is what the read that set the watch showed of the contender called target.
@@ -220,11 +227,24 @@ func (w *waiter) removed() error {
 	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.place.Path)
 }
 
-// granted is the contender's turn. Nothing is read: that the place was made, by
-// this session, and is there, is known from what led here.
+// granted is the turn of a contender that has not waited. Nothing is read: that its
+// place was made, by this session, and is there, is known from what led here.
 func (w *waiter) granted() (*Grant, error) {
 	if err := w.line.Session.Err(); err != nil {
 		return nil, err
 	}
 	return newPlaceGrant(w.line.Session, w.place, w.me.Kind), nil
+}
+
+// grantedAfterListing is the turn of one that has waited and finds nobody ahead in
+// a listing: its place must be there, for the leader.
+func (w *waiter) grantedAfterListing(ctx context.Context) (*Grant, error) {
+	node, err := w.line.Session.GetSynced(ctx, w.place.Path)
+	if errors.Is(err, recipes.ErrNoNode) || err == nil && node.Stat.Czxid != w.place.Stat.Czxid {
+		return nil, w.removed()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w.granted()
 }

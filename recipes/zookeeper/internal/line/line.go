@@ -96,6 +96,7 @@ func (l *Line) admitted(ctx context.Context, name string, r Request) (*Grant, er
 func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error) {
 	permits := max(l.Permits, 1)
 	var armed Watches
+	waited := false
 	for {
 		disconnected, err := l.Session.Connected(ctx)
 		if err != nil {
@@ -113,7 +114,7 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 		}
 		if len(blockers) < permits {
 			joined()
-			return l.grant(ctx, me)
+			return l.grant(ctx, me, waited)
 		}
 		nearest := blockers[len(blockers)-1]
 		var lets func(data []byte) bool
@@ -130,7 +131,7 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 			}
 			joined()
 			if passes {
-				return l.grant(ctx, me)
+				return l.grant(ctx, me, waited)
 			}
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, blockers[0].Name))
 		}
@@ -147,8 +148,9 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 		}
 		joined()
 		if passes {
-			return l.grant(ctx, me)
+			return l.grant(ctx, me, waited)
 		}
+		waited = true
 		if err := armed.Wait(ctx, l.Session, "waiting for "+l.Path, disconnected); err != nil {
 			return nil, err
 		}
@@ -197,13 +199,19 @@ func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entr
 	return me, l.Rule(entries[:position], me), position, nil
 }
 
-// grant reads the own node, after the listing that showed nobody ahead: it may
-// have been deleted, or belong to a session that the server is about to remove.
-// It is getData, not exists, because a contender that may not read its own node
+// grant reads the contender's znode, after the listing that showed nobody ahead: it
+// may have been deleted, or belong to a session that the server is about to remove.
+// It is getData, not exists, because a contender that may not read its own znode
 // could neither watch nor guard it; so it is refused here.
-func (l *Line) grant(ctx context.Context, me Entry) (*Grant, error) {
-	path := gopath.Join(l.Path, me.Name)
-	node, err := l.Session.Get(ctx, path)
+//
+// Who has waited asks the leader: see doc.go, "A server that lags". Who has not has
+// just been answered by it, when it created the znode.
+func (l *Line) grant(ctx context.Context, me Entry, waited bool) (*Grant, error) {
+	path, read := gopath.Join(l.Path, me.Name), l.Session.Get
+	if waited {
+		read = l.Session.GetSynced
+	}
+	node, err := read(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
 		return nil, fmt.Errorf("first in line: %w: %s", recipes.ErrRemoved, path)
 	}

@@ -52,7 +52,7 @@ var operations = map[int32]struct {
 	opGetACL:          {"getACL", read},
 	opSetACL:          {"setACL", write},
 	opGetChildren:     {"getChildren", read},
-	opSync:            {"sync", read},
+	opSync:            {"sync", other},
 	opPing:            {"ping", other},
 	opGetChildren2:    {"getChildren2", read},
 	opMulti:           {"multi", write},

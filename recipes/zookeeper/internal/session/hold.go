@@ -91,6 +91,28 @@ func (s *Session) syncRequest(path string) request {
 	return request{opSync, e.Bytes}
 }
 
+// SyncOn has the server of a connection catch up with the leader: when it returns
+// true, whatever had happened for the whole ensemble when this call began, and is
+// watched on the connection, has been told. It returns false if the connection is
+// lost; disconnected is the channel that Connected has returned for it.
+func (s *Session) SyncOn(ctx context.Context, disconnected <-chan struct{}) (bool, error) {
+	replies, err := s.exchange(ctx, s.syncRequest("/"))
+	if err == nil {
+		err = replies[0].err()
+	}
+	switch {
+	case s.Err() != nil:
+		return false, s.Err()
+	case ctx.Err() != nil:
+		return false, s.interrupted("sync", ctx)
+	case lostConnection(err), err == nil && Happened(disconnected):
+		return false, nil
+	case err != nil:
+		return false, answer("sync", "/", err)
+	}
+	return true, nil
+}
+
 // GetSynced is Get by a server that has caught up with the leader before: what is
 // found was there, for the whole ensemble, after this call had begun. It is one
 // round trip, to the leader.
