@@ -8,27 +8,28 @@ import (
 	"time"
 )
 
-// envelope is what a contender of a revocable recipe keeps in its znode's data:
-// what the application stored, and the marks of the recipe. It is made to be
-// read, and partly written, by people:
+// nodeData is what a contender keeps in the data of its znode: what the
+// application stored, and the marks of the recipe. People can read it, and write
+// part of it:
 //
 //	unlock
 //	zkrecipes: revocable grace=5000ms downgraded
 //	<the application's data, as it is>
 //
-// The first line is there when the contender was asked to give way: it is the
-// text's "unlock". The second is there when there is anything to say, or when
-// the application's data could be mistaken for a mark. The text's literal form,
-// data that is nothing but "unlock", as an operator writes it by hand, asks
-// too; it has overwritten what was there, so that grace, the downgrade and the
-// data are not known any more. None of that is unsafe: what is not known to be
-// allowed is refused, and a writer not known to be downgraded keeps readers out.
-type envelope struct {
-	asked      bool
+// The first line is there when somebody has asked the contender to give way: it is
+// the text's "unlock". The second line is there when a mark is set, or when the
+// application's data could be mistaken for a mark.
+//
+// The text's literal form, data that is nothing but "unlock", asks too. An operator
+// writes it over what was there, so grace, downgrade and data are lost. That is
+// safe: without the marks nothing is allowed, and a writer that is not known to be
+// downgraded keeps readers out.
+type nodeData struct {
+	revoked    bool // somebody has asked it to give way
 	revocable  bool
-	grace      time.Duration // 0: not to be forced
+	grace      time.Duration // 0: it must not be removed by force
 	downgraded bool
-	data       []byte
+	data       []byte // the application's
 }
 
 const (
@@ -36,62 +37,62 @@ const (
 	markLine = "zkrecipes:"
 )
 
-func (e envelope) encode() []byte {
+func (d nodeData) encode() []byte {
 	var marks []string
-	if e.revocable {
+	if d.revocable {
 		marks = append(marks, "revocable")
 	}
-	if e.grace > 0 {
-		marks = append(marks, fmt.Sprintf("grace=%dms", e.grace.Milliseconds()))
+	if d.grace > 0 {
+		marks = append(marks, fmt.Sprintf("grace=%dms", d.grace.Milliseconds()))
 	}
-	if e.downgraded {
+	if d.downgraded {
 		marks = append(marks, "downgraded")
 	}
-	if len(marks) == 0 && !e.asked && !looksMarked(e.data) {
-		return e.data
+	if len(marks) == 0 && !d.revoked && !looksMarked(d.data) {
+		return d.data
 	}
 	var b bytes.Buffer
-	if e.asked {
+	if d.revoked {
 		b.WriteString(unlock + "\n")
 	}
 	b.WriteString(strings.Join(append([]string{markLine}, marks...), " ") + "\n")
-	b.Write(e.data)
+	b.Write(d.data)
 	return b.Bytes()
 }
 
-// looksMarked reports whether plain data could be taken for an envelope.
+// looksMarked reports whether the application's data could be mistaken for marks.
 func looksMarked(data []byte) bool {
 	return bytes.HasPrefix(data, []byte(unlock)) || bytes.HasPrefix(data, []byte(markLine))
 }
 
-// decode never fails: what is no envelope is somebody's data.
-func decode(raw []byte) envelope {
+// decode never fails: data without marks is the application's.
+func decode(raw []byte) nodeData {
 	rest := raw
-	var e envelope
+	var d nodeData
 	if first, after, _ := bytes.Cut(rest, []byte("\n")); string(first) == unlock {
-		e.asked, rest = true, after
+		d.revoked, rest = true, after
 	}
 	first, after, terminated := bytes.Cut(rest, []byte("\n"))
 	words := strings.Fields(string(first))
 	if !terminated || !bytes.HasPrefix(first, []byte(markLine)) || words[0] != markLine {
-		e.data = rest
-		return e
+		d.data = rest
+		return d
 	}
 	for _, word := range words[1:] {
 		switch {
 		case word == "revocable":
-			e.revocable = true
+			d.revocable = true
 		case word == "downgraded":
-			e.downgraded = true
+			d.downgraded = true
 		case strings.HasPrefix(word, "grace="):
-			e.grace = parseGrace(strings.TrimPrefix(word, "grace="))
-		} // words of later versions mean nothing here
+			d.grace = parseGrace(strings.TrimPrefix(word, "grace="))
+		} // other words are those of later versions
 	}
-	e.data = after
-	return e
+	d.data = after
+	return d
 }
 
-// parseGrace returns 0, which allows nothing, for what it cannot read.
+// parseGrace returns 0, which allows nothing, for text that it cannot read.
 func parseGrace(s string) time.Duration {
 	digits, ok := strings.CutSuffix(s, "ms")
 	ms, err := strconv.ParseInt(digits, 10, 64)
@@ -101,5 +102,5 @@ func parseGrace(s string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// asked is a line.Line's Asked.
-func asked(data []byte) bool { return decode(data).asked }
+// isRevoked reports whether the data asks the contender to give way.
+func isRevoked(data []byte) bool { return decode(data).revoked }

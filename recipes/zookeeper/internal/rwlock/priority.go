@@ -56,24 +56,24 @@ func (l *priorityLock) failed(err error) error {
 
 func (l *priorityLock) at(name string) string { return gopath.Join(l.path, name) }
 
-// enter joins, waits and claims. On an error nothing of the contender remains,
-// or it goes in the background, as line.Enter has it.
+// enter joins, waits and claims. After an error nothing of the contender remains,
+// or it is deleted in the background, as in line.Line.Enter.
 func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (recipes.PriorityHold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, l.failed(err)
 	}
-	e := envelope{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
-	path, err := l.session.CreateProtected(ctx, l.path, waitingMarker(mode, l.cfg.Priority), e.encode())
+	d := nodeData{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
+	path, err := l.session.CreateProtected(ctx, l.path, waitingMarker(mode, l.cfg.Priority), d.encode())
 	if err != nil {
 		return nil, l.failed(err)
 	}
-	me, _ := parseSpot(gopath.Base(path))
-	c := &claimant{lock: l, me: me, data: e.encode(), try: try, joined: l.cfg.Joined}
-	grant, err := c.wait(ctx)
+	me, _ := parseName(gopath.Base(path))
+	w := &waiter{lock: l, me: me, data: d.encode(), try: try, joined: l.cfg.Joined}
+	grant, err := w.wait(ctx)
 	if err == nil {
 		return &priorityHold{Grant: grant, lock: l, mode: mode}, nil
 	}
-	left := c.leave()
+	left := w.leave()
 	if errors.Is(err, recipes.ErrContended) {
 		select {
 		case <-left:
@@ -84,63 +84,63 @@ func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (
 	return nil, l.failed(err)
 }
 
-// register is the path's znode: its version counts writers' claims and hand-offs,
-// its data names the heir.
-type register struct {
-	version int32
-	heir    string
+// lockState is the path's own znode. Its version counts the claims of writers and
+// the hand-offs; its data names the successor.
+type lockState struct {
+	version   int32
+	successor string
 }
 
-const heirWord = "heir="
+const successorWord = "successor="
 
-// look reads the register and then the line. The order matters: a claim that is
-// based on both is refused if a writer's was made after the register was read, so
-// any writer who holds when it is made was listed after it.
-func (l *priorityLock) look(ctx context.Context) (register, []spot, error) {
+// read reads the path's znode and then the line. The order matters: a claim that is
+// based on both is refused if a writer has claimed since the path's znode was read.
+// So any writer that holds at the time of the claim was in the listing.
+func (l *priorityLock) read(ctx context.Context) (lockState, []contender, error) {
 	node, err := l.session.Get(ctx, l.path)
 	if err != nil {
-		return register{}, nil, err
+		return lockState{}, nil, err
 	}
-	r := register{version: node.Stat.Version}
-	heir, ok := parseHeir(node.Data)
+	state := lockState{version: node.Stat.Version}
+	successor, ok := parseSuccessor(node.Data)
 	if !ok {
-		return register{}, nil, fmt.Errorf("%w: the path holds %q, which is no heir", recipes.ErrMismatch, znode.Excerpt(string(node.Data)))
+		return lockState{}, nil, fmt.Errorf("%w: the path holds %q, which names no successor", recipes.ErrMismatch, znode.Excerpt(string(node.Data)))
 	}
 	names, err := l.session.Children(ctx, l.path)
 	if err != nil {
-		return register{}, nil, err
+		return lockState{}, nil, err
 	}
-	all := rankedSpots(names, heir)
-	if waits(all, heir) {
-		r.heir = heir
+	all := ranked(names, successor)
+	if waits(all, successor) {
+		state.successor = successor
 	}
-	return r, all, nil
+	return state, all, nil
 }
 
-// parseHeir returns the heir in the path's data, and whether the data is a priority
-// lock's.
-func parseHeir(data []byte) (heir string, ok bool) {
-	if heir, ok := strings.CutPrefix(string(data), heirWord); ok {
-		return heir, true
+// parseSuccessor returns the successor in the path's data, and whether the data
+// is a priority lock's.
+func parseSuccessor(data []byte) (successor string, ok bool) {
+	if successor, ok := strings.CutPrefix(string(data), successorWord); ok {
+		return successor, true
 	}
 	return "", len(data) == 0
 }
 
 // waits reports whether a contender of that name waits.
-func waits(all []spot, name string) bool {
-	for _, s := range all {
-		if s.name == name && !s.holds {
+func waits(all []contender, name string) bool {
+	for _, c := range all {
+		if c.name == name && !c.holds {
 			return true
 		}
 	}
 	return false
 }
 
-func (r register) data() []byte {
-	if r.heir == "" {
+func (s lockState) data() []byte {
+	if s.successor == "" {
 		return nil
 	}
-	return []byte(heirWord + r.heir)
+	return []byte(successorWord + s.successor)
 }
 
 func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
@@ -148,30 +148,30 @@ func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.Contender, err
 	if err != nil {
 		return nil, l.failed(err)
 	}
-	found, err := PriorityContenders(ctx, l.session, p)
+	all, err := PriorityContenders(ctx, l.session, p)
 	if err != nil {
 		return nil, l.failed(err)
 	}
-	return found, nil
+	return all, nil
 }
 
 // PriorityContenders reads the contenders of a priority lock.
 func PriorityContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
-	heir, _ := parseHeir(p.Data)
-	ranked := rankedSpots(p.Names, heir)
-	entries := make([]line.Entry, len(ranked))
-	for i, s := range ranked {
-		entries[i] = line.Entry{Name: s.name, Sequence: s.sequence}
+	successor, _ := parseSuccessor(p.Data)
+	all := ranked(p.Names, successor)
+	entries := make([]line.Entry, len(all))
+	for i, c := range all {
+		entries[i] = line.Entry{Name: c.name, Sequence: c.sequence}
 	}
 	found, err := p.Contenders(ctx, s, recipes.KindPriorityLock, entries)
 	for i := range found {
-		c := &found[i]
-		readMarks(c)
-		s, _ := parseSpot(gopath.Base(c.Znode))
-		c.Mode, c.Priority, c.Holds = s.mode, s.priority, s.holds
-		c.Successor = !s.holds && s.name == heir
-		if !c.Holds {
-			c.Token = 0
+		out := &found[i]
+		readMarks(out)
+		c, _ := parseName(gopath.Base(out.Znode))
+		out.Mode, out.Priority, out.Holds = c.mode, c.priority, c.holds
+		out.Successor = !c.holds && c.name == successor
+		if !out.Holds {
+			out.Token = 0
 		}
 	}
 	return found, err

@@ -21,12 +21,12 @@ type priorityHold struct {
 
 func (h *priorityHold) Mode() recipes.Mode { return h.mode }
 
-func (h *priorityHold) HandOff(ctx context.Context, heir string) error {
-	s, ok := h.lock.contender(heir)
-	if !ok || s.holds {
-		return fmt.Errorf("hand-off of %s: %w: %q does not wait for it", h.lock.path, recipes.ErrInvalid, heir)
+func (h *priorityHold) HandOff(ctx context.Context, successor string) error {
+	c, ok := h.lock.contender(successor)
+	if !ok || c.holds {
+		return fmt.Errorf("hand-off of %s: %w: %q is not a waiter of this lock", h.lock.path, recipes.ErrInvalid, successor)
 	}
-	err := h.Yield(func() error { return h.handOff(ctx, s) })
+	err := h.Yield(func() error { return h.handOff(ctx, c) })
 	if errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrUnknownOutcome) {
 		err = h.Err()
 	}
@@ -36,34 +36,34 @@ func (h *priorityHold) HandOff(ctx context.Context, heir string) error {
 	return nil
 }
 
-// handOff names the heir and deletes the own znode in one transaction. It also
-// writes to the heir's znode, unchanged: the heir may watch somebody who is
-// behind it from now on.
-func (h *priorityHold) handOff(ctx context.Context, heir spot) error {
+// handOff names the successor and deletes the holder's znode in one transaction. It
+// also writes the successor's znode, unchanged, to wake it: it may watch a contender
+// that is behind it from now on.
+func (h *priorityHold) handOff(ctx context.Context, successor contender) error {
 	l := h.lock
 	for {
 		if err := h.Err(); err != nil {
 			return err
 		}
-		r, _, err := l.look(ctx)
+		state, _, err := l.read(ctx)
 		if errors.Is(err, recipes.ErrNoNode) {
 			return h.Removed() // with the path
 		}
 		if err != nil {
 			return err
 		}
-		if r.heir != "" {
-			return fmt.Errorf("%w: %s is the heir", recipes.ErrContended, r.heir)
+		if state.successor != "" {
+			return fmt.Errorf("%w: another holder has named %s", recipes.ErrContended, state.successor)
 		}
-		node, err := l.session.Get(ctx, l.at(heir.name))
+		node, err := l.session.Get(ctx, l.at(successor.name))
 		if err != nil {
 			return err
 		}
-		r.heir = heir.name
+		state.successor = successor.name
 		var t session.Txn
 		t.Delete(h.Znode(), recipes.AnyVersion)
-		t.Set(l.path, r.data(), r.version)
-		t.Set(l.at(heir.name), node.Data, node.Stat.Version)
+		t.Set(l.path, state.data(), state.version)
+		t.Set(l.at(successor.name), node.Data, node.Stat.Version)
 		err = l.session.Commit(ctx, t)
 		var refused *session.TxnError
 		switch {
@@ -83,9 +83,9 @@ func (h *priorityHold) handOff(ctx context.Context, heir spot) error {
 	}
 }
 
-// handedOff finds out, where nobody knows, whether the hand-off was carried out:
-// the own znode is gone then. (If somebody has broken the lock in the same
-// moment, the heir may not have been named; nobody can tell.)
+// handedOff finds out whether a hand-off of unknown outcome was carried out: the
+// holder's znode is gone then. (If another client has deleted that znode in the same
+// moment, the successor may not have been named; that cannot be distinguished.)
 func (h *priorityHold) handedOff(ctx context.Context) (bool, error) {
 	s := h.lock.session
 	if err := s.Sync(ctx, h.lock.path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
@@ -99,51 +99,53 @@ func (h *priorityHold) handedOff(ctx context.Context) (bool, error) {
 }
 
 // contender parses the path of a contender's znode.
-func (l *priorityLock) contender(znode string) (spot, bool) {
-	s, ok := parseSpot(gopath.Base(znode))
-	return s, ok && gopath.Dir(znode) == l.path
+func (l *priorityLock) contender(path string) (contender, bool) {
+	c, ok := parseName(gopath.Base(path))
+	return c, ok && gopath.Dir(path) == l.path
 }
 
-// lives are the znodes that a contender has, one after the other.
-func (l *priorityLock) lives(znode string) ([]string, error) {
-	s, ok := l.contender(znode)
+// znodesOf returns the paths of the znodes that a contender has, one after the
+// other.
+func (l *priorityLock) znodesOf(path string) ([]string, error) {
+	c, ok := l.contender(path)
 	if !ok {
-		return nil, fmt.Errorf("revoke: %w: %q is no contender of the priority lock %s", recipes.ErrInvalid, znode, l.path)
+		return nil, fmt.Errorf("revoke: %w: %q is not a contender of the priority lock %s", recipes.ErrInvalid, path, l.path)
 	}
-	if s.holds {
-		return []string{znode}, nil
+	if c.holds {
+		return []string{path}, nil
 	}
-	return []string{znode, l.at(s.heldName())}, nil
+	return []string{path, l.at(c.holdingName())}, nil
 }
 
 // Revoke asks a contender to give way, where it waits or where it holds: a claim
-// takes a request along, and is refused if one comes on the way.
-func (l *priorityLock) Revoke(ctx context.Context, znode string) error {
-	lives, err := l.lives(znode)
+// takes a request along, and is refused if one comes in between.
+func (l *priorityLock) Revoke(ctx context.Context, path string) error {
+	paths, err := l.znodesOf(path)
 	if err != nil {
 		return err
 	}
-	for _, life := range lives {
-		_, err = ask(ctx, l.session, life, false)
+	for _, p := range paths {
+		_, err = revoke(ctx, l.session, p, false)
 		if !errors.Is(err, recipes.ErrNoNode) {
 			break
 		}
 	}
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
-		return fmt.Errorf("revoke %s: %w", znode, err)
+		return fmt.Errorf("revoke %s: %w", path, err)
 	}
 	return nil
 }
 
-// RevokeForced takes a contender's place away, in the line or as a holder.
-func (l *priorityLock) RevokeForced(ctx context.Context, znode string) error {
-	lives, err := l.lives(znode)
+// RevokeForced deletes a contender's znode after its grace, in the line or as a
+// holder's.
+func (l *priorityLock) RevokeForced(ctx context.Context, path string) error {
+	paths, err := l.znodesOf(path)
 	if err != nil {
 		return err
 	}
-	for _, life := range lives {
-		if err := force(ctx, l.session, life); err != nil {
-			return fmt.Errorf("revoke %s: %w", znode, err)
+	for _, p := range paths {
+		if err := revokeForced(ctx, l.session, p); err != nil {
+			return fmt.Errorf("revoke %s: %w", path, err)
 		}
 	}
 	return nil

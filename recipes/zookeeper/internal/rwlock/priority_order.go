@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
-// spot is a contender of a priority lock as its znode's name tells it.
-type spot struct {
+// contender is a contender of a priority lock as its znode's name describes it.
+type contender struct {
 	name     string
 	prefix   string // what comes before the mode: "_c_<guid>-"
 	mode     recipes.Mode
@@ -21,73 +21,67 @@ type spot struct {
 	sequence int32
 }
 
-var spotName = regexp.MustCompile(`^(.*-|)(read|write|reading|writing)-([0-9]{2})-([0-9]{10}|-[0-9]{9,10})$`)
+var namePattern = regexp.MustCompile(`^(.*-|)(read|write|reading|writing)-([0-9]{2})-([0-9]{10}|-[0-9]{9,10})$`)
 
-// spots picks the contenders out of the names of a parent's children.
-func spots(names []string) []spot {
-	var all []spot
+// ranked returns the contenders among the names of the path's children, ranked.
+func ranked(names []string, successor string) []contender {
+	var all []contender
 	for _, name := range names {
-		if s, ok := parseSpot(name); ok {
-			all = append(all, s)
+		if c, ok := parseName(name); ok {
+			all = append(all, c)
 		}
 	}
+	rank(all, successor)
 	return all
 }
 
-func parseSpot(name string) (spot, bool) {
-	m := spotName.FindStringSubmatch(name)
+func parseName(name string) (contender, bool) {
+	m := namePattern.FindStringSubmatch(name)
 	if m == nil {
-		return spot{}, false
+		return contender{}, false
 	}
 	sequence, err := strconv.ParseInt(m[4], 10, 32)
 	if err != nil {
-		return spot{}, false
+		return contender{}, false
 	}
 	priority, _ := strconv.Atoi(m[3])
-	out := spot{name: name, prefix: m[1], mode: recipes.Mode(m[2]), priority: priority, sequence: int32(sequence)}
+	c := contender{name: name, prefix: m[1], mode: recipes.Mode(m[2]), priority: priority, sequence: int32(sequence)}
 	for waiting, holding := range holdingWord {
 		if m[2] == holding {
-			out.mode, out.holds = waiting, true
+			c.mode, c.holds = waiting, true
 		}
 	}
-	return out, true
+	return c, true
 }
 
 // holdingWord is what a mode is called in the name of a holder's znode.
 var holdingWord = map[recipes.Mode]string{recipes.Reading: "reading", recipes.Writing: "writing"}
 
-// waitingMarker is what comes between guid and sequence number.
+// waitingMarker is what comes between GUID and sequence number.
 func waitingMarker(mode recipes.Mode, priority int) string {
 	return fmt.Sprintf("%s-%02d-", mode, priority)
 }
 
-// heldName is the name of the znode that a claim puts in place of a waiting one.
-func (s spot) heldName() string {
-	return s.prefix + holdingWord[s.mode] + s.name[len(s.prefix)+len(s.mode):]
+// holdingName is the name of the znode by which a claim replaces a waiting one.
+func (c contender) holdingName() string {
+	return c.prefix + holdingWord[c.mode] + c.name[len(c.prefix)+len(c.mode):]
 }
 
-// rankedSpots returns the contenders among the names, ranked.
-func rankedSpots(names []string, heir string) []spot {
-	all := spots(names)
-	rank(all, heir)
-	return all
-}
-
-// rank puts contenders in the order in which they are granted: who holds, the
-// heir, who waits by priority and number. Equal numbers (ZooKeeper gives them
-// at the end of its count) are told apart by name: the claim decides, so an
-// order that is unfair there is still safe.
-func rank(all []spot, heir string) {
-	class := func(s spot) int {
+// rank puts contenders in the order in which they are granted: the holders, the
+// successor, the waiters by priority and number. ZooKeeper gives equal numbers at
+// the end of its count; the name decides between those. That order can be unfair,
+// but it is safe: the claim decides who is granted.
+func rank(all []contender, successor string) {
+	class := func(c contender) int {
 		switch {
-		case s.holds:
+		case c.holds:
 			return 0
-		case s.name == heir:
+		case c.name == successor:
 			return 1
 		}
-		return 2 + s.priority
+		return 2 + c.priority
 	}
-	slices.SortFunc(all, func(a, b spot) int {
+	slices.SortFunc(all, func(a, b contender) int {
 		if c := cmp.Compare(class(a), class(b)); c != 0 {
 			return c
 		}
@@ -101,16 +95,16 @@ func rank(all []spot, heir string) {
 	})
 }
 
-// inTheWay returns which of those ahead, in their order, keep a contender of
-// that mode from being granted.
-func inTheWay(ahead []spot, mode recipes.Mode) []spot {
+// blockers returns which of the contenders ahead keep one of that mode from being
+// granted, in their order.
+func blockers(ahead []contender, mode recipes.Mode) []contender {
 	if mode == recipes.Writing {
 		return ahead
 	}
-	var writers []spot
-	for _, s := range ahead {
-		if s.mode == recipes.Writing {
-			writers = append(writers, s)
+	var writers []contender
+	for _, c := range ahead {
+		if c.mode == recipes.Writing {
+			writers = append(writers, c)
 		}
 	}
 	return writers

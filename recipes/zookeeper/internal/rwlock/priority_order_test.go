@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func TestSpots(t *testing.T) {
+func TestNamesOfContenders(t *testing.T) {
 	for name, want := range map[string]string{
 		"_c_guid-read-05-0000000007":       "read 5 7 waits _c_guid-reading-05-0000000007",
 		"_c_guid-write-99-0000000007":      "write 99 7 waits _c_guid-writing-99-0000000007",
@@ -24,10 +24,10 @@ func TestSpots(t *testing.T) {
 		"":                                 "",
 	} {
 		got := ""
-		if s, ok := parseSpot(name); ok {
+		if s, ok := parseName(name); ok {
 			got = fmt.Sprintf("%s %d %d holds", s.mode, s.priority, s.sequence)
 			if !s.holds {
-				got = fmt.Sprintf("%s %d %d waits %s", s.mode, s.priority, s.sequence, s.heldName())
+				got = fmt.Sprintf("%s %d %d waits %s", s.mode, s.priority, s.sequence, s.holdingName())
 			}
 		}
 		if got != want {
@@ -36,46 +36,46 @@ func TestSpots(t *testing.T) {
 	}
 }
 
-func FuzzSpots(f *testing.F) {
+func FuzzNamesOfContenders(f *testing.F) {
 	f.Add("_c_guid-read-05-0000000007")
 	f.Fuzz(func(t *testing.T, name string) {
-		s, ok := parseSpot(name)
+		s, ok := parseName(name)
 		if !ok || s.holds {
 			return
 		}
-		held, ok := parseSpot(s.heldName())
+		held, ok := parseName(s.holdingName())
 		if !ok || !held.holds || held.mode != s.mode || held.priority != s.priority || held.sequence != s.sequence || held.prefix != s.prefix {
-			t.Fatalf("%q would hold as %q, which is %+v", name, s.heldName(), held)
+			t.Fatalf("%q would hold as %q, which is %+v", name, s.holdingName(), held)
 		}
 	})
 }
 
 // The names are written as r or w, priority, number; holders in capitals.
 func TestOrderOfPriorities(t *testing.T) {
-	for _, tt := range []struct{ in, heir, want string }{
+	for _, tt := range []struct{ in, successor, want string }{
 		{"w5.1 w5.2 w1.3", "", "w1.3 w5.1 w5.2"},
-		{"w5.1 R9.9 w0.3", "", "R9.9 w0.3 w5.1"},                             // who holds is ahead of everybody
-		{"w5.1 w9.2 w1.3", "w9.2", "w9.2 w1.3 w5.1"},                         // the heir, whatever its priority
+		{"w5.1 R9.9 w0.3", "", "R9.9 w0.3 w5.1"},                             // a holder is ahead of everybody
+		{"w5.1 w9.2 w1.3", "w9.2", "w9.2 w1.3 w5.1"},                         // the successor, whatever its priority
 		{"W5.1 w9.2 w1.3", "w9.2", "W5.1 w9.2 w1.3"},                         // but never ahead of holders
-		{"w5.1 w1.3", "w7.7", "w1.3 w5.1"},                                   // an heir who has left
+		{"w5.1 w1.3", "w7.7", "w1.3 w5.1"},                                   // a successor that has left
 		{"r5.-2147483648 r5.2147483647", "", "r5.2147483647 r5.-2147483648"}, // the wrap
 	} {
-		var all []spot
+		var all []contender
 		for _, word := range strings.Fields(tt.in) {
-			all = append(all, spotOf(t, word))
+			all = append(all, contenderOf(t, word))
 		}
-		rank(all, tt.heir)
+		rank(all, tt.successor)
 		var got []string
 		for _, s := range all {
 			got = append(got, s.name)
 		}
 		if strings.Join(got, " ") != tt.want {
-			t.Errorf("%s, heir %q: %q; want %q", tt.in, tt.heir, got, tt.want)
+			t.Errorf("%s, successor %q: %q; want %q", tt.in, tt.successor, got, tt.want)
 		}
 	}
 }
 
-func TestInTheWay(t *testing.T) {
+func TestBlockers(t *testing.T) {
 	for _, tt := range []struct {
 		ahead string
 		mode  recipes.Mode
@@ -87,12 +87,12 @@ func TestInTheWay(t *testing.T) {
 		{"R1.1 w1.2 r2.3", recipes.Reading, "w1.2"},
 		{"W1.1 r1.2 w1.2", recipes.Reading, "W1.1 w1.2"},
 	} {
-		var ahead []spot
+		var ahead []contender
 		for _, word := range strings.Fields(tt.ahead) {
-			ahead = append(ahead, spotOf(t, word))
+			ahead = append(ahead, contenderOf(t, word))
 		}
 		var got []string
-		for _, s := range inTheWay(ahead, tt.mode) {
+		for _, s := range blockers(ahead, tt.mode) {
 			got = append(got, s.name)
 		}
 		if strings.Join(got, " ") != tt.want {
@@ -101,8 +101,8 @@ func TestInTheWay(t *testing.T) {
 	}
 }
 
-func spotOf(t *testing.T, word string) spot {
-	s := spot{name: word, mode: recipes.Reading, holds: word[0] < 'a'}
+func contenderOf(t *testing.T, word string) contender {
+	s := contender{name: word, mode: recipes.Reading, holds: word[0] < 'a'}
 	if word[0] == 'w' || word[0] == 'W' {
 		s.mode = recipes.Writing
 	}

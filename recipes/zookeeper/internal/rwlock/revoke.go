@@ -14,66 +14,66 @@ import (
 
 // Revoke asks a contender to give way.
 func (l *sharedLock) Revoke(ctx context.Context, path string) error {
-	if err := l.contenderOf(path); err != nil {
+	if err := l.checkContender(path); err != nil {
 		return err
 	}
-	if _, err := ask(ctx, l.line.Session, path, false); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+	if _, err := revoke(ctx, l.line.Session, path, false); err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return fmt.Errorf("revoke %s: %w", path, err)
 	}
 	return nil
 }
 
-// RevokeForced asks a contender to give way and takes its place away in the end.
+// RevokeForced asks a contender to give way, and deletes its znode after its grace.
 func (l *sharedLock) RevokeForced(ctx context.Context, path string) error {
-	if err := l.contenderOf(path); err != nil {
+	if err := l.checkContender(path); err != nil {
 		return err
 	}
-	if err := force(ctx, l.line.Session, path); err != nil {
+	if err := revokeForced(ctx, l.line.Session, path); err != nil {
 		return fmt.Errorf("revoke %s: %w", path, err)
 	}
 	return nil
 }
 
-func (l *sharedLock) contenderOf(path string) error {
+func (l *sharedLock) checkContender(path string) error {
 	if gopath.Dir(path) != l.line.Path || !isKind(path, readMarker) && !isKind(path, writeMarker) {
-		return fmt.Errorf("revoke: %w: %q is no contender of the shared lock %s", recipes.ErrInvalid, path, l.line.Path)
+		return fmt.Errorf("revoke: %w: %q is not a contender of the shared lock %s", recipes.ErrInvalid, path, l.line.Path)
 	}
 	return nil
 }
 
-// ask writes "unlock" in front of what the znode holds, and returns it as it is
-// then.
-func ask(ctx context.Context, s *session.Session, path string, forced bool) (envelope, error) {
+// revoke writes "unlock" in front of what the znode holds, and returns what it
+// holds then.
+func revoke(ctx context.Context, s *session.Session, path string, forced bool) (nodeData, error) {
 	for {
 		node, err := s.Get(ctx, path)
 		if err != nil {
-			return envelope{}, err
+			return nodeData{}, err
 		}
-		e := decode(node.Data)
+		d := decode(node.Data)
 		switch {
-		case !e.revocable:
-			return envelope{}, recipes.ErrNotRevocable
-		case forced && e.grace == 0:
-			return envelope{}, fmt.Errorf("%w by force: it gives no grace", recipes.ErrNotRevocable)
-		case e.asked:
-			return e, nil
+		case !d.revocable:
+			return nodeData{}, recipes.ErrNotRevocable
+		case forced && d.grace == 0:
+			return nodeData{}, fmt.Errorf("%w by force: it gives no grace", recipes.ErrNotRevocable)
+		case d.revoked:
+			return d, nil
 		}
-		e.asked = true
-		err = znode.SetData(ctx, s, path, e.encode(), node.Stat.Version)
+		d.revoked = true
+		err = znode.SetData(ctx, s, path, d.encode(), node.Stat.Version)
 		switch {
 		case err == nil:
-			return e, nil
+			return d, nil
 		case znode.TryAgain(ctx, s, err):
 			continue
 		}
-		return envelope{}, znode.GivenUp(ctx, s, "ask "+path, err)
+		return nodeData{}, znode.GivenUp(ctx, s, "ask "+path, err)
 	}
 }
 
-// force asks, waits for the grace to pass, and deletes the znode. The timer is
-// the only one in a recipe: the text's "after some length of time".
-func force(ctx context.Context, s *session.Session, path string) error {
-	e, err := ask(ctx, s, path, true)
+// revokeForced asks, waits for the grace to end, and deletes the znode. The timer is
+// the only one that a recipe sets: the text's "after some length of time".
+func revokeForced(ctx context.Context, s *session.Session, path string) error {
+	d, err := revoke(ctx, s, path, true)
 	if errors.Is(err, recipes.ErrNoNode) {
 		return nil
 	}
@@ -81,16 +81,17 @@ func force(ctx context.Context, s *session.Session, path string) error {
 		return err
 	}
 	over := make(chan struct{})
-	grace := time.AfterFunc(e.grace, func() { close(over) })
+	grace := time.AfterFunc(d.grace, func() { close(over) })
 	defer grace.Stop()
 	gone, err := awaitGone(ctx, s, path, over)
 	if gone || err != nil {
 		return err
 	}
-	return take(ctx, s, path)
+	return deleteRevoked(ctx, s, path)
 }
 
-// awaitGone waits until the znode is gone, which it reports, or the grace over.
+// awaitGone waits until the znode is gone or the grace is over. It reports whether
+// the znode is gone.
 func awaitGone(ctx context.Context, s *session.Session, path string, over <-chan struct{}) (bool, error) {
 	for {
 		disconnected, err := s.Connected(ctx)
@@ -111,9 +112,9 @@ func awaitGone(ctx context.Context, s *session.Session, path string, over <-chan
 	}
 }
 
-// take deletes a znode that was asked for. The version that it was read with is
-// checked: a request that somebody has taken back stands no longer.
-func take(ctx context.Context, s *session.Session, path string) error {
+// deleteRevoked deletes a znode that was asked to give way, if its data still says
+// so: the request may have been taken back.
+func deleteRevoked(ctx context.Context, s *session.Session, path string) error {
 	for {
 		node, err := s.Get(ctx, path)
 		if errors.Is(err, recipes.ErrNoNode) {
@@ -122,7 +123,7 @@ func take(ctx context.Context, s *session.Session, path string) error {
 		if err != nil {
 			return err
 		}
-		if !decode(node.Data).asked {
+		if !isRevoked(node.Data) {
 			return fmt.Errorf("%w: the request was taken back", recipes.ErrBadVersion)
 		}
 		var t session.Txn

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// The markers of the text's nodes.
+// The markers of the text.
 const (
 	readMarker  = "read-"
 	writeMarker = "write-"
@@ -35,23 +35,24 @@ func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (re
 	}
 	l.Rule, l.Passes = line.Shared(readMarker), passes
 	if cfg.Revocable {
-		l.Asked = asked
+		l.Asked = isRevoked
 	}
 	return &sharedLock{line: l, cfg: cfg}, nil
 }
 
-// passes lets a reader go first when the nearest writer ahead has downgraded.
+// passes is line.Line.Passes: a reader goes first when the nearest writer ahead has
+// downgraded.
 //
-// Why nobody ever writes beside a reader then: the mark is set by a writer while
-// it holds, and it holds because everybody ahead of it had gone; nobody comes
-// ahead of it later. So all who stand ahead of the reader are the downgraded
-// one, which writes no more, and, between the two, readers: writers between
-// would be nearer. A writer behind waits until the downgraded znode and the
-// reader's are both gone, as for any other.
+// No writer ever writes beside a reader then. A writer sets the mark while it
+// holds, and it holds because every contender ahead of it had gone; no contender
+// comes ahead of it later. So only two kinds of contenders are ahead of the reader:
+// the downgraded one, which does not write any more, and readers between the two. A
+// writer between them would be nearer. A writer behind them waits, as always, until
+// both znodes are gone.
 //
-// The mark is read after the listing in which that writer was the nearest, and
-// is never taken back: data that has lost it, to an operator's "unlock", only
-// makes readers wait.
+// The mark is read after the listing in which that writer was the nearest. It is
+// never taken back: data that has lost it, to an operator's "unlock", only makes
+// readers wait.
 func passes(me, nearest line.Entry) func(data []byte) bool {
 	if me.Kind != readMarker || nearest.Kind != writeMarker {
 		return nil
@@ -82,8 +83,8 @@ func (l *sharedLock) enter(ctx context.Context, mode recipes.Mode, try bool) (re
 	if mode == recipes.Writing {
 		kind = writeMarker
 	}
-	e := envelope{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
-	grant, err := l.line.Enter(ctx, line.Request{Kind: kind, Data: e.encode(), Try: try, Joined: l.cfg.Joined})
+	d := nodeData{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
+	grant, err := l.line.Enter(ctx, line.Request{Kind: kind, Data: d.encode(), Try: try, Joined: l.cfg.Joined})
 	if err != nil {
 		return nil, l.failed(err)
 	}
@@ -107,7 +108,7 @@ func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.Contender, error
 }
 
 // SharedContenders reads the contenders of a shared lock. The first one holds, and
-// the readers that have no writer ahead.
+// so does every reader without a writer ahead.
 func SharedContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
 	found, err := p.InLine(ctx, s, recipes.KindSharedLock, 1, readMarker, writeMarker)
 	writer := false
@@ -120,19 +121,18 @@ func SharedContenders(ctx context.Context, s *session.Session, p line.Parent) ([
 	return found, err
 }
 
-// readMarks takes the marks that a contender of a shared lock or priority lock keeps
-// beside its data.
+// readMarks moves the marks of a contender from its data to its fields.
 func readMarks(c *recipes.Contender) {
-	e := decode(c.Data)
-	c.Data, c.Mode = e.data, recipes.Reading
-	c.Downgraded, c.Revocable, c.Grace, c.Revoked = e.downgraded, e.revocable, e.grace, e.asked
-	if isKind(c.Znode, writeMarker) && !e.downgraded {
+	d := decode(c.Data)
+	c.Data, c.Mode = d.data, recipes.Reading
+	c.Downgraded, c.Revocable, c.Grace, c.Revoked = d.downgraded, d.revocable, d.grace, d.revoked
+	if isKind(c.Znode, writeMarker) && !d.downgraded {
 		c.Mode = recipes.Writing
 	}
 }
 
-func isKind(znode, marker string) bool {
-	return len(line.Parse([]string{gopath.Base(znode)}, marker)) == 1
+func isKind(path, marker string) bool {
+	return len(line.Parse([]string{gopath.Base(path)}, marker)) == 1
 }
 
 // sharedHold is a *line.Grant that knows whether it may write.
@@ -150,9 +150,9 @@ func (h *sharedHold) Mode() recipes.Mode {
 	return recipes.Reading
 }
 
-// Downgrade sets the mark. Setting it twice is harmless, so it is repeated when
-// nobody knows whether it has been set; a request to give way that comes in
-// between changes the version, and is kept.
+// Downgrade sets the mark. To set it twice is harmless, so Downgrade repeats it
+// when the outcome is unknown. A request to give way that comes in between changes
+// the version, and is kept.
 func (h *sharedHold) Downgrade(ctx context.Context) error {
 	if !h.writer {
 		return fmt.Errorf("downgrade %s: %w: it is a read lock", h.Znode(), recipes.ErrInvalid)
@@ -180,12 +180,12 @@ func (h *sharedHold) mark(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e := decode(node.Data)
-		if e.downgraded {
+		d := decode(node.Data)
+		if d.downgraded {
 			return nil
 		}
-		e.downgraded = true
-		err = znode.SetData(ctx, h.session, h.Znode(), e.encode(), node.Stat.Version)
+		d.downgraded = true
+		err = znode.SetData(ctx, h.session, h.Znode(), d.encode(), node.Stat.Version)
 		switch {
 		case err == nil:
 			return nil

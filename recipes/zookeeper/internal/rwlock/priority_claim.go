@@ -1,0 +1,160 @@
+package rwlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+// claim replaces the waiting znode by a holding one. The server refuses it if a
+// writer has claimed since state was read, or if somebody has written to the waiting
+// znode, whose data the claim takes along. Readers only check the path's znode, so
+// readers that are granted together do not refuse each other.
+func (w *waiter) claim(ctx context.Context, state lockState) (*line.Grant, error) {
+	holding := w.lock.at(w.me.holdingName())
+	var t session.Txn
+	switch {
+	case state.successor == w.me.name:
+		state.successor = ""
+		t.Set(w.lock.path, state.data(), state.version)
+	case w.me.mode == recipes.Writing:
+		t.Set(w.lock.path, state.data(), state.version)
+	default:
+		t.Check(w.lock.path, state.version)
+	}
+	t.Delete(w.lock.at(w.me.name), w.version)
+	t.Create(holding, w.data, true)
+	w.claimed = true
+	err := w.lock.session.Commit(ctx, t)
+	var refused *session.TxnError
+	switch {
+	case err == nil:
+		return w.grant(ctx, holding)
+	case errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, recipes.ErrBadVersion):
+		return nil, w.rereadData(ctx)
+	case errors.As(err, &refused) && refused.Index <= 1 && errors.Is(err, recipes.ErrNoNode):
+		return nil, w.removed() // or the path, and all that waited below it
+	case znode.TryAgain(ctx, w.lock.session, err):
+		return w.findClaim(ctx, holding, errors.Is(err, recipes.ErrUnknownOutcome))
+	}
+	return nil, znode.GivenUp(ctx, w.lock.session, "claim "+w.lock.path, err) // leave undoes it
+}
+
+// rereadData reads what somebody has written to the waiting znode.
+func (w *waiter) rereadData(ctx context.Context) error {
+	node, err := w.lock.session.Get(ctx, w.lock.at(w.me.name))
+	if errors.Is(err, recipes.ErrNoNode) {
+		return w.removed()
+	}
+	if err != nil {
+		return err
+	}
+	w.data, w.version = node.Data, node.Stat.Version
+	return znode.ErrReadAgain
+}
+
+// findClaim finds out whether a claim of unknown outcome was carried out. After the
+// sync it cannot be carried out any more.
+func (w *waiter) findClaim(ctx context.Context, holding string, unknown bool) (*line.Grant, error) {
+	if !unknown {
+		return nil, znode.ErrReadAgain
+	}
+	if err := w.lock.session.Sync(ctx, w.lock.path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		return nil, err
+	}
+	_, err := w.lock.session.Stat(ctx, holding)
+	switch {
+	case err == nil:
+		return w.grant(ctx, holding)
+	case errors.Is(err, recipes.ErrNoNode):
+		return nil, znode.ErrReadAgain
+	}
+	return nil, err
+}
+
+// grant reads the holding znode, as a line.Line reads that of the first in line.
+func (w *waiter) grant(ctx context.Context, holding string) (*line.Grant, error) {
+	s := w.lock.session
+	stat, err := s.Stat(ctx, holding)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return nil, w.claimRemoved()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if stat.EphemeralOwner != s.ID() {
+		return nil, fmt.Errorf("claimed: %w: %s belongs to session %#x", recipes.ErrRemoved, holding, stat.EphemeralOwner)
+	}
+	if w.me.mode == recipes.Writing {
+		if err := w.awaitReaders(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	var asked func([]byte) bool
+	if w.lock.cfg.Revocable {
+		asked = isRevoked
+	}
+	return line.NewRevocable(s, holding, recipes.Token(stat.Czxid), asked), nil
+}
+
+// claimRemoved is the error after another client has deleted the holding znode:
+// another writer may have claimed since.
+func (w *waiter) claimRemoved() error {
+	return fmt.Errorf("claimed: %w: %s", recipes.ErrRemoved, w.lock.at(w.me.holdingName()))
+}
+
+// awaitReaders waits, after a writer's claim, for the readers that have claimed
+// between the writer's last look and its claim: they were granted first. No
+// contender can come after them. One that reads the path's znode after the claim
+// finds the writer among the holders; the claim of one that has read it before is
+// refused.
+func (w *waiter) awaitReaders(ctx context.Context) error {
+	l := w.lock
+	for {
+		disconnected, err := l.session.Connected(ctx)
+		if err != nil {
+			return err
+		}
+		names, err := l.session.Children(ctx, l.path)
+		if errors.Is(err, recipes.ErrNoNode) || err == nil && !slices.Contains(names, w.me.holdingName()) {
+			return w.claimRemoved()
+		}
+		if err != nil {
+			return err
+		}
+		others := slices.DeleteFunc(ranked(names, ""), func(c contender) bool {
+			return !c.holds || c.name == w.me.holdingName()
+		})
+		if len(others) == 0 {
+			return nil
+		}
+		if w.try {
+			return fmt.Errorf("%w: %s", recipes.ErrContended, l.at(others[0].name))
+		}
+		if l.cfg.Ask {
+			if err := w.ask(ctx, others); err != nil {
+				return err
+			}
+		}
+		w.armed.Keep([]line.Entry{{Name: others[0].name}}, disconnected)
+		_, _, err = w.armed.Arm(ctx, l.session, l.path, others[0].name)
+		if errors.Is(err, recipes.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.armed.Wait(ctx, l.session, "waiting for "+l.path, disconnected); err != nil {
+			return err
+		}
+	}
+}
