@@ -19,7 +19,7 @@ func (s *session) Barrier(path string) (recipes.Barrier, error) {
 		return nil, err
 	}
 	if path == "/" {
-		return nil, fmt.Errorf("barrier: %w: the root always exists, and so would hold everybody for ever", recipes.ErrInvalid)
+		return nil, fmt.Errorf("barrier: %w: the root always exists, so this barrier could never be removed", recipes.ErrInvalid)
 	}
 	return &barrier{s: s, rpc: pb.NewBarrierServiceClient(s.conn), path: path}, nil
 }

@@ -20,7 +20,7 @@ func New(s *session.Session, path string) (recipes.Barrier, error) {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
 	if path == "/" {
-		return nil, fmt.Errorf("barrier: %w: the root always exists, and so would hold everybody for ever", recipes.ErrInvalid)
+		return nil, fmt.Errorf("barrier: %w: the root always exists, so this barrier could never be removed", recipes.ErrInvalid)
 	}
 	return &barrier{session: s, path: path}, nil
 }
@@ -36,8 +36,8 @@ func (b *barrier) Set(ctx context.Context, data []byte) error {
 		return nil
 	}
 	if b.session.Unsettled(ctx, err) {
-		if placed, lookErr := b.IsSet(ctx); lookErr == nil && placed {
-			return nil // by whom does not matter
+		if isSet, lookErr := b.IsSet(ctx); lookErr == nil && isSet {
+			return nil // set by any client
 		}
 	}
 	return b.failed(b.session.Because(ctx, err))
@@ -51,7 +51,7 @@ func (b *barrier) Remove(ctx context.Context) error {
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return b.failed(err)
 	}
-	// A server that lags may not know the barrier yet (before is zero then), so
+	// A server that lags may not know the barrier yet, and before is zero then. So
 	// the deletion is sent in any case.
 	for {
 		err := b.session.DeleteOnce(ctx, b.path, recipes.AnyVersion)
@@ -71,9 +71,9 @@ func (b *barrier) Remove(ctx context.Context) error {
 		case lookErr != nil:
 			return b.failed(fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, lookErr))
 		case before.Czxid == 0:
-			return b.failed(err) // is this the one, or was it placed since?
+			return b.failed(err) // this barrier may have been set since
 		case now.Czxid != before.Czxid:
-			return nil // the one is gone, and another has been placed
+			return nil // that one is gone, and another has been set
 		}
 	}
 }
@@ -84,11 +84,11 @@ func (b *barrier) Wait(ctx context.Context) error {
 		if err != nil {
 			return b.failed(err)
 		}
-		placed, changed, err := b.look(ctx)
+		isSet, changed, err := b.look(ctx)
 		if err != nil {
 			return b.failed(err)
 		}
-		if !placed {
+		if !isSet {
 			return nil
 		}
 		if err := b.session.Wait(ctx, "waiting", changed.Fired(), disconnected); err != nil {
@@ -97,12 +97,12 @@ func (b *barrier) Wait(ctx context.Context) error {
 	}
 }
 
-// look reports whether the barrier is in place, with a watch if it is. It reads,
-// where the text has exists(), for two reasons. That leaves a watch behind for each
-// barrier that was passed, on the session and on the server, for a placement that
-// mostly never comes (CURATOR-14). And who may not read the node would wait for
-// ever: servers keep its removal from him.
-func (b *barrier) look(ctx context.Context) (placed bool, changed *session.Watch, err error) {
+// look reports whether the barrier is set, with a watch if it is. It reads the znode
+// for two reasons, where the text has exists(). First, exists() leaves a watch at the
+// session and the server for each barrier that was not set, and most of them never
+// fire (CURATOR-14). Second, a session that may not read the znode would wait for
+// ever: servers do not report its removal to that session.
+func (b *barrier) look(ctx context.Context) (isSet bool, changed *session.Watch, err error) {
 	_, changed, err = b.session.GetW(ctx, b.path)
 	switch {
 	case errors.Is(err, recipes.ErrNoNode):

@@ -14,12 +14,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// readyName is the node that the text has the last member create. Its data are
-// the names of the members that it lets in, one a line.
+// readyName is the znode that the last member creates in the text. Its data are the
+// names of the members that may enter, one on each line.
 const readyName = "ready"
 
 type doubleBarrier struct {
-	line *line.Line // of the members; nobody waits by its rules
+	line *line.Line // of the members; no member waits by its rules
 	size int
 }
 
@@ -56,10 +56,10 @@ func (b *doubleBarrier) failed(err error) error {
 	return fmt.Errorf("double barrier %s: %w", b.line.Path, err)
 }
 
-// wait waits until a ready names the member, and returns all that it names.
+// wait waits until ready names the member, and returns all members that it names.
 func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string, error) {
 	s, me := b.line.Session, o.Name()
-	woken := false // by ready, which then exists, most likely
+	woken := false // by ready, which most likely exists then
 	for {
 		disconnected, err := s.Connected(ctx)
 		if err != nil {
@@ -69,8 +69,8 @@ func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string,
 			return nil, err
 		}
 		if woken {
-			// Read without a watch: who is let in does not want to be told when
-			// ready goes.
+			// Read without a watch: a member that has entered does not want to be
+			// woken when ready is deleted.
 			r, err := b.read(ctx)
 			if err != nil {
 				return nil, err
@@ -86,7 +86,7 @@ func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string,
 		if slices.Contains(r.generation, me) {
 			return r.generation, nil
 		}
-		last, err := b.gather(ctx, r)
+		lowestGone, err := b.gather(ctx, r)
 		if errors.Is(err, znode.ErrReadAgain) {
 			woken = true
 			continue
@@ -94,16 +94,15 @@ func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string,
 		if err != nil {
 			return nil, err
 		}
-		// last: the lowest of the last generation has gone.
 		what := fmt.Sprintf("waiting for %d members", b.size)
-		if err := s.Wait(ctx, what, r.changed.Fired(), last, disconnected, o.Done()); err != nil {
+		if err := s.Wait(ctx, what, r.changed.Fired(), lowestGone, disconnected, o.Done()); err != nil {
 			return nil, err
 		}
 		woken = woken || session.Happened(r.changed.Fired())
 	}
 }
 
-// ready is the ready node as it was read.
+// ready is the znode ready as it was read.
 type ready struct {
 	exists     bool
 	version    int32
@@ -112,8 +111,8 @@ type ready struct {
 	changed    *session.Watch
 }
 
-// ready reads ready and watches it, where it does not exist with one request, as
-// the text has it.
+// ready reads ready and watches it. If ready does not exist that is one request, as
+// in the text.
 func (b *doubleBarrier) ready(ctx context.Context) (ready, error) {
 	exists, changed, err := b.line.Session.ExistsW(ctx, gopath.Join(b.line.Path, readyName))
 	if err != nil || !exists {
@@ -141,15 +140,14 @@ func (b *doubleBarrier) read(ctx context.Context) (ready, error) {
 	}, nil
 }
 
-// gather looks who is there, for a member that ready does not name. As long as
-// one of the last generation is there it returns what fires when the lowest of
-// them has gone, which by the text's rule is the last to go. If nobody of them
-// is, and enough are waiting, it lets those in who have waited longest, and has
-// the caller look again.
+// gather lists the members, for one that ready does not name. If a member of the last
+// generation is still present, it returns an event: the lowest of them has gone,
+// which by the text's rule is the last to go. Otherwise, if enough members wait, it
+// lets in those that have waited longest, and the caller has to read ready again.
 //
-// Everybody who sees enough does that, whether it is one of them or not: usually
-// only the last to come sees them, as in the text; and if that one dies, another
-// one must. Of those who try, one succeeds.
+// Every member that sees enough others does this, even if it does not enter itself.
+// As in the text, usually only the last member to come sees enough. If that one dies,
+// another has to do it. Of those that try, one succeeds.
 func (b *doubleBarrier) gather(ctx context.Context, r ready) (<-chan struct{}, error) {
 	entries, err := b.line.Entries(ctx)
 	if err != nil {
@@ -171,17 +169,17 @@ func (b *doubleBarrier) gather(ctx context.Context, r ready) (<-chan struct{}, e
 	return nil, b.admit(ctx, r, entries[:b.size])
 }
 
-// admit writes ready, in one transaction with a check of each member that it
-// names: a member that has crashed is not counted, and so nobody enters with
-// fewer than the size. Whatever the outcome, the caller has to look again.
+// admit writes ready in one transaction with a check of each member that it names. A
+// member that has crashed is thus not counted, and no member enters with fewer than
+// the size. Whatever the outcome, the caller has to read ready again.
 //
-// A ready that names nobody who is there is replaced by its version. But ready is
-// deleted and created again, and a later one may have the same version as the one
-// that was read, and name members who have not seen it yet. So it is read again,
-// after the listing: if it is the same, then every ready that is written from now
-// on, as long as all of the members are there, names exactly them. For it names
-// the first of a listing in which its members stood, and they stood there with
-// these; none of these can have been passed over for one that came later.
+// An old ready, none of whose members is present, is replaced by its version. But
+// ready may have been deleted and created again since it was read. A later one may
+// have the same version, and name members that have not seen it yet. So admit reads
+// ready again after the listing. If it is still the same, then every ready written
+// from now on names exactly these members, as long as all of them are present. It
+// names the first members of a listing, which were in line together with these. And no
+// listing skips a member for one that came later.
 func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry) error {
 	var t session.Txn
 	names := make([]string, len(members))
@@ -209,10 +207,10 @@ func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry
 	if znode.TryAgain(ctx, b.line.Session, err) {
 		return znode.ErrReadAgain
 	}
-	return znode.GivenUp(ctx, b.line.Session, "let members in", err) // whoever asked has not entered, either way
+	return znode.GivenUp(ctx, b.line.Session, "let members in", err) // the caller has not entered, either way
 }
 
-// among returns the names of the entries that are in the generation, in order.
+// among returns the names of those entries that are in the generation, in order.
 func among(entries []line.Entry, generation []string) []string {
 	in := make(map[string]bool, len(generation))
 	for _, name := range generation {

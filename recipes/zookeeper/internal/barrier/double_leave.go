@@ -21,7 +21,7 @@ type passage struct {
 	generation []string
 
 	leaving  sync.Once
-	deletion chan struct{} // closed when the own node is known to be gone
+	deletion chan struct{} // closed when the member's znode is known to be gone
 }
 
 func (p *passage) Members() []string {
@@ -39,7 +39,7 @@ func (p *passage) Leave(ctx context.Context) error {
 	case err != nil && p.session.Err() != nil:
 		err = fmt.Errorf("%w: %w", recipes.ErrNotHeld, p.session.Err())
 	case err != nil:
-		p.delete() // the others do not wait for one who has given up
+		p.delete() // the others do not wait for a member that has given up
 	case errors.Is(p.Err(), recipes.ErrRemoved):
 		err = p.Err()
 	}
@@ -49,8 +49,8 @@ func (p *passage) Leave(ctx context.Context) error {
 	return nil
 }
 
-// leave is the text's Leave, for the members of one generation: a ready that
-// comes meanwhile is not looked at.
+// leave is the text's Leave, for the members of one generation. A ready that is
+// written in between does not matter.
 func (p *passage) leave(ctx context.Context) error {
 	for {
 		disconnected, err := p.session.Connected(ctx)
@@ -77,8 +77,8 @@ func (p *passage) leave(ctx context.Context) error {
 	}
 }
 
-// step does what the text has a leaver do when it has listed who is left, and
-// returns whom it has to wait for, or "" if nobody is left.
+// step lists the members that are left, and does what the text asks of a leaving
+// member then. It returns the member to wait for, or "" if no member is left.
 func (p *passage) step(ctx context.Context) (target string, err error) {
 	entries, err := p.barrier.line.Entries(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *passage) step(ctx context.Context) (target string, err error) {
 	case len(left) == 0:
 		return "", nil
 	case i == 0 && len(left) == 1:
-		return "", p.closeDoor(ctx)
+		return "", p.deleteReady(ctx)
 	case i == 0:
 		return left[len(left)-1], nil
 	case i > 0:
@@ -98,7 +98,7 @@ func (p *passage) step(ctx context.Context) (target string, err error) {
 	return left[0], nil
 }
 
-// await deletes the own node and waits until that is known.
+// await deletes the member's znode and waits until it is known to be gone.
 func (p *passage) await(ctx context.Context) error {
 	select {
 	case <-p.delete():
@@ -108,7 +108,7 @@ func (p *passage) await(ctx context.Context) error {
 	}
 }
 
-// delete starts the deletion of the own node, once.
+// delete starts the deletion of the member's znode, once.
 func (p *passage) delete() <-chan struct{} {
 	p.leaving.Do(func() {
 		p.deletion = make(chan struct{})
@@ -121,13 +121,13 @@ func (p *passage) delete() <-chan struct{} {
 	return p.deletion
 }
 
-// closeDoor deletes the own node, the last of its generation, and ready with it,
-// so that nothing is left of an unused barrier. As long as the own node is there
-// nobody replaces ready, so it is the own generation's.
+// deleteReady deletes ready together with the member's znode, the last one of its
+// generation, so that nothing is left of an unused barrier. As long as that znode
+// exists no member replaces ready, so ready is this generation's.
 //
-// If the last one dies instead, or gives up, ready stays, and names nobody who is
-// there: the next generation replaces it.
-func (p *passage) closeDoor(ctx context.Context) error {
+// If the last member dies or gives up instead, ready remains. None of the members
+// that it names is present then, and the next generation replaces it.
+func (p *passage) deleteReady(ctx context.Context) error {
 	var t session.Txn
 	t.Delete(p.Znode(), recipes.AnyVersion)
 	t.Delete(gopath.Join(p.barrier.line.Path, readyName), recipes.AnyVersion)
@@ -135,7 +135,7 @@ func (p *passage) closeDoor(ctx context.Context) error {
 	var refused *session.TxnError
 	switch {
 	case errors.As(err, &refused) && refused.Index == 1:
-		return p.await(ctx) // another hand has removed ready
+		return p.await(ctx) // another client has deleted ready
 	case refused != nil && errors.Is(err, recipes.ErrNoNode):
 		return znode.ErrReadAgain
 	case znode.TryAgain(ctx, p.session, err):

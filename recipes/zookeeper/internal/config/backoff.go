@@ -13,8 +13,8 @@ const (
 	lastBackOff  = 256 * time.Millisecond
 )
 
-// backOff waits between attempts of which another's change has made one fail. It
-// is no polling: without a failed attempt nothing waits for a timer.
+// backOff waits before the next attempt, after the change of another client has made
+// one fail. It does not poll: only a failed attempt leads to a wait.
 func backOff(ctx context.Context, s *session.Session, failures int) error {
 	limit := min(lastBackOff, firstBackOff<<min(failures-1, 10))
 	timer := time.NewTimer(rand.N(limit))

@@ -31,7 +31,7 @@ func (c *configuration) Set(ctx context.Context, key string, value []byte, expec
 func (c *configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
 	err := cmp.Or(recipes.ValidateKey(key), recipes.ValidateRevision(expected), ctx.Err())
 	if err == nil && (key == "" || expected == recipes.NoRevision) {
-		err = fmt.Errorf("%w: the configuration's own node, or a key that does not exist, cannot be deleted", recipes.ErrInvalid)
+		err = fmt.Errorf("%w: neither the configuration's own znode nor a key that does not exist can be deleted", recipes.ErrInvalid)
 	}
 	if err == nil {
 		_, err = c.change(ctx, key, expected, change{
@@ -41,21 +41,21 @@ func (c *configuration) Delete(ctx context.Context, key string, expected recipes
 	return c.failed(key, err)
 }
 
-// change is what is done to a key that exists, and to one that does not; nil is
-// ErrNoNode.
+// change says what to do with a key that exists, and with one that does not. Where it
+// is nil, the change fails with ErrNoNode.
 type change struct {
 	existing func(t *session.Txn, version int32)
 	missing  func(t *session.Txn)
-	root     []byte // the value of the configuration's own node, where it is missing
+	root     []byte // the value of the configuration's own znode, if that is created
 }
 
-// change looks at the key, compares its revision, and commits the change once,
-// with the version that belongs to the revision. If somebody was faster it looks
-// again, and finds another revision; with AnyRevision nothing is compared, so
-// that it need not try for long.
+// change reads the key's record, compares its revision, and commits the change once,
+// with the version that belongs to the revision. If another client was faster it reads
+// again, and finds another revision. With AnyRevision there is nothing to compare, so
+// it soon succeeds.
 func (c *configuration) change(ctx context.Context, key string, expected recipes.Revision, ch change) (zxid int64, err error) {
 	for {
-		stat, err := znode.ReadSynced(ctx, c.session, c.path, func() (*session.Stat, error) { return c.look(ctx, key, expected, ch) })
+		stat, err := znode.ReadSynced(ctx, c.session, c.path, func() (*session.Stat, error) { return c.find(ctx, key, expected, ch) })
 		if err != nil {
 			return 0, err
 		}
@@ -84,9 +84,9 @@ func (c *configuration) change(ctx context.Context, key string, expected recipes
 	}
 }
 
-// look returns a key's record, or nil where there is none, if the change can be
-// made to it.
-func (c *configuration) look(ctx context.Context, key string, expected recipes.Revision, ch change) (*session.Stat, error) {
+// find returns the record of a key to which the change can be made, or nil for a key
+// that does not exist.
+func (c *configuration) find(ctx context.Context, key string, expected recipes.Revision, ch change) (*session.Stat, error) {
 	stat, err := c.session.Stat(ctx, c.full(key))
 	switch {
 	case err == nil:
@@ -97,7 +97,7 @@ func (c *configuration) look(ctx context.Context, key string, expected recipes.R
 	return nil, err
 }
 
-// compare compares revisions.
+// compare checks that the revision is the expected one.
 func compare(stat *session.Stat, expected recipes.Revision) error {
 	switch {
 	case expected == recipes.AnyRevision:
@@ -111,15 +111,15 @@ func compare(stat *session.Stat, expected recipes.Revision) error {
 	return nil
 }
 
-// outrun reports whether a change was refused because another one came first.
+// outrun reports whether a change was refused because another client was faster.
 func outrun(err error) bool {
 	var refused *session.TxnError
 	return errors.As(err, &refused) &&
 		(errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrNodeExists))
 }
 
-// make makes the configuration's own node. It cannot have a receipt, which lies
-// below it: if the reply is lost, and the node is there then, the outcome is
+// make creates the configuration's own znode. This has no receipt, which would lie
+// below it. So if the reply is lost, and the znode exists afterwards, the outcome is
 // unknown.
 func (c *configuration) make(ctx context.Context, value []byte) (zxid int64, err error) {
 	if err := c.session.Create(ctx, c.path, value); err != nil {
@@ -132,9 +132,9 @@ func (c *configuration) make(ctx context.Context, value []byte) (zxid int64, err
 	return stat.Czxid, nil
 }
 
-// parents makes what is missing of a key's parents. They are persistent, because
-// they may be given values: a container would be reaped with its value when the
-// last key below it is deleted.
+// parents creates what is missing of a key's parents. They are persistent because they
+// may have values: the server would delete a container with its value when the last key
+// below it is deleted.
 func (c *configuration) parents(ctx context.Context, path string) error {
 	_, err := c.session.Stat(ctx, path)
 	if !errors.Is(err, recipes.ErrNoNode) {

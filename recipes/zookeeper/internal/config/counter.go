@@ -51,17 +51,16 @@ func (c *counter) failed(err error) error {
 	return fmt.Errorf("counter %s: %w", c.number.path, err)
 }
 
-// number is a znode whose data is a number in decimal, that is changed by
-// compare-and-set.
+// number is a znode whose data is a decimal number, which compare-and-set changes.
 type number struct {
 	session  *session.Session
 	path     string
-	receipts string // their parent
-	initial  int64  // what a node that does not exist stands for
+	receipts string // the parent of receipts
+	initial  int64  // the value while the znode does not exist
 }
 
-// read reads the number and its version. A node without data holds what a node
-// that does not exist stands for.
+// read reads the number and its version. Without data the znode has the same value as
+// one that does not exist.
 func (n *number) read(ctx context.Context) (value int64, version int32, exists bool, err error) {
 	node, err := n.session.Get(ctx, n.path)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -76,13 +75,13 @@ func (n *number) read(ctx context.Context) (value int64, version int32, exists b
 	}
 	value, err = strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, 0, false, fmt.Errorf("%w: the data of %s are %q, and no number of 64 bits", recipes.ErrInvalid, n.path, text)
+		return 0, 0, false, fmt.Errorf("%w: the data of %s are %q, not a number of 64 bits", recipes.ErrInvalid, n.path, text)
 	}
 	return value, node.Stat.Version, true, nil
 }
 
-// change replaces the number by what next makes of it, once; next may add to the
-// transaction.
+// change replaces the number by what next returns, once. next may add operations to
+// the transaction.
 func (n *number) change(ctx context.Context, next func(n int64, t *session.Txn) (int64, error)) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -123,9 +122,9 @@ func (n *number) attempt(ctx context.Context, next func(n int64, t *session.Txn)
 	return value, err
 }
 
-// make makes the node, without data: that it was made twice, or not by this
-// session, changes nothing. It is persistent, and so is its parent where the
-// receipts lie beside it, which a container would not outlive.
+// make creates the znode without data, so that it does not matter which session creates
+// it, or how often. It is persistent. So is its parent if receipts lie beside it: a
+// container could be deleted under them.
 func (n *number) make(ctx context.Context) error {
 	for _, path := range []string{gopath.Dir(n.path), n.path} {
 		if path != n.path && path != n.receipts {

@@ -40,8 +40,8 @@ func (l *latch) Count(ctx context.Context) (int64, error) {
 	return n, l.failed(err)
 }
 
-// CountDown opens the latch in the transaction that counts to 0. An open latch
-// is left as it is.
+// CountDown opens the latch in the transaction that counts to 0. It leaves an open
+// latch as it is.
 func (l *latch) CountDown(ctx context.Context) (int64, error) {
 	n, _, _, err := l.remaining.read(ctx)
 	if err != nil || n <= 0 {
@@ -59,7 +59,7 @@ func (l *latch) CountDown(ctx context.Context) (int64, error) {
 		if errors.Is(err, recipes.ErrNoNode) {
 			t.Create(path, nil, false)
 			err = nil
-		} // else another hand has opened it
+		} // else another client has opened it
 		return 0, err
 	})
 	if err == errOpen {
@@ -68,10 +68,10 @@ func (l *latch) CountDown(ctx context.Context) (int64, error) {
 	return n, l.failed(err)
 }
 
-// errOpen: there is nothing left to count down.
+// errOpen says that there is nothing left to count down.
 var errOpen = errors.New("open")
 
-// Wait is a barrier's the other way round.
+// Wait waits until open exists.
 func (l *latch) Wait(ctx context.Context) error {
 	s := l.remaining.session
 	for {

@@ -54,7 +54,7 @@ func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) 
 	return all, nil
 }
 
-// Candidates reads the candidates of an election.
+// Candidates reads the candidates of an election. The first one holds.
 func Candidates(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
 	return p.InLine(ctx, s, recipes.KindElection, 1, candidateMarker)
 }
@@ -111,12 +111,13 @@ func leaderOf(path string, first line.Entry, node session.Node) recipes.Leader {
 	return recipes.Leader{Contender: c}
 }
 
-// ackPath is where the candidate of that znode acknowledges: a node of the same
-// name, so that it is known from the candidate's and used once, in a place of its
-// own, so that who waits for it can watch that place. A watch on each node that
-// may never come would stay at the server for every leader that was observed.
+// ackPath is where the candidate of that znode acknowledges: a znode of the same
+// name, which is therefore known from the candidate's, and used once. It has a
+// parent of its own, so that an observer can watch the parent's list. A watch on
+// each acknowledgement that may never come would stay at the server for every leader
+// that was observed.
 //
-// A name that is a number only is not used once, so the token is added to it.
+// A name that is only marker and number may be used twice, so the token is added.
 func ackPath(candidate string, token recipes.Token) string {
 	name := gopath.Base(candidate)
 	if strings.HasPrefix(name, candidateMarker) {

@@ -19,9 +19,9 @@ type leadership struct {
 
 func (l *leadership) Resign(ctx context.Context) error { return l.Release(ctx) }
 
-// Acknowledge creates the acknowledgement as an ephemeral node, so that it goes
-// with the session, and names it to the grant, so that it goes with that. Where
-// it exists, its data is replaced.
+// Acknowledge creates the acknowledgement as an ephemeral znode, which ends with the
+// session. It also names the znode to the grant, which deletes it when it ends. If
+// the znode exists, Acknowledge replaces its data.
 func (l *leadership) Acknowledge(ctx context.Context, data []byte) error {
 	l.Append(l.ack)
 	for {
@@ -34,7 +34,7 @@ func (l *leadership) Acknowledge(ctx context.Context, data []byte) error {
 			set.Set(l.ack, data, recipes.AnyVersion)
 			err = l.Commit(ctx, set)
 			if errors.Is(err, recipes.ErrNoNode) {
-				continue // somebody deletes it by hand meanwhile
+				continue // another client has deleted it in between
 			}
 		case errors.Is(err, recipes.ErrNoNode):
 			if err = l.session.Ensure(ctx, gopath.Dir(l.ack)); err == nil {

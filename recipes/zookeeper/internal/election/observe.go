@@ -47,10 +47,10 @@ func (e *election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
 	return out, nil
 }
 
-// observe offers the latest view until it is taken, and looks for the next
-// meanwhile.
+// observe offers the latest view until a reader takes it, and looks for the next
+// one in the meantime.
 func (e *election) observe(ctx context.Context, v view, out chan<- recipes.Leader) {
-	offer := out // nil when the present view has been taken
+	offer := out // nil when a reader has the present view
 	for {
 		select {
 		case offer <- v.leader:
@@ -76,7 +76,7 @@ func (e *election) observe(ctx context.Context, v view, out chan<- recipes.Leade
 	}
 }
 
-// view is the leader as it was read, and what fires when that has changed.
+// view is the leader as it was read, and the watches that report a change.
 type view struct {
 	leader        recipes.Leader
 	disconnected  <-chan struct{}
@@ -84,9 +84,9 @@ type view struct {
 	ackChanged    *session.Watch
 }
 
-// view reads the leader with watches: on its znode and its acknowledgement, so
-// that candidates who come and go behind it wake nobody; or, where nobody
-// campaigns, on the list of candidates.
+// view reads the leader with watches on its znode and on its acknowledgement, so
+// that candidates behind it wake no observer when they come and go. If there is no
+// candidate, it watches the list of candidates.
 func (e *election) view(ctx context.Context) (view, error) {
 	for {
 		disconnected, err := e.line.Session.Connected(ctx)
@@ -109,7 +109,7 @@ func (e *election) look(ctx context.Context) (view, error) {
 		return view{}, err
 	}
 	if len(entries) == 0 {
-		return e.lookAtNobody(ctx)
+		return e.awaitCandidates(ctx)
 	}
 	path := gopath.Join(e.line.Path, entries[0].Name)
 	node, leaderChanged, err := s.GetW(ctx, path)
@@ -125,14 +125,15 @@ func (e *election) look(ctx context.Context) (view, error) {
 	case err == nil:
 		v.leader.Acknowledged, v.leader.Acknowledgement = true, ack.Data
 	case errors.Is(err, recipes.ErrNoNode):
-		ackChanged, err = e.lookForAcknowledgement(ctx, ackPath(path, v.leader.Token))
+		ackChanged, err = e.awaitAcknowledgement(ctx, ackPath(path, v.leader.Token))
 	}
 	v.ackChanged = ackChanged
 	return v, err
 }
 
-// lookForAcknowledgement watches the place of acknowledgements, or for it.
-func (e *election) lookForAcknowledgement(ctx context.Context, ack string) (*session.Watch, error) {
+// awaitAcknowledgement watches the list of acknowledgements, or for its parent if
+// that does not exist.
+func (e *election) awaitAcknowledgement(ctx context.Context, ack string) (*session.Watch, error) {
 	s, acks := e.line.Session, gopath.Dir(ack)
 	names, changed, err := s.ChildrenW(ctx, acks)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -146,9 +147,9 @@ func (e *election) lookForAcknowledgement(ctx context.Context, ack string) (*ses
 	return changed, err
 }
 
-// lookAtNobody waits for candidates, or for the path itself where it does not
-// exist.
-func (e *election) lookAtNobody(ctx context.Context) (view, error) {
+// awaitCandidates watches the list of candidates, or for the path itself if that
+// does not exist.
+func (e *election) awaitCandidates(ctx context.Context) (view, error) {
 	s := e.line.Session
 	names, changed, err := s.ChildrenW(ctx, e.line.Path)
 	if errors.Is(err, recipes.ErrNoNode) {

@@ -60,8 +60,7 @@ func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
 
 func (g *group) failed(err error) error { return fmt.Errorf("group %s: %w", g.path, err) }
 
-// members are the ephemeral ones among the children, in the order in which they
-// were created.
+// members returns the ephemeral children, in the order in which they were created.
 func members(nodes znode.Nodes) []recipes.Member {
 	present := make([]recipes.Member, 0, len(nodes))
 	for path, n := range nodes {

@@ -76,8 +76,8 @@ func (n *names) Unregister(ctx context.Context, name string, token recipes.Token
 	return n.failed(name, err)
 }
 
-// unregister deletes what it has looked at. znode.ErrReadAgain says that it has
-// changed meanwhile.
+// unregister deletes the znode that it has read. znode.ErrReadAgain says that the
+// znode has changed in between.
 func (n *names) unregister(ctx context.Context, path string, token recipes.Token) error {
 	stat, err := znode.ReadSynced(ctx, n.session, n.path, func() (session.Stat, error) {
 		stat, err := n.session.Stat(ctx, path)
@@ -128,7 +128,7 @@ func (n *names) List(ctx context.Context) ([]recipes.Record, error) {
 	return records, nil
 }
 
-// Watch mirrors the one node and nothing below it.
+// Watch watches the one znode and nothing below it.
 func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {
 	if err := recipes.ValidateName(name); err != nil {
 		return nil, n.failed(name, err)

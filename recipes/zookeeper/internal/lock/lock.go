@@ -53,7 +53,7 @@ func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	return all, nil
 }
 
-// Contenders reads the contenders of a lock.
+// Contenders reads the contenders of a lock. The first one holds.
 func Contenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
 	return p.InLine(ctx, s, recipes.KindLock, 1, lockMarker)
 }

@@ -61,7 +61,8 @@ func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error)
 	return all, nil
 }
 
-// SemaphoreContenders reads the contenders of a semaphore.
+// SemaphoreContenders reads the contenders of a semaphore. As many as there are
+// permits hold.
 func SemaphoreContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
 	return p.InLine(ctx, s, recipes.KindSemaphore, Permits(p.Data), leaseMarker)
 }
@@ -73,8 +74,8 @@ func (s *semaphore) failed(err error) error {
 // permitsWord begins the data of a semaphore's path.
 const permitsWord = "permits="
 
-// Permits returns the number of permits in the path's data, or 0 if the data is
-// not a semaphore's.
+// Permits returns the number of permits in the data of a semaphore's path, or 0 if
+// the data is not a semaphore's.
 func Permits(data []byte) int {
 	number, ok := strings.CutPrefix(string(data), permitsWord)
 	if n, err := strconv.Atoi(number); ok && err == nil && n > 0 {
@@ -83,16 +84,16 @@ func Permits(data []byte) int {
 	return 0
 }
 
-// agree makes sure that the path says the number of permits that this contender
-// counts with. It runs when the contender stands in line: the path cannot go
-// then, nor change from one number to another, so all who stand there and were
-// admitted count with the same.
+// agree makes sure that the path's data says the number of permits that this
+// contender counts with. It runs when the contender stands in line: while it does,
+// the path cannot be removed, and no contender changes one number to another. So all
+// contenders that were admitted count with the same number.
 func (s *semaphore) agree(ctx context.Context) error {
 	want := fmt.Sprintf("%s%d", permitsWord, s.cfg.Permits)
 	for {
 		node, err := s.line.Session.Get(ctx, s.line.Path)
 		if err != nil {
-			if errors.Is(err, recipes.ErrNoNode) { // with the own znode in it
+			if errors.Is(err, recipes.ErrNoNode) { // with the contender's znode
 				return fmt.Errorf("%w: %s", recipes.ErrRemoved, s.line.Path)
 			}
 			return err
@@ -104,11 +105,11 @@ func (s *semaphore) agree(ctx context.Context) error {
 		case strings.HasPrefix(said, permitsWord):
 			return fmt.Errorf("%w: the path says %q, this contender %q", recipes.ErrMismatch, said, want)
 		case said != "":
-			return fmt.Errorf("%w: the path holds %q, which says nothing of permits", recipes.ErrMismatch, znode.Excerpt(said))
+			return fmt.Errorf("%w: the path holds %q, which is not a number of permits", recipes.ErrMismatch, znode.Excerpt(said))
 		}
 		err = znode.SetData(ctx, s.line.Session, s.line.Path, []byte(want), node.Stat.Version)
 		if errors.Is(err, recipes.ErrNoNode) {
-			continue // and is told so by the look
+			continue // and the next read says so
 		}
 		if err != nil && !znode.TryAgain(ctx, s.line.Session, err) {
 			return znode.GivenUp(ctx, s.line.Session, "agree on "+want, err)

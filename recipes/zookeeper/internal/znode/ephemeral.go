@@ -19,8 +19,8 @@ import (
 // that another client may create a znode of that name later. Every write therefore
 // names the version, and a version that does not match leads to a comparison of
 // the czxid. And it lives long and its data changes, so its deletion is watched
-// from the beginning, by a watch on its children: it never has any, and changes
-// of data do not fire that watch.
+// from the beginning. That is a watch on its children, which it never has: changes
+// of data do not fire it.
 type Ephemeral struct {
 	session *session.Session
 	path    string

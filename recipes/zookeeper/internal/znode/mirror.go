@@ -35,7 +35,7 @@ const (
 // parallelReads limits the reads that one mirror has under way.
 const parallelReads = 16
 
-// Read reads the selected znodes once. If the root does not exist there are none.
+// Read reads the selected znodes once. A root that does not exist gives no nodes.
 func Read(ctx context.Context, s *session.Session, selection Selection) (Nodes, error) {
 	m := &mirror{session: s, Selection: selection}
 	if err := m.update(ctx); err != nil {

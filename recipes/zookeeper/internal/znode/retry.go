@@ -26,10 +26,10 @@ func outrunOrUnknown(err error) bool {
 	return errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrUnknownOutcome)
 }
 
-// GivenUp returns the error of a change for which TryAgain has reported false. It
-// drops the unknown outcome from err if ctx has ended or the session is lost: it
-// is for changes that are harmless to repeat, or that the caller undoes, so there
-// is nothing to find out. The error then says only why the change was given up.
+// GivenUp returns the error of a change for which TryAgain has reported false. It is
+// for changes that are harmless to repeat, or that the caller undoes. It drops the
+// unknown outcome from err if ctx has ended or the session is lost: the caller has
+// nothing to find out. The error then says only why the change was given up.
 func GivenUp(ctx context.Context, s *session.Session, what string, err error) error {
 	if outrunOrUnknown(err) && (ctx.Err() != nil || s.Err() != nil) {
 		return s.Interrupted(what, ctx) // or lost

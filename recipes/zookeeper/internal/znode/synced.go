@@ -9,8 +9,8 @@ import (
 )
 
 // ReadSynced returns what read finds at or below path. If read fails, ReadSynced
-// calls it again after a sync: the server may lag behind what the caller has heard
-// from others, for example that a transaction has begun, or a key's revision.
+// calls it again after a sync. The server may lag behind what the caller has heard
+// from others: that a transaction has begun, or which revision a key has.
 func ReadSynced[T any](ctx context.Context, s *session.Session, path string, read func() (T, error)) (T, error) {
 	found, err := read()
 	if err == nil {
