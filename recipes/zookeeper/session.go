@@ -21,8 +21,7 @@ func Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, erro
 	return OpenWith(nil)(ctx, cfg)
 }
 
-// OpenWith returns an Opener that reaches servers with dial, for proxies and
-// tests.
+// OpenWith returns an Opener that connects to servers with dial, for proxies and tests.
 func OpenWith(dial session.DialFunc) recipes.Opener {
 	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		s, err := session.Open(ctx, cfg, dial)

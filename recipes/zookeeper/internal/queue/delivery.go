@@ -35,7 +35,7 @@ func (d *delivery) Return(ctx context.Context) error { return d.conclude(ctx, fa
 // Release is Return, so that a delivery is given back as other grants are.
 func (d *delivery) Release(ctx context.Context) error { return d.Return(ctx) }
 
-// conclude starts the end of the delivery, the first time, and waits for it.
+// conclude begins to end the delivery, the first time, and waits until it has ended.
 func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	d.once.Do(func() {
 		d.acked = ack
@@ -54,7 +54,7 @@ func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	case <-d.done:
 	case <-ctx.Done():
 		select {
-		case <-d.done: // both: the answer is worth more
+		case <-d.done: // both have happened: the answer is worth more
 		default:
 			return d.failed(ctx.Err())
 		}
@@ -78,7 +78,7 @@ func (d *delivery) failed(err error) error {
 	return d.queue.failed(fmt.Errorf("%s %s: %w", what, d.Name, err))
 }
 
-// end makes the element go, or come back, if the claim stands.
+// end deletes the element, or gives it back, if the claim stands.
 func (d *delivery) end(life context.Context, ack bool) error {
 	q := d.queue
 	node := d.node
@@ -107,7 +107,7 @@ func (d *delivery) end(life context.Context, ack bool) error {
 	case znode.RefusedOp(err) == ofClaim && errors.Is(err, recipes.ErrNoNode):
 		return fmt.Errorf("%w: %s", recipes.ErrRemoved, d.Znode())
 	case isGoneOrChanged(err):
-		// Another hand has deleted or written the element itself.
+		// Another client has deleted or written the element itself.
 		q.session.Delete(d.Znode())
 		return fmt.Errorf("%w: %s", recipes.ErrRemoved, q.child(d.Name))
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// listing is a queue as one session has last listed it. Its consumers take
-// elements out of it until it is exhausted, and one of them at a time fills it.
+// listing is a queue as one session has last listed it. Its consumers take elements
+// out of it until it is exhausted. One consumer at a time fills it.
 type listing struct {
-	q     *queue // any of the path's: only what they have in common is used
+	q     *queue // one of the path's: only what all have in common is used
 	turn  chan struct{}
-	dirty atomic.Bool // something was taken out of it and not out of the queue
+	dirty atomic.Bool // an element was taken out of it and not out of the queue
 
-	// Of whoever has the turn:
+	// Owned by the consumer that has the turn:
 	filled       bool
 	elements     []queued
 	changed      *session.Watch // the queue
@@ -31,8 +31,8 @@ func (q *queue) newListing() *listing {
 	return &listing{q: q, turn: make(chan struct{}, 1)}
 }
 
-// pop takes the next element out of the listing, filling it where that is
-// needed. While there is none it waits for a watch.
+// pop takes the next element out of the listing, and fills the listing if needed.
+// While there is no element it waits for a watch.
 func (l *listing) pop(ctx context.Context) (queued, error) {
 	for {
 		e, wait, err := l.next(ctx)
@@ -64,7 +64,7 @@ func (l *listing) next(ctx context.Context) (e queued, wait func() error, err er
 	if len(l.elements) > 0 {
 		e, l.elements = l.elements[0], l.elements[1:]
 		if len(l.elements) == 0 {
-			l.filled = false // exhausted, which is not the same as found empty
+			l.filled = false // exhausted: it was not found empty
 		}
 		return e, nil, nil
 	}
@@ -72,9 +72,9 @@ func (l *listing) next(ctx context.Context) (e queued, wait func() error, err er
 	return queued{}, func() error { return l.q.session.Wait(ctx, "waiting for an element", events...) }, nil
 }
 
-// outdated reports whether the listing has to be filled: it was never, it is
-// exhausted, it was found empty and something has come, or, with priorities, the
-// watch has fired. (The plain queue uses what it has listed, as its text says.)
+// outdated reports whether the listing has to be filled. It has if it was never filled,
+// is exhausted, or was found empty and an event has happened. With priorities it has
+// after every event. (The plain queue uses what it has listed, as its text says.)
 func (l *listing) outdated() bool {
 	dirty := l.dirty.Swap(false)
 	if dirty || !l.filled {
@@ -83,8 +83,8 @@ func (l *listing) outdated() bool {
 	return (l.q.priority || len(l.elements) == 0) && slices.ContainsFunc(l.events(), session.Happened)
 }
 
-// events are what may change what the listing found: an event of one of its
-// watches, or a lost connection, which leaves unknown what was missed.
+// events are the events after which the listing may be wrong: those of its watches, and
+// a lost connection, which leaves unknown what was missed.
 func (l *listing) events() []<-chan struct{} {
 	events := []<-chan struct{}{l.changed.Fired(), l.disconnected}
 	if l.unclaimed != nil {
@@ -93,9 +93,9 @@ func (l *listing) events() []<-chan struct{} {
 	return events
 }
 
-// fill lists the queue and its claims with watches. Where it finds nothing that
-// is not claimed, whatever changes that fires one of the two: an element that is
-// put, the first; a claim that ends, the second.
+// fill lists the queue and its claims with watches. If every element that it finds is
+// claimed, one of the two watches fires when that changes. An element that is put fires
+// the first, a claim that ends the second.
 func (l *listing) fill(ctx context.Context) error {
 	q, s := l.q, l.q.session
 	for {

@@ -15,8 +15,8 @@ type queued struct {
 	priority int
 }
 
-// parse picks the elements out of the names of a queue's children, in the order
-// in which they are to be taken. All other names are ignored.
+// parse returns the elements among the names of a queue's children, in the order in
+// which they are to be taken. It ignores all other names.
 func (q *queue) parse(names []string) []queued {
 	var found []queued
 	if q.priority {

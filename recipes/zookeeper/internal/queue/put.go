@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// claimRoom is what the packet that claims an element holds beside the element:
-// an element that could be put but not claimed would block the queue.
+// claimRoom is the size of what the packet that claims an element holds beside the
+// element. An element that could be put but not claimed would block the queue.
 const claimRoom = 3 << 10
 
 func (q *queue) put(ctx context.Context, prefix string, data [][]byte) ([]recipes.ElementID, error) {
@@ -51,18 +51,18 @@ func (q *queue) commitPut(ctx context.Context, prefix string, data [][]byte) (se
 		}
 		outcome, err := q.once(ctx, t)
 		if q.cfg.Capacity > 0 && znode.RefusedOp(err) == 0 && isGoneOrChanged(err) {
-			continue // somebody else has put since the elements were counted
+			continue // another client has put since the elements were counted
 		}
 		if errors.Is(err, recipes.ErrNodeExists) {
-			err = fmt.Errorf("the numbers of its elements have come to an end (ZooKeeper counts to %d below one znode): let it be emptied and delete the znode, or go on at another path: %w", math.MaxInt32, err)
+			err = fmt.Errorf("the queue has used all numbers for its elements (ZooKeeper counts to %d below one znode): empty it and delete the znode, or use another path: %w", math.MaxInt32, err)
 		}
 		return outcome, err
 	}
 }
 
-// room waits until the queue has room for n elements and returns the version of
-// the bound at which it had. The version is read before the elements are
-// counted: who puts in between changes it, and who takes only makes more room.
+// room waits until the queue has room for n elements, and returns the version of bound
+// at which it had. The version is read before the elements are counted. A client that
+// puts in between changes the version; one that takes only makes more room.
 func (q *queue) room(ctx context.Context, n int) (version int32, err error) {
 	list := func(ctx context.Context, path string) ([]string, *session.Watch, error) {
 		names, err := q.session.Children(ctx, path) // most puts find room, and need no watch
@@ -86,7 +86,7 @@ func (q *queue) room(ctx context.Context, n int) (version int32, err error) {
 		names, changed, err := list(ctx, q.path)
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):
-			continue // removed by another hand
+			continue // another client has deleted the queue
 		case err != nil:
 			return 0, err
 		case len(q.parse(names))+n <= q.cfg.Capacity:
@@ -101,9 +101,9 @@ func (q *queue) room(ctx context.Context, n int) (version int32, err error) {
 	}
 }
 
-// names returns the names of n elements that were put. Where the reply was lost
-// they are those that were created by that transaction: looked for from the
-// newest on, because hardly anything has been put since.
+// names returns the names of n elements that were put. After a lost reply it looks for
+// the elements that the transaction created, from the newest on, because few others
+// have been put since.
 func (q *queue) names(ctx context.Context, outcome session.Outcome, prefix string, n int) []recipes.ElementID {
 	ids := make([]recipes.ElementID, n)
 	if len(outcome.Created) == n {
@@ -128,7 +128,7 @@ func (q *queue) names(ctx context.Context, outcome session.Outcome, prefix strin
 				slices.Reverse(found)
 				return found
 			}
-			return ids // some have been taken; which, nobody can say
+			return ids // some have been taken; which ones is unknown
 		case stat.Czxid == outcome.Zxid:
 			found = append(found, recipes.ElementID(e.Name))
 		}

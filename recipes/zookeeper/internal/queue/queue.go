@@ -117,9 +117,9 @@ func (q *queue) once(ctx context.Context, t session.Txn) (session.Outcome, error
 	return q.session.CommitOnce(ctx, q.child(receiptsName), q.provide, t)
 }
 
-// provide makes a child of the queue for others to lie in. The queue's own node is
-// persistent: a container, as parents otherwise are, would be removed when the
-// queue is empty, and the names of elements and claims, which are to be used once,
+// provide creates a child of the queue as a parent of others. The queue's own znode is
+// persistent. Other parents are containers, but a container would be deleted when the
+// queue is empty. Then the names of elements and claims, which must be used only once,
 // would start again.
 func (q *queue) provide(ctx context.Context, child string) error {
 	if err := q.session.Provide(ctx, q.path); err != nil {
@@ -137,7 +137,7 @@ func (q *queue) Len(ctx context.Context) (int, error) {
 }
 
 func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
-	// A list of its own: what it finds is not taken from those who do.
+	// It uses another listing, so that it takes no element from the consumers.
 	l := q.newListing()
 	for {
 		if err := l.fill(ctx); err != nil {
@@ -151,7 +151,7 @@ func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
 			if err == nil {
 				return c.element(), nil
 			}
-			if !errors.Is(err, errNotToBeHad) {
+			if !errors.Is(err, errNotAvailable) {
 				return recipes.Element{}, q.failed(err)
 			}
 		}

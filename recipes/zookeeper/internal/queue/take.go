@@ -13,11 +13,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// errNotToBeHad: the element has gone, is claimed, or has become a dead letter.
-var errNotToBeHad = errors.New("element is not to be had")
+// errNotAvailable says that an element is gone, is claimed, or is a dead letter.
+var errNotAvailable = errors.New("element is not available")
 
-// candidate is an element that was read, and not claimed, at a version. Every
-// claim sets the element, so whatever happens to it changes the version.
+// candidate is an element that was read, and was not claimed at that version. Every
+// claim sets the element's data, so whatever happens to it changes the version.
 type candidate struct {
 	queued
 	node session.Node
@@ -32,13 +32,13 @@ func (c candidate) element() recipes.Element {
 	}
 }
 
-// candidate reads an element. One that was claimed before has its last claim
-// looked for after it was read: the claim was created with the version that was
-// read, so if it is not there now it has ended.
+// candidate reads an element. If the element was claimed before, it then looks for the
+// last claim. That claim was created with the version that was read, so if it does not
+// exist now, it has ended.
 func (q *queue) candidate(ctx context.Context, e queued) (candidate, error) {
 	node, err := q.session.Get(ctx, q.child(e.Name))
 	if errors.Is(err, recipes.ErrNoNode) {
-		return candidate{}, errNotToBeHad
+		return candidate{}, errNotAvailable
 	}
 	if err != nil {
 		return candidate{}, err
@@ -46,7 +46,7 @@ func (q *queue) candidate(ctx context.Context, e queued) (candidate, error) {
 	if node.Stat.Version > 0 {
 		_, err := q.session.Stat(ctx, q.claim(e.Name, node.Stat.Version))
 		if err == nil {
-			return candidate{}, errNotToBeHad
+			return candidate{}, errNotAvailable
 		}
 		if !errors.Is(err, recipes.ErrNoNode) {
 			return candidate{}, err
@@ -55,19 +55,19 @@ func (q *queue) candidate(ctx context.Context, e queued) (candidate, error) {
 	return candidate{e, node}, nil
 }
 
-// claim is the path of an element's claim of that attempt: a name that is used
-// once, so that whoever deletes or checks it late cannot hit another's.
+// claim is the path of an element's claim of that attempt. The name is used once, so a
+// deletion or check that comes late cannot hit another claim.
 func (q *queue) claim(name string, attempt int32) string {
 	return q.child(claimsName, name+"-"+strconv.Itoa(int(attempt)))
 }
 
-// take offers try one element after the other until it has got one. What try
-// refuses with errNotToBeHad has gone to somebody else.
+// take calls try with one element after the other until try takes one. An element for
+// which try returns errNotAvailable has gone to another consumer.
 func (q *queue) take(ctx context.Context, try func(candidate) error) (err error) {
 	defer func() {
 		if err != nil {
-			// What was taken out of the listing may still be in the queue
-			// (kazoo PR 501: a failed take blocked though items remained).
+			// The element that was taken out of the listing may still be in the
+			// queue (kazoo PR 501: a failed take blocked though items remained).
 			q.listing.dirty.Store(true)
 		}
 	}()
@@ -80,13 +80,13 @@ func (q *queue) take(ctx context.Context, try func(candidate) error) (err error)
 		if err == nil && q.exhausted(c.node.Stat.Version) {
 			err = znode.GivenUp(ctx, q.session, "bury "+c.Name, q.bury(ctx, c.queued, c.node, ""))
 			if err == nil {
-				err = errNotToBeHad
+				err = errNotAvailable
 			}
 		}
 		if err == nil {
 			err = try(c)
 		}
-		if !errors.Is(err, errNotToBeHad) {
+		if !errors.Is(err, errNotAvailable) {
 			return err
 		}
 	}
@@ -107,9 +107,9 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 		case err == nil:
 			taken = c.element()
 		case isGoneOrChanged(err):
-			err = errNotToBeHad
+			err = errNotAvailable
 		case errors.Is(err, recipes.ErrUnknownOutcome):
-			err = fmt.Errorf("%s may have been taken, and is lost then: %w", c.Name, err)
+			err = fmt.Errorf("%s may have been taken, and would be lost: %w", c.Name, err)
 		}
 		return err
 	})
@@ -119,8 +119,8 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 	return taken, nil
 }
 
-// isGoneOrChanged reports whether a transaction was refused because somebody
-// else was faster.
+// isGoneOrChanged reports whether a transaction was refused because another client was
+// faster.
 func isGoneOrChanged(err error) bool {
 	return znode.RefusedOp(err) >= 0 && (errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrBadVersion))
 }
@@ -145,8 +145,8 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 	return received, nil
 }
 
-// receive claims an element. When ctx ends first, whatever comes of the claim is
-// given back in the background.
+// receive claims an element. If ctx ends first, a claim that succeeds later is given
+// back in the background.
 func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error) {
 	type result struct {
 		token recipes.Token
@@ -155,7 +155,7 @@ func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error)
 	done := make(chan result)
 	q.session.Background(func(life context.Context) {
 		token, err := q.commitClaim(life, c)
-		err = znode.GivenUp(life, q.session, "claim "+c.Name, err) // it goes with the session
+		err = znode.GivenUp(life, q.session, "claim "+c.Name, err) // the claim ends with the session
 		select {
 		case done <- result{token, err}:
 		case <-ctx.Done():
@@ -175,8 +175,8 @@ func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error)
 	}
 }
 
-// commitClaim creates the claim and counts the delivery in one transaction: to
-// set an element's data to what it is counts its version up.
+// commitClaim creates the claim and counts the delivery in one transaction. It sets the
+// element's data unchanged, which increases its version.
 func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, error) {
 	claim := q.claim(c.Name, c.node.Stat.Version+1)
 	var t session.Txn
@@ -191,7 +191,7 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 			stat, err := q.session.Stat(ctx, claim)
 			return recipes.Token(stat.Czxid), err
 		case znode.RefusedOp(err) == 0 && isGoneOrChanged(err):
-			return 0, errNotToBeHad
+			return 0, errNotAvailable
 		case znode.RefusedOp(err) == 1 && errors.Is(err, recipes.ErrNoNode):
 			if err := q.provide(ctx, q.child(claimsName)); err != nil {
 				return 0, err
@@ -202,12 +202,11 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 	}
 }
 
-// bury moves an element to the dead letters, together with its claim if it has
-// one.
+// bury moves an element to the dead letters, and deletes its claim if it has one.
 func (q *queue) bury(ctx context.Context, e queued, node session.Node, claim string) error {
 	var t session.Txn
 	if claim != "" {
-		t.Delete(claim, recipes.AnyVersion) // first: without it nothing else is as it was
+		t.Delete(claim, recipes.AnyVersion) // first: if it is gone, the rest may have changed too
 	}
 	dead := t.Len()
 	t.Create(q.child(deadName, e.Name), node.Data, false)
@@ -220,7 +219,7 @@ func (q *queue) bury(ctx context.Context, e queued, node session.Node, claim str
 				return err
 			}
 		case claim == "" && znode.RefusedOp(err) == 1 && isGoneOrChanged(err):
-			return errNotToBeHad
+			return errNotAvailable
 		default:
 			return err
 		}

@@ -37,9 +37,9 @@ func (t *twoPhase) Begin(ctx context.Context, payload []byte, sites ...string) e
 	return t.begin(ctx, t.path+"-begun-"+p.ID, begin)
 }
 
-// begin commits the beginning, once. A marker beside the transaction tells a
-// repetition that it has happened, even if the transaction was carried out and
-// deleted meanwhile; it is deleted when that is known.
+// begin commits the beginning, once. A marker beside the transaction tells a repeated
+// attempt that the first one has happened, even if the transaction was carried out and
+// deleted since. The marker is deleted when that is known.
 func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) error {
 	var marked session.Txn
 	marked.Create(marker, nil, true)
@@ -63,7 +63,7 @@ func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) 
 			err = t.unsettled(ctx, sent, err)
 			if errors.Is(err, recipes.ErrUnknownOutcome) {
 				t.session.Delete(marker)
-				t.resign() // who is told that need not come back
+				t.resign() // the caller may not come back after this error
 			}
 			return t.failed(err)
 		}

@@ -17,7 +17,7 @@ type ballot struct {
 	vote    recipes.Vote
 	version int32
 	dead    bool
-	changed *session.Watch // nil before the first look, and when nothing of it matters any more
+	changed *session.Watch // nil before the first read, and when no change matters any more
 }
 
 // collect watches the votes until they allow a decision, and makes it.
@@ -30,8 +30,8 @@ func (t *twoPhase) collect(ctx context.Context, p protocol) (recipes.Decision, e
 	}
 }
 
-// count looks at the votes, in one life of the connection, until they allow a
-// decision. znode.ErrReadAgain has it look at all of them again.
+// count reads the votes, on one connection, until they allow a decision. After
+// znode.ErrReadAgain the caller has to read all of them again.
 func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, error) {
 	disconnected, err := t.session.Connected(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, err
 		ballots[i] = ballot{site: s}
 	}
 	for {
-		if d, err := t.look(ctx, p, ballots); err != nil || d != nil {
+		if d, err := t.readVotes(ctx, p, ballots); err != nil || d != nil {
 			return d.decide(ctx, t, p, err)
 		}
 		watches, voted := []*session.Watch{decision}, joins == nil
@@ -81,9 +81,8 @@ func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, err
 	}
 }
 
-// joined returns the sites whose nodes are to be looked at, and a watch for the
-// others, or nil if there are none. Only with OwnNodes a site may not have
-// joined.
+// joined returns the sites whose votes are to be read, and a watch for the others, or
+// nil if all have joined. Only with OwnNodes a site may not have joined.
 func (t *twoPhase) joined(ctx context.Context, p protocol) ([]string, *session.Watch, error) {
 	if p.Variant != recipes.OwnNodes {
 		return p.Sites, nil, nil
@@ -96,20 +95,20 @@ func (t *twoPhase) joined(ctx context.Context, p protocol) ([]string, *session.W
 		}
 		return joined
 	}
-	names, err := t.session.Children(ctx, t.path) // mostly all have joined
+	names, err := t.session.Children(ctx, t.path) // usually all have joined
 	if err != nil || len(pick(names)) == len(p.Sites) {
 		return p.Sites, nil, err
 	}
 	names, changed, err := t.session.ChildrenW(ctx, t.path)
 	if err != nil || len(pick(names)) == len(p.Sites) {
-		return p.Sites, nil, err // the last has joined meanwhile, and nobody comes any more
+		return p.Sites, nil, err // the last site has joined in between
 	}
 	return pick(names), changed, nil
 }
 
-// look reads the votes that have changed, and returns a verdict as soon as one
+// readVotes reads the votes that have changed. It returns a verdict as soon as one vote
 // is an abort, or a site is dead.
-func (t *twoPhase) look(ctx context.Context, p protocol, ballots []ballot) (*verdict, error) {
+func (t *twoPhase) readVotes(ctx context.Context, p protocol, ballots []ballot) (*verdict, error) {
 	for i := range ballots {
 		b := &ballots[i]
 		if b.changed == nil && b.vote != recipes.NotVoted || b.changed != nil && !fired(b.changed) {
@@ -128,12 +127,12 @@ func (t *twoPhase) look(ctx context.Context, p protocol, ballots []ballot) (*ver
 	return nil, nil
 }
 
-// readVote reads a site's vote, with a watch while there is none; a vote that was
-// cast does not change. With OwnNodes the watch stays, for a site that dies after
-// its vote is an abort, for which nobody has to wait until all have voted.
+// readVote reads a site's vote, with a watch until it is cast: it does not change then.
+// With OwnNodes the watch remains, because a site that dies after its vote is an abort,
+// which is decided without waiting for the other votes.
 func (t *twoPhase) readVote(ctx context.Context, p protocol, b *ballot) error {
-	path, mortal := t.child(sitePrefix+b.site), p.Variant == recipes.OwnNodes
-	if b.changed != nil && !mortal { // it has most probably voted
+	path, ephemeral := t.child(sitePrefix+b.site), p.Variant == recipes.OwnNodes
+	if b.changed != nil && !ephemeral { // the site has probably voted
 		node, err := t.session.Get(ctx, path)
 		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 			return err
@@ -144,15 +143,15 @@ func (t *twoPhase) readVote(ctx context.Context, p protocol, b *ballot) error {
 		}
 	}
 	node, changed, err := t.session.GetW(ctx, path)
-	if errors.Is(err, recipes.ErrNoNode) && mortal {
-		b.dead = true // its record was there, which was created together with it
+	if errors.Is(err, recipes.ErrNoNode) && ephemeral {
+		b.dead = true // it has joined, so its znode was there
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	b.changed = changed
-	if !mortal && len(node.Data) > 0 {
+	if !ephemeral && len(node.Data) > 0 {
 		b.changed = nil
 	}
 	return b.cast(node)
@@ -173,10 +172,10 @@ func (b *ballot) cast(node session.Node) error {
 type verdict struct {
 	commit bool
 	reason string
-	on     []ballot // what it stands on, and what is checked when it is made
+	on     []ballot // the votes that it is based on, which are checked when it is made
 }
 
-// decide makes the decision, unless looking has failed.
+// decide makes the decision, unless reading the votes has failed.
 func (v *verdict) decide(ctx context.Context, t *twoPhase, p protocol, err error) (recipes.Decision, error) {
 	if err != nil {
 		return recipes.Decision{}, err

@@ -21,7 +21,7 @@ type site struct {
 func (s *site) Name() string    { return s.name }
 func (s *site) Payload() []byte { return s.payload }
 
-func (s *site) own() string { return s.child(sitePrefix + s.name) }
+func (s *site) znode() string { return s.child(sitePrefix + s.name) }
 
 func (t *twoPhase) Join(ctx context.Context, name string) (recipes.Site, error) {
 	payload, p, err := t.read(ctx)
@@ -40,14 +40,13 @@ func (t *twoPhase) Join(ctx context.Context, name string) (recipes.Site, error) 
 	return s, nil
 }
 
-// create creates the site's own node, together with a record that stays: a node
-// that is missing though it was there is a site that has died, and one that is
-// missing and was not is a site that has yet to join. Whoever looks can tell,
-// whenever he came.
+// create creates the site's znode, together with a record that remains. If the znode is
+// missing and the record exists, the site has died. If both are missing, the site has
+// not joined yet. So any session can distinguish the two, whenever it looks.
 func (s *site) create(ctx context.Context) error {
 	join := s.guard(s.protocol)
 	join.Create(s.child(joinedPrefix+s.name), nil, false)
-	join.Create(s.own(), nil, true)
+	join.Create(s.znode(), nil, true)
 	_, err := s.commit(ctx, join)
 	if errors.Is(err, recipes.ErrNodeExists) {
 		return s.rejoin(ctx) // perhaps by the attempt whose reply was lost
@@ -55,10 +54,10 @@ func (s *site) create(ctx context.Context) error {
 	return err
 }
 
-// rejoin joins again what has joined before: with the node of this session, or
-// to learn the decision.
+// rejoin joins a site that has joined before: with the znode of this session, or to
+// learn the decision.
 func (s *site) rejoin(ctx context.Context) error {
-	stat, err := s.session.Stat(ctx, s.own())
+	stat, err := s.session.Stat(ctx, s.znode())
 	if err == nil && stat.EphemeralOwner == s.session.ID() {
 		return nil
 	}
@@ -74,15 +73,14 @@ func (s *site) rejoin(ctx context.Context) error {
 	return fmt.Errorf("%w: site %s has joined before and died", recipes.ErrNotHeld, s.name)
 }
 
-// Vote writes the vote if the node has the version of one that nobody has
-// written. Whoever finds it written reads by whom: the same vote is the own one,
-// sent before.
+// Vote writes the vote if the znode has the version of one that was never written. If
+// it was written before, Vote compares: the same vote is this one, sent before.
 func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 	if err := vote.Validate(); err != nil {
 		return s.failed(err)
 	}
 	write := s.guard(s.protocol)
-	write.Set(s.own(), []byte(vote), 0)
+	write.Set(s.znode(), []byte(vote), 0)
 	at, err := s.commit(ctx, write)
 	switch {
 	case err == nil:
@@ -96,7 +94,7 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 }
 
 func (s *site) compare(ctx context.Context, vote recipes.Vote) error {
-	node, err := s.session.Get(ctx, s.own())
+	node, err := s.session.Get(ctx, s.znode())
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		err = znode.UnknownOutcome(err) // it may be this vote
 	}
@@ -131,7 +129,7 @@ func (s *site) Done(ctx context.Context) error {
 	case err != nil && !errors.Is(err, recipes.ErrNodeExists):
 		return s.failed(err)
 	}
-	if _, err := s.forget(ctx); err != nil { // who is not done yet deletes it later
+	if _, err := s.forget(ctx); err != nil { // the last site that is done deletes it
 		return s.failed(err)
 	}
 	return nil
@@ -148,8 +146,8 @@ func (t *twoPhase) Forget(ctx context.Context) error {
 	return nil
 }
 
-// forget deletes the transaction if all sites are done; missing are those that
-// are not. There is nothing to delete if somebody else was faster.
+// forget deletes the transaction if all sites are done. missing are the sites that are
+// not done. If another session was faster there is nothing to delete.
 func (t *twoPhase) forget(ctx context.Context) (missing []string, err error) {
 	p, err := t.protocol(ctx)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -190,11 +188,11 @@ func (t *twoPhase) delete(ctx context.Context, p protocol, names []string) error
 	at, err := t.commit(ctx, all)
 	switch {
 	case errors.Is(err, recipes.ErrNoTransaction):
-		return nil // by somebody else, or the attempt whose reply was lost
+		return nil // another session deleted it, or the attempt whose reply was lost
 	case errors.Is(err, recipes.ErrNotEmpty) && at < len(names):
-		return fmt.Errorf("all sites are done, and something that is not the transaction's keeps it from being deleted; delete what is below %s, then Forget: %w", t.child(names[at]), err)
+		return fmt.Errorf("all sites are done, but the transaction cannot be deleted: another client has created znodes below %s; delete them, then call Forget: %w", t.child(names[at]), err)
 	case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrNotEmpty):
-		return znode.ErrReadAgain // an ephemeral one has gone, or a node has come
+		return znode.ErrReadAgain // an ephemeral znode has gone, or a new one has come
 	}
 	return err
 }

@@ -21,7 +21,7 @@ const (
 	decisionName    = "decision"
 	coordinatorName = "coordinator"
 	sitePrefix      = "s_"      // the vote of a site
-	joinedPrefix    = "joined_" // with OwnNodes: that its node was there
+	joinedPrefix    = "joined_" // with OwnNodes: its znode was there
 	donePrefix      = "done_"
 )
 
@@ -38,7 +38,7 @@ type protocol struct {
 	Variant recipes.Variant `json:"variant"`
 	Sites   []string        `json:"sites"`
 
-	created int64 // by the ZooKeeper transaction of that number, as all that Begin creates
+	created int64 // the czxid of everything that Begin creates
 }
 
 // New returns the two-phase commit at path.
@@ -61,8 +61,8 @@ func (t *twoPhase) Path() string { return t.path }
 
 func (t *twoPhase) child(name string) string { return gopath.Join(t.path, name) }
 
-// failed names the transaction in an error; a node that is missing is the
-// transaction's, because nobody deletes one of its nodes alone.
+// failed names the transaction in an error. If a znode is missing, the transaction is:
+// its znodes are deleted only together.
 func (t *twoPhase) failed(err error) error {
 	if errors.Is(err, recipes.ErrNoNode) {
 		err = fmt.Errorf("%w (%w)", recipes.ErrNoTransaction, err)
@@ -70,18 +70,19 @@ func (t *twoPhase) failed(err error) error {
 	return fmt.Errorf("transaction %s: %w", t.path, err)
 }
 
-// guard starts a transaction that is about this beginning and no later one of the
-// path: the node has a name that is used once. What follows it is counted from
-// 0 by refused.
+// guard begins a ZooKeeper transaction that succeeds only for this beginning, and not for
+// a later one at the path: it checks a znode whose name is used once. RefusedOp of commit
+// counts the operations after the check from 0.
 func (t *twoPhase) guard(p protocol) (guarded session.Txn) {
 	guarded.Check(t.child(idPrefix+p.ID), recipes.AnyVersion)
 	return guarded
 }
 
-// commit commits a guarded transaction until its outcome is known, for what may
-// be sent twice. It returns which operation after the guard was refused, or -1.
+// commit commits a guarded transaction until its outcome is known. The transaction must
+// be harmless to send twice. commit returns which operation after the guard was refused,
+// or -1.
 func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int, err error) {
-	sent := false // at least once, and nobody knows what became of it
+	sent := false // at least once, with unknown outcome
 	for {
 		err := t.session.Commit(ctx, guarded)
 		switch at := znode.RefusedOp(err); {
@@ -99,8 +100,8 @@ func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int
 	}
 }
 
-// unsettled is the error of a transaction that was not refused, and may have been
-// sent before.
+// unsettled is the error of a transaction that was not refused. If it was sent before,
+// its outcome is unknown.
 func (t *twoPhase) unsettled(ctx context.Context, sent bool, err error) error {
 	if sent && !errors.Is(err, recipes.ErrUnknownOutcome) {
 		err = znode.UnknownOutcome(err)
@@ -121,7 +122,7 @@ func (t *twoPhase) read(ctx context.Context) (payload []byte, p protocol, err er
 		}
 		if node.Stat.Czxid <= p.created {
 			return node.Data, p, nil
-		} // else another one has begun meanwhile
+		} // else another one has begun in between
 	}
 }
 
@@ -178,8 +179,8 @@ func (t *twoPhase) Status(ctx context.Context) (recipes.TransactionStatus, error
 	return status, nil
 }
 
-// decision reads the decision, if there is one. It names the beginning that it is
-// about, so that nobody takes that of a later transaction of the path for his.
+// decision reads the decision, if there is one. The decision names its beginning, so
+// that no site mistakes that of a later transaction at the path for its own.
 func (t *twoPhase) decision(ctx context.Context, p protocol) (d recipes.Decision, decided bool, err error) {
 	node, err := t.session.Get(ctx, t.child(decisionName))
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -214,10 +215,10 @@ func (t *twoPhase) Abort(ctx context.Context, reason string) (recipes.Decision, 
 	return d, nil
 }
 
-// decide creates the decision together with n checks, or returns the one that
-// there is. A check that fails is znode.ErrReadAgain: what the decision stands on has
-// gone. Sending it again is harmless, because there can be only one and whoever
-// comes second takes the first.
+// decide creates the decision together with n checks, or returns the existing one. A
+// check that fails is znode.ErrReadAgain: the votes that the decision is based on have
+// changed. To send it again is harmless: there can be only one decision, and the second
+// attempt returns the first one.
 func (t *twoPhase) decide(ctx context.Context, p protocol, d recipes.Decision, guarded session.Txn, n int) (recipes.Decision, error) {
 	word := string(recipes.VoteCommit)
 	if !d.Commit {

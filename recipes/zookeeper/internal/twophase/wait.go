@@ -31,14 +31,14 @@ func (t *twoPhase) Coordinate(ctx context.Context) (recipes.Decision, error) {
 	if err == nil {
 		return d, nil
 	}
-	if p.Variant != recipes.AllWatch { // it may have failed before the variant was known
+	if p.Variant != recipes.AllWatch { // the variant may still be unknown
 		t.resign()
 	}
 	return recipes.Decision{}, t.failed(err)
 }
 
-// follow waits for the decision of a coordinator, and takes its place when there
-// is none: whoever creates the node is the next.
+// follow waits for the decision of a coordinator. If there is no coordinator it takes its
+// place: the session that creates the znode is the next one.
 func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, error) {
 	for {
 		disconnected, err := t.session.Connected(ctx)
@@ -73,7 +73,7 @@ func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, er
 		if err := t.wait(ctx, disconnected, changed, gone); err != nil {
 			return recipes.Decision{}, err
 		}
-		if fired(changed) { // nothing but the decision's creation does that
+		if fired(changed) { // only the creation of the decision fires it
 			return t.decided(ctx, p)
 		}
 	}
@@ -88,7 +88,7 @@ func (t *twoPhase) decided(ctx context.Context, p protocol) (recipes.Decision, e
 	return d, err
 }
 
-// replace makes this session the coordinator's, if there is none.
+// replace makes this session the coordinator's, if there is no coordinator.
 func (t *twoPhase) replace(ctx context.Context, p protocol) (bool, error) {
 	claim := t.guard(p)
 	claim.Create(t.child(coordinatorName), nil, true)
@@ -96,7 +96,7 @@ func (t *twoPhase) replace(ctx context.Context, p protocol) (bool, error) {
 	if at != 0 || !errors.Is(err, recipes.ErrNodeExists) {
 		return err == nil, err
 	}
-	// By another, or by this session when the reply was lost.
+	// Another session created it, or this one when the reply was lost.
 	stat, err := t.session.Stat(ctx, t.child(coordinatorName))
 	if errors.Is(err, recipes.ErrNoNode) {
 		return false, nil
@@ -104,15 +104,15 @@ func (t *twoPhase) replace(ctx context.Context, p protocol) (bool, error) {
 	return err == nil && stat.EphemeralOwner == t.session.ID(), err
 }
 
-// resign gives up, in the background, the coordinator's place if it is, or may be,
-// this session's: whoever holds it and does not count keeps all others waiting, and
-// this session too, should it wait again. Where another call of this session counts
-// still, that is no harm: two do then.
+// resign gives up the coordinator's place in the background, if it is this session's. A
+// coordinator that does not count keeps all sites waiting, and this session too, if it
+// waits again. If another call of this session still counts, two sessions count then,
+// which is harmless.
 func (t *twoPhase) resign() {
 	t.session.Background(func(life context.Context) {
 		path := t.child(coordinatorName)
 		if err := t.session.Sync(life, path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
-			return // lost, and the place with it
+			return // the session is lost, and its place with it
 		}
 		stat, err := t.session.Stat(life, path)
 		if err == nil && stat.EphemeralOwner == t.session.ID() {
