@@ -85,6 +85,24 @@ func TestTrialsAreInterleavedBySeed(t *testing.T) {
 	}
 }
 
+func TestAscendingExperimentBeginsWithShortLines(t *testing.T) {
+	e := experiment(new(fake.World))
+	e.Contenders, e.Ascending = []int{1, 9, 3, 5}, true
+	trials := e.Trials()
+	round := len(trials) / e.Count
+	for i := 1; i < round; i++ {
+		if trials[i].Contenders < trials[i-1].Contenders {
+			t.Fatalf("trial %d of the first round has %d contenders, after %d", i+1, trials[i].Contenders, trials[i-1].Contenders)
+		}
+	}
+	e.Ascending = false
+	for i, trial := range e.Trials()[round:] {
+		if trial.Contenders != trials[round+i].Contenders {
+			t.Fatal("the second round has another order")
+		}
+	}
+}
+
 func TestBrokenLockFailsTheTrial(t *testing.T) {
 	for _, defect := range []fake.Defect{fake.TwoHolders, fake.ShrinkingTokens} {
 		e := experiment(&fake.World{Defect: defect})

@@ -50,7 +50,7 @@ type Experiment struct {
 	Limits probe.Limits
 
 	// Session is how sessions are opened. If its MaxPacket is 0 it is chosen by
-	// the number of contenders; see MaxPacket.
+	// the number of contenders; see maxPacket.
 	Session recipes.SessionConfig
 
 	// Root is the path below which each trial has one of its own. It should be
@@ -78,11 +78,6 @@ type Part struct {
 	// Begin returns when all of them are about to begin a trial's measured part,
 	// End when all have ended it.
 	Begin, End func(context.Context) error
-}
-
-// Shareable reports whether a workload can be run by several processes.
-func Shareable(w load.Workload) bool {
-	return w == load.Drain || w == load.Cycle || w == load.Open || w == load.Many
 }
 
 // Transport is a way to reach the recipes.
@@ -143,7 +138,7 @@ func (e Experiment) Validate() error {
 	}
 	if e.Part != nil {
 		for _, w := range e.Workloads {
-			if !Shareable(w) {
+			if !w.Shareable() {
 				return fmt.Errorf("experiment: workload %s is of one process; several run drain, cycle, open and many", w)
 			}
 		}

@@ -138,13 +138,13 @@ func (e Experiment) config(t Trial) recipes.SessionConfig {
 		if e.Part != nil {
 			n *= e.Part.Of
 		}
-		cfg.MaxPacket = MaxPacket(n)
+		cfg.MaxPacket = maxPacket(n)
 	}
 	return cfg
 }
 
-// MaxPacket returns a recipes.SessionConfig.MaxPacket, in bytes, for a line of that
+// maxPacket returns a recipes.SessionConfig.MaxPacket, in bytes, for a line of that
 // many contenders. A session sets a buffer of that size aside, so a thousand of
 // them in one process cannot all have the default of a megabyte; and it must
 // hold a listing of the line, at some 60 bytes a contender.
-func MaxPacket(contenders int) int { return 64<<10 + 100*contenders }
+func maxPacket(contenders int) int { return 64<<10 + 100*contenders }

@@ -6,14 +6,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/recipes"
-)
-
-// Range and precision of all histograms. Their values are nanoseconds.
-const (
-	ShortestTime = time.Microsecond
-	LongestTime  = time.Hour
-	Digits       = 3 // significant decimal digits
 )
 
 // Measurement is what one load gave.
@@ -68,13 +62,8 @@ type recorder struct {
 
 func newRecorder() *recorder {
 	return &recorder{m: Measurement{
-		Wait: NewHistogram(), Handoff: NewHistogram(), Service: NewHistogram(), Late: NewHistogram(),
+		Wait: histogram.New(), Handoff: histogram.New(), Service: histogram.New(), Late: histogram.New(),
 	}}
-}
-
-// NewHistogram returns an empty histogram of the package's range and precision.
-func NewHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(int64(ShortestTime), int64(LongestTime), Digits)
 }
 
 // count changes a figure of the measurement.
@@ -88,7 +77,5 @@ func (r *recorder) count(change func(*Measurement)) {
 func (r *recorder) record(h *hdrhistogram.Histogram, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Out of range can only be the longest time: no trial lasts that long, and
-	// the clock is monotonic.
-	_ = h.RecordValue(int64(min(d, LongestTime)))
+	histogram.Record(h, d)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 )
 
 // merge adds measurements that were made at the same time. Histograms add
@@ -53,7 +55,7 @@ func Merge(w Workload, parts []Measurement) (Measurement, error) {
 	for i := 1; i < len(grants); i++ {
 		from, to := grants[i-1], grants[i]
 		if from.part == to.part && to.Joined <= from.Left {
-			_ = sum.Handoff.RecordValue(int64(min(max(0, to.Granted-from.Left), LongestTime)))
+			histogram.Record(sum.Handoff, max(0, to.Granted-from.Left))
 		}
 	}
 	return sum, nil

@@ -10,13 +10,14 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // empty is a measurement of nothing.
 func empty() load.Measurement {
 	return load.Measurement{
-		Wait: load.NewHistogram(), Handoff: load.NewHistogram(), Service: load.NewHistogram(), Late: load.NewHistogram(),
+		Wait: histogram.New(), Handoff: histogram.New(), Service: histogram.New(), Late: histogram.New(),
 	}
 }
 

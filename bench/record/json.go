@@ -10,12 +10,12 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 )
 
-// Version is the version of the record format. A reader refuses others: what a
+// version is the version of the record format. A reader refuses others: what a
 // figure means must not be guessed.
-const Version = 1
+const version = 1
 
 // Run is the records of one run and the environment that they were made in.
 type Run struct {
@@ -25,14 +25,17 @@ type Run struct {
 
 // header is the first line of a run.
 type header struct {
-	Zkbench     int         `json:"zkbench"` // Version
+	Zkbench     int         `json:"zkbench"` // version
 	Environment Environment `json:"environment"`
 }
+
+// figures is a record as package json writes it.
+type figures Record
 
 // line is one record. The histograms, which package json would write as their
 // counts, go beside it in HdrHistogram's compressed form.
 type line struct {
-	Record
+	figures
 	Histograms map[string]string `json:"histograms,omitempty"`
 }
 
@@ -53,20 +56,16 @@ func NewJSONWriter(w io.Writer, env Environment) *JSONWriter { return &JSONWrite
 // Write writes a record.
 func (w *JSONWriter) Write(r Record) error {
 	if !w.started {
-		if err := w.line(header{Version, w.env}); err != nil {
+		if err := w.line(header{version, w.env}); err != nil {
 			return err
 		}
 		w.started = true
 	}
-	l, err := newLine(r)
-	if err != nil {
-		return fmt.Errorf("write record of %s: %w", r.Name(), err)
-	}
-	return w.line(l)
+	return w.line(r)
 }
 
-// Marshal returns one record in JSON, complete, without an environment.
-func Marshal(r Record) ([]byte, error) {
+// MarshalJSON returns the record in JSON, complete with its histograms.
+func (r Record) MarshalJSON() ([]byte, error) {
 	l, err := newLine(r)
 	if err != nil {
 		return nil, fmt.Errorf("record of %s: %w", r.Name(), err)
@@ -74,11 +73,8 @@ func Marshal(r Record) ([]byte, error) {
 	return json.Marshal(l)
 }
 
-// Unmarshal is the reverse of Marshal.
-func Unmarshal(text []byte) (Record, error) { return readRecord(text) }
-
 func newLine(r Record) (line, error) {
-	l := line{Record: r, Histograms: map[string]string{}}
+	l := line{figures: figures(r), Histograms: map[string]string{}}
 	for name, h := range r.histograms() {
 		if *h == nil || (*h).TotalCount() == 0 {
 			continue
@@ -161,8 +157,8 @@ func readLine(text []byte, runs *[]Run) error {
 		return fmt.Errorf("not a record (is the file cut short, or not JSON lines?): %w", err)
 	}
 	if head.Zkbench > 0 {
-		if head.Zkbench != Version {
-			return fmt.Errorf("record format %d; this zkbench reads %d", head.Zkbench, Version)
+		if head.Zkbench != version {
+			return fmt.Errorf("record format %d; this zkbench reads %d", head.Zkbench, version)
 		}
 		*runs = append(*runs, Run{Environment: head.Environment})
 		return nil
@@ -170,8 +166,8 @@ func readLine(text []byte, runs *[]Run) error {
 	if len(*runs) == 0 {
 		return errors.New(`no {"zkbench":...} line before the first record`)
 	}
-	record, err := readRecord(text)
-	if err != nil {
+	var record Record
+	if err := record.UnmarshalJSON(text); err != nil {
 		return err
 	}
 	run := &(*runs)[len(*runs)-1]
@@ -179,25 +175,26 @@ func readLine(text []byte, runs *[]Run) error {
 	return nil
 }
 
-func readRecord(text []byte) (Record, error) {
+// UnmarshalJSON is the reverse of MarshalJSON. It refuses what is no record of a trial.
+func (r *Record) UnmarshalJSON(text []byte) error {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
-		return Record{}, fmt.Errorf("not a record: %w", err)
+		return fmt.Errorf("not a record: %w", err)
 	}
-	r := l.Record
+	*r = Record(l.figures)
 	if r.Recipe == "" || r.Workload == "" || r.Contenders < 1 || r.Operations < 1 || r.Elapsed < 0 {
-		return Record{}, errors.New("not a record: recipe, workload, contenders or operations are missing")
+		return errors.New("not a record: recipe, workload, contenders or operations are missing")
 	}
 	for name, h := range r.histograms() {
-		*h = load.NewHistogram()
+		*h = histogram.New()
 		if l.Histograms[name] == "" {
 			continue
 		}
 		decoded, err := decode(l.Histograms[name])
 		if err != nil {
-			return Record{}, fmt.Errorf("histogram %s: %w", name, err)
+			return fmt.Errorf("histogram %s: %w", name, err)
 		}
 		*h = decoded
 	}
-	return r, nil
+	return nil
 }

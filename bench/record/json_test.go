@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 )
 
 // written returns records as JSON lines.
@@ -28,7 +29,7 @@ func written(t *testing.T, records []record.Record) []byte {
 func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	all := records()
 	open := cycled()
-	open.Workload, open.Rate, open.Arrivals, open.Late = load.Open, 50, load.Poisson, load.NewHistogram()
+	open.Workload, open.Rate, open.Arrivals, open.Late = load.Open, 50, load.Poisson, histogram.New()
 	_ = open.Late.RecordValue(int64(time.Millisecond))
 	open.Unfinished, open.Turns, open.Warm = 3, []int64{1, 2, 3}, load.Warm{Took: time.Second, Steady: true}
 	open.Trial, open.Invalid, open.Missing = 7, []string{"busy"}, []string{"cnt_fsynctime"}

@@ -8,6 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -17,66 +18,36 @@ type Metric struct {
 	Value float64
 }
 
-// Units of the metrics, in the order in which they are written. An op is a
-// handoff; of a contender that is alone it is a turn (acquire and release).
-const (
-	UnitTime       = "ns/op"
-	UnitHandoffs   = "handoffs/s"
-	UnitHandoffP50 = "p50-handoff-ns" // see package load for handoff and wait
-	UnitHandoffP99 = "p99-handoff-ns"
-	UnitWaitP50    = "p50-wait-ns"
-	UnitWaitP99    = "p99-wait-ns"
-	UnitReads      = "reads/op"
-	UnitWrites     = "writes/op"
-	UnitEvents     = "watch-events/op"
-	UnitBytes      = "response-bytes/op"
-	UnitFallbacks  = "fallbacks/op"   // of recipes.Handoff: listings after all
-	UnitAcquired   = "acquisitions/s" // of an open load
-	UnitOps        = "ops/s"          // of workloads of rounds
-	UnitServiceP50 = "p50-service-ns" // of an open load, and of rounds
-	UnitServiceP99 = "p99-service-ns"
-	UnitLateP99    = "p99-late-ns" // behind schedule
-	UnitTurnsMin   = "min-turns"   // of the contender that had fewest
-	UnitTurnsMax   = "max-turns"
-	UnitTurnsCV    = "cv-turns" // standard deviation over mean: 0 is fair
-	UnitPackets    = "server-packets/op"
-	UnitFsyncs     = "server-fsyncs/op"
-	UnitServerCPU  = "server-cpu-ns/op"
-	UnitRSS        = "MB-rss"          // of the whole process, all enrolled
-	UnitSession    = "MB-heap/session" // and by how much each session grew it
-	UnitRSSEach    = "MB-rss/session"  // MB-rss over the number of sessions
-)
-
 // megabyte is what benchstat takes MB for.
 const megabyte = 1e6
 
-// better says of units whether "higher" or "lower" is better. UnitTurnsMax is neither:
+// better says of units whether "higher" or "lower" is better. unit.TurnsMax is neither:
 // a lock that has become faster gives more turns to everybody.
 var better = []struct{ unit, better string }{
-	{UnitTime, "lower"},
-	{UnitHandoffs, "higher"},
-	{UnitHandoffP50, "lower"},
-	{UnitHandoffP99, "lower"},
-	{UnitWaitP50, "lower"},
-	{UnitWaitP99, "lower"},
-	{UnitReads, "lower"},
-	{UnitWrites, "lower"},
-	{UnitEvents, "lower"},
-	{UnitBytes, "lower"},
-	{UnitFallbacks, "lower"},
-	{UnitAcquired, "higher"},
-	{UnitOps, "higher"},
-	{UnitServiceP50, "lower"},
-	{UnitServiceP99, "lower"},
-	{UnitLateP99, "lower"},
-	{UnitTurnsMin, "higher"},
-	{UnitTurnsCV, "lower"},
-	{UnitPackets, "lower"},
-	{UnitFsyncs, "lower"},
-	{UnitServerCPU, "lower"},
-	{UnitRSS, "lower"},
-	{UnitSession, "lower"},
-	{UnitRSSEach, "lower"},
+	{unit.Time, "lower"},
+	{unit.Handoffs, "higher"},
+	{unit.HandoffP50, "lower"},
+	{unit.HandoffP99, "lower"},
+	{unit.WaitP50, "lower"},
+	{unit.WaitP99, "lower"},
+	{unit.Reads, "lower"},
+	{unit.Writes, "lower"},
+	{unit.Events, "lower"},
+	{unit.Bytes, "lower"},
+	{unit.Fallbacks, "lower"},
+	{unit.Acquired, "higher"},
+	{unit.Ops, "higher"},
+	{unit.ServiceP50, "lower"},
+	{unit.ServiceP99, "lower"},
+	{unit.LateP99, "lower"},
+	{unit.TurnsMin, "higher"},
+	{unit.TurnsCV, "lower"},
+	{unit.Packets, "lower"},
+	{unit.Fsyncs, "lower"},
+	{unit.ServerCPU, "lower"},
+	{unit.RSS, "lower"},
+	{unit.Session, "lower"},
+	{unit.RSSEach, "lower"},
 }
 
 // Metrics derives the figures of a record. A figure that the trial cannot have
@@ -86,19 +57,19 @@ var better = []struct{ unit, better string }{
 func (r Record) Metrics() []Metric {
 	var m metrics
 	r.speed(&m)
-	m.percentiles(UnitHandoffP50, UnitHandoffP99, r.Handoff)
-	m.percentiles(UnitWaitP50, UnitWaitP99, r.Wait)
+	m.percentiles(unit.HandoffP50, unit.HandoffP99, r.Handoff)
+	m.percentiles(unit.WaitP50, unit.WaitP99, r.Wait)
 	r.costs(&m)
 	r.fairness(&m)
 	r.server(&m)
 	if r.Memory.RSS > 0 {
-		m.add(UnitRSS, float64(r.Memory.RSS)/megabyte)
+		m.add(unit.RSS, float64(r.Memory.RSS)/megabyte)
 	}
 	if r.Memory.Session > 0 {
-		m.add(UnitSession, float64(r.Memory.Session)/megabyte)
+		m.add(unit.Session, float64(r.Memory.Session)/megabyte)
 	}
 	if r.Memory.RSS > 0 && r.Contenders > 0 {
-		m.add(UnitRSSEach, float64(r.Memory.RSS)/megabyte/float64(r.Contenders*max(1, r.Lines)))
+		m.add(unit.RSSEach, float64(r.Memory.RSS)/megabyte/float64(r.Contenders*max(1, r.Lines)))
 	}
 	return m
 }
@@ -108,33 +79,33 @@ func (r Record) Metrics() []Metric {
 func (r Record) speed(m *metrics) {
 	ops := float64(r.Operations)
 	if r.Workload == load.Open {
-		m.add(UnitAcquired, ops/r.Elapsed.Seconds())
-		m.percentiles(UnitServiceP50, UnitServiceP99, r.Service)
-		m.percentiles("", UnitLateP99, r.Late)
+		m.add(unit.Acquired, ops/r.Elapsed.Seconds())
+		m.percentiles(unit.ServiceP50, unit.ServiceP99, r.Service)
+		m.percentiles("", unit.LateP99, r.Late)
 		return
 	}
-	m.time(UnitTime, float64(r.Elapsed)/ops)
+	m.time(unit.Time, float64(r.Elapsed)/ops)
 	if r.Workload.Own() {
-		m.add(UnitOps, ops/r.Elapsed.Seconds())
-		m.percentiles(UnitServiceP50, UnitServiceP99, r.Service)
+		m.add(unit.Ops, ops/r.Elapsed.Seconds())
+		m.percentiles(unit.ServiceP50, unit.ServiceP99, r.Service)
 		return
 	}
 	if r.Contenders > 1 && r.Workload != load.Failover {
-		m.add(UnitHandoffs, ops/r.Elapsed.Seconds())
+		m.add(unit.Handoffs, ops/r.Elapsed.Seconds())
 	}
 }
 
 // costs adds what an operation cost.
 func (r Record) costs(m *metrics) {
 	ops := float64(r.Operations)
-	m.add(UnitReads, float64(r.Counters.Reads)/ops)
-	m.add(UnitWrites, float64(r.Counters.Writes)/ops)
+	m.add(unit.Reads, float64(r.Counters.Reads)/ops)
+	m.add(unit.Writes, float64(r.Counters.Writes)/ops)
 	if r.Contenders > 1 {
-		m.add(UnitEvents, float64(r.Counters.WatchEvents)/ops)
+		m.add(unit.Events, float64(r.Counters.WatchEvents)/ops)
 	}
-	m.add(UnitBytes, float64(r.Counters.ResponseBytes)/ops)
+	m.add(unit.Bytes, float64(r.Counters.ResponseBytes)/ops)
 	if r.Strategy == recipes.Handoff && r.Contenders > 1 {
-		m.add(UnitFallbacks, float64(r.Counters.Fallbacks)/ops)
+		m.add(unit.Fallbacks, float64(r.Counters.Fallbacks)/ops)
 	}
 }
 
@@ -143,10 +114,10 @@ func (r Record) fairness(m *metrics) {
 	if len(r.Turns) < 2 {
 		return
 	}
-	f := FairnessOf(r.Turns)
-	m.add(UnitTurnsMin, float64(f.Min))
-	m.add(UnitTurnsMax, float64(f.Max))
-	m.add(UnitTurnsCV, f.CV)
+	f := fairnessOf(r.Turns)
+	m.add(unit.TurnsMin, float64(f.Min))
+	m.add(unit.TurnsMax, float64(f.Max))
+	m.add(unit.TurnsCV, f.CV)
 }
 
 // server adds what an operation cost the servers, as far as they tell.
@@ -155,9 +126,9 @@ func (r Record) server(m *metrics) {
 		name, unit string
 		scale      float64
 	}{
-		{"packets_received", UnitPackets, 1},
-		{"cnt_fsynctime", UnitFsyncs, 1},
-		{"process_cpu_seconds", UnitServerCPU, 1e9},
+		{"packets_received", unit.Packets, 1},
+		{"cnt_fsynctime", unit.Fsyncs, 1},
+		{"process_cpu_seconds", unit.ServerCPU, 1e9},
 	} {
 		if v, ok := r.Server[figure.name]; ok {
 			m.add(figure.unit, v*figure.scale/float64(r.Operations))
@@ -165,15 +136,15 @@ func (r Record) server(m *metrics) {
 	}
 }
 
-// Fairness is how evenly turns fell on contenders.
-type Fairness struct {
+// fairness is how evenly turns fell on contenders.
+type fairness struct {
 	Min, Max int64
 	CV       float64 // coefficient of variation: standard deviation over mean
 }
 
-// FairnessOf returns the fairness of turns, which has at least one value.
-func FairnessOf(turns []int64) Fairness {
-	f := Fairness{Min: slices.Min(turns), Max: slices.Max(turns)}
+// fairnessOf returns the fairness of turns, which has at least one value.
+func fairnessOf(turns []int64) fairness {
+	f := fairness{Min: slices.Min(turns), Max: slices.Max(turns)}
 	var sum, squares float64
 	for _, n := range turns {
 		sum += float64(n)

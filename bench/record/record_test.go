@@ -2,11 +2,9 @@ package record_test
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +13,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -32,7 +32,7 @@ func drained(strategy recipes.Strategy, contenders int, handoff time.Duration) r
 		Transport: "direct", Procs: 2,
 		Measurement: load.Measurement{
 			Operations: int64(contenders) - 1, Elapsed: time.Duration(contenders-1) * handoff,
-			Wait: load.NewHistogram(), Handoff: load.NewHistogram(), Service: load.NewHistogram(),
+			Wait: histogram.New(), Handoff: histogram.New(), Service: histogram.New(),
 			Counters: recipes.Stats{
 				Reads: 2 * int64(contenders-1), Writes: int64(contenders) - 1,
 				WatchEvents: int64(contenders) - 1, ResponseBytes: 1000 * int64(contenders-1),
@@ -50,7 +50,7 @@ func drained(strategy recipes.Strategy, contenders int, handoff time.Duration) r
 func alone() record.Record {
 	r := drained(recipes.Herd, 2, 400*time.Microsecond)
 	r.Contenders, r.Operations, r.Elapsed = 1, 100, 100*time.Millisecond
-	r.Handoff, r.Counters = load.NewHistogram(), recipes.Stats{Reads: 200, Writes: 200, ResponseBytes: 1e5}
+	r.Handoff, r.Counters = histogram.New(), recipes.Stats{Reads: 200, Writes: 200, ResponseBytes: 1e5}
 	_ = r.Wait.RecordValues(int64(500*time.Microsecond), 100)
 	return r
 }
@@ -158,40 +158,9 @@ func TestNameOfARunWithoutProcsDoesNotEndLikeOne(t *testing.T) {
 func TestTimeOfZeroIsLeftOut(t *testing.T) {
 	r := drained(recipes.Herd, 3, 0)
 	for _, m := range r.Metrics() {
-		if m.Unit == record.UnitTime || m.Unit == record.UnitHandoffs {
+		if m.Unit == unit.Time || m.Unit == unit.Handoffs {
 			t.Errorf("%s %v is there", m.Unit, m.Value)
 		}
-	}
-}
-
-func TestTable(t *testing.T) {
-	var out bytes.Buffer
-	shuffled := records()
-	slices.Reverse(shuffled)
-	if err := record.Table(&out, shuffled); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "table.txt", out.Bytes())
-}
-
-func TestTableLeavesOutWhatIsInvalid(t *testing.T) {
-	slow := drained(recipes.Herd, 3, time.Hour)
-	slow.Invalid = []string{"busy"}
-	var want, got, alone bytes.Buffer
-	fast := drained(recipes.Herd, 3, time.Second)
-	err := errors.Join(record.Table(&want, []record.Record{fast}), record.Table(&got, []record.Record{slow, fast}), record.Table(&alone, []record.Record{slow}))
-	if err != nil || got.String() != want.String() {
-		t.Errorf("%v; with an invalid record\n%swithout it\n%s", err, got.String(), want.String())
-	}
-	if rows := strings.Split(alone.String(), "\n"); len(rows) != 3 || !strings.Contains(rows[1], " 0 ") || strings.Contains(rows[1], "h0m0s") {
-		t.Errorf("of an invalid record alone:\n%s", alone.String())
-	}
-}
-
-func TestTableOfNothingIsEmpty(t *testing.T) {
-	var out bytes.Buffer
-	if err := record.Table(&out, nil); err != nil || out.Len() > 0 {
-		t.Errorf("%v, %q", err, out.String())
 	}
 }
 

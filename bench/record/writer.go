@@ -6,11 +6,9 @@ import (
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
-)
 
-// InvalidKey is the configuration line of results that are invalid; it says why.
-// Programs that compare results keep different configurations apart.
-const InvalidKey = "invalid"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+)
 
 // Writer writes records in the Go benchmark format: the meaning of the units
 // and the environment once, then a line for each record. What it has written is
@@ -62,7 +60,7 @@ func (w *Writer) mark(r Record, why string) error {
 	if r.Valid() {
 		return nil
 	}
-	_, err := fmt.Fprintf(w.out, "\n%s\n\n", strings.TrimSpace(InvalidKey+": "+why))
+	_, err := fmt.Fprintf(w.out, "\n%s\n\n", strings.TrimSpace(unit.Invalid+": "+why))
 	return err
 }
 

@@ -26,6 +26,8 @@ const (
 type command struct {
 	stdout, stderr io.Writer
 	transports     map[string]launcher // by the name for -via
+	terminal       func(io.Writer) (width int, ok bool)
+	quiet          bool // say nothing
 }
 
 // verb is what zkbench can be told to do.

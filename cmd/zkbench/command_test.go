@@ -28,13 +28,13 @@ func zkbench(ctx context.Context, open recipes.Opener, args ...string) (code int
 func whole(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = command{stdout: &out, stderr: &errs, transports: transports}.run(t.Context(), args)
+	code = command{stdout: &out, stderr: &errs, transports: transports, terminal: terminal}.run(t.Context(), args)
 	return code, out.String(), errs.String()
 }
 
 // over returns the command with one transport.
 func over(stdout, stderr io.Writer, open recipes.Opener) command {
-	return command{stdout: stdout, stderr: stderr, transports: map[string]launcher{
+	return command{stdout: stdout, stderr: stderr, terminal: terminal, transports: map[string]launcher{
 		direct: func(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
 			return bench.Transport{Open: open}, nil
 		},

@@ -42,7 +42,7 @@ func (j *joining) check(given map[string]bool, s *settings) error {
 		return errors.New("-join needs -servers: the processes have to load the same ZooKeeper, and a server of one of them ends with it")
 	}
 	for _, w := range s.workloads.values {
-		if !bench.Shareable(w) {
+		if !w.Shareable() {
 			return fmt.Errorf("-workload %s is of one process; -join is of drain, cycle, open and many", w)
 		}
 	}

@@ -39,5 +39,5 @@ func Main() int {
 	// A reader of stdout that goes away is an error of Write, after which the
 	// run cleans up, and not a signal that kills it.
 	signal.Ignore(syscall.SIGPIPE)
-	return command{stdout: os.Stdout, stderr: os.Stderr, transports: transports}.run(ctx, os.Args[1:])
+	return command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal}.run(ctx, os.Args[1:])
 }

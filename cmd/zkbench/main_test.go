@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
 

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/ceiling"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 )
 
 // past is what a run knows before a trial: what a file that it continues has, and
@@ -14,17 +15,17 @@ type past struct {
 	runs    []record.Run
 	have    map[string]int  // valid records of the file, by name
 	told    map[string]bool // of combinations that are left out
-	ceiling bench.Ceiling
+	ceiling ceiling.Ceiling
 }
 
 // newPast returns the past of a run on that server. An error is a usageError: the
 // file is of another server.
 func newPast(runs []record.Run, about record.Server, limit time.Duration) (*past, error) {
-	p := &past{runs: runs, have: map[string]int{}, told: map[string]bool{}, ceiling: bench.Ceiling{Limit: limit}}
+	p := &past{runs: runs, have: map[string]int{}, told: map[string]bool{}, ceiling: ceiling.Ceiling{Limit: limit}}
 	for _, run := range runs {
 		if run.Environment.Server != about {
 			return nil, usageError{fmt.Errorf("-resume: the file is of %s, and this is %s; give another -record",
-				place(run.Environment.Server), place(about))}
+				report.Servers(run.Environment.Server), report.Servers(about))}
 		}
 		for _, r := range run.Records {
 			if r.Valid() {

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 const planHelp = `Usage: zkbench plan [flags] FILE...
@@ -144,24 +144,25 @@ func (s planSettings) describe(w io.Writer, m fitted) bool {
 
 // predict writes what to expect of n contenders.
 func (s planSettings) predict(w io.Writer, m fitted, n int) bool {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "  at %d contenders\texpected\t95%% interval\thold-out error (median, worst)\n", n)
-	for _, unit := range m.Units() {
-		e, err := m.At(unit, n)
+	rows := [][]string{{fmt.Sprintf("  at %d contenders", n), "expected", "95% interval", "hold-out error (median, worst)"}}
+	for _, figure := range m.Units() {
+		e, err := m.At(figure, n)
 		if err != nil {
 			fmt.Fprintf(w, "  refused: %v\n", err)
 			return false
 		}
-		fmt.Fprintf(tw, "    %s\t%s\t%s to %s\t%.1f%%, %.1f%%\n", unit,
-			quantity(unit, e.Value), quantity(unit, e.Lo), quantity(unit, e.Hi), 100*e.Typical, 100*e.Worst)
+		rows = append(rows, []string{
+			"    " + figure, unit.Quantity(figure, e.Value), unit.Quantity(figure, e.Lo) + " to " + unit.Quantity(figure, e.Hi),
+			fmt.Sprintf("%.1f%%, %.1f%%", 100*e.Typical, 100*e.Worst),
+		})
 	}
-	if e, err := m.At(record.UnitHandoffP50, n); err == nil && s.hold > 0 {
+	if e, err := m.At(unit.HandoffP50, n); err == nil && s.hold > 0 {
 		last := func(handoff float64) time.Duration {
 			return time.Duration(float64(n-1) * (float64(s.hold) + handoff)).Round(time.Millisecond)
 		}
-		fmt.Fprintf(tw, "    wait of the last in line\t%v\t%v to %v\n", last(e.Value), last(e.Lo), last(e.Hi))
+		rows = append(rows, []string{"    wait of the last in line", last(e.Value).String(), fmt.Sprintf("%v to %v", last(e.Lo), last(e.Hi)), ""})
 	}
-	tw.Flush()
+	_, _ = io.WriteString(w, table.Align(rows, 1))
 	for _, warning := range s.limitsOf(m).Check(n) {
 		fmt.Fprintf(w, "    warning: %s\n", warning)
 	}
@@ -170,7 +171,7 @@ func (s planSettings) predict(w io.Writer, m fitted, n int) bool {
 
 // most writes how many contenders keep the limit.
 func (s planSettings) most(w io.Writer, m fitted) bool {
-	most, err := m.Most(record.UnitHandoffP99, float64(s.p99))
+	most, err := m.Most(unit.HandoffP99, float64(s.p99))
 	switch {
 	case err != nil:
 		fmt.Fprintf(w, "  p99 handoff: %v\n", err)
@@ -188,13 +189,4 @@ func (s planSettings) most(w io.Writer, m fitted) bool {
 		fmt.Fprintf(w, "    warning: %s\n", warning)
 	}
 	return true
-}
-
-// quantity writes a value in its unit for people.
-func quantity(unit string, v float64) string {
-	if strings.HasSuffix(unit, "-ns") || strings.HasPrefix(unit, "server-cpu-ns") {
-		d := time.Duration(v)
-		return d.Round(max(1, d/1000)).String()
-	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
 }

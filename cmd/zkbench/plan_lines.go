@@ -8,6 +8,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 // carried is the share of the highest throughput to plan with.
@@ -49,20 +51,16 @@ func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
 // of lines. The names are in the order of the records.
 func manyLevels(runs []record.Run) (levels map[string][]manyLevel, names []string) {
 	levels = map[string][]manyLevel{}
-	machine := record.Machines(runs)
+	machine := report.Machines(runs)
 	for _, run := range runs {
 		for _, r := range run.Records {
-			rate, ok := r.Metric(record.UnitHandoffs)
+			rate, ok := r.Metric(unit.Handoffs)
 			if !ok || !r.Valid() || r.Workload != load.Many {
 				continue
 			}
-			name := fmt.Sprintf("%s %s of %d contenders, via %s, on %s", r.Recipe, r.Strategy, r.Contenders, r.Transport, place(run.Environment.Server))
-			if r.Hold > 0 {
-				name += fmt.Sprintf(", hold %v", r.Hold)
-			}
-			if r.Workers > 0 {
-				name += fmt.Sprintf(", %d workers", r.Workers)
-			}
+			all := r
+			all.Lines = 0
+			name := fmt.Sprintf("%d contenders each, %s", r.Contenders, report.Title(all, run.Environment.Server))
 			if m := machine(run, r); m != "" {
 				name += ", measured by " + m
 			}

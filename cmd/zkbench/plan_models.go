@@ -7,6 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 )
 
 // A fitted model knows what its trials ran on.
@@ -21,16 +22,13 @@ func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 	groups := map[string][]record.Record{}
 	details := map[string]map[string]string{}
 	var order []string
-	machine := record.Machines(runs)
+	machine := report.Machines(runs)
 	for _, run := range runs {
 		for _, r := range run.Records {
 			if r.Workload != load.Drain && r.Workload != load.Cycle {
 				continue
 			}
-			key := fmt.Sprintf("%s %s %s %s %v %s", r.Recipe, r.Workload, r.Strategy, r.Transport, r.Hold, place(run.Environment.Server))
-			if r.Workers > 0 {
-				key += fmt.Sprintf(", %d workers", r.Workers)
-			}
+			key := report.Title(r, run.Environment.Server)
 			if m := machine(run, r); m != "" {
 				key += ", measured by " + m
 			}

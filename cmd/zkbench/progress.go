@@ -2,12 +2,9 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"github.com/zkrecipes/zkrecipes/bench"
 )
@@ -18,13 +15,12 @@ type progress struct {
 	remaining *remaining
 }
 
-func newProgress(w io.Writer, trials []bench.Trial) *progress {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+func (c command) newProgress(trials []bench.Trial) *progress {
+	if _, ok := c.terminal(c.stderr); !ok || c.quiet {
 		return &progress{}
 	}
 	return &progress{progressbar.NewOptions(len(trials),
-		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetWriter(c.stderr),
 		progressbar.OptionSetDescription("trials"),
 		progressbar.OptionShowCount(),
 		progressbar.OptionFullWidth(),

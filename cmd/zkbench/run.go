@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/workers"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -27,6 +28,7 @@ func (c command) runVerb(ctx context.Context, args []string) error {
 
 // experiment runs what the settings describe. args are kept in the records.
 func (c command) experiment(ctx context.Context, s settings, args []string) (err error) {
+	c.quiet = s.quiet
 	sink, former, err := s.openSink()
 	if err != nil {
 		return err
@@ -59,8 +61,8 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 		env.Details["workers"] = strings.Join(crew.Workers(), "; ")
 	}
 	c.say("%d trials on %s, seed %d", len(e.Trials()), place(srv.about), e.Seed)
-	sink.describe(c.stdout, env)
-	err = c.measure(ctx, e, crew, past, sink)
+	sink.describe(c.results(s.show), env)
+	err = c.measure(ctx, e, crew, past, sink, s.show)
 	if crew != nil && crew.Number() != 1 {
 		return err // the records are the first worker's
 	}
@@ -150,13 +152,13 @@ func (i *interruption) Unwrap() error { return i.why }
 //
 // With a crew, each trial is run together with the other workers, and the results
 // are written by the first.
-func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.Crew, past *past, out *sink) (err error) {
+func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.Crew, past *past, out *sink, show show) (err error) {
 	trials := e.Trials()
 	records := past.records()
-	progress := newProgress(c.stderr, trials)
+	progress := c.newProgress(trials)
 	defer func() {
 		progress.end()
-		err = errors.Join(err, record.Table(c.stderr, records))
+		err = errors.Join(err, c.tabulate(show, records))
 		c.sayInvalid(records)
 	}()
 	running := ctx
@@ -229,22 +231,25 @@ func (c command) sayInvalid(records []record.Record) {
 		}
 	}
 	if invalid > 0 {
-		c.say("%d of %d trials are invalid, because zkbench itself was the limit, and not in the table; such as %s", invalid, len(records), example)
+		c.warn("%d of %d trials are invalid, because zkbench itself was the limit, and not in the table; such as %s", invalid, len(records), example)
 	}
 }
 
+// say tells what is worth knowing, unless nobody wants to; warn what is worth a warning.
 func (c command) say(format string, args ...any) {
+	if !c.quiet {
+		c.warn(format, args...)
+	}
+}
+
+func (c command) warn(format string, args ...any) {
 	fmt.Fprintf(c.stderr, "zkbench: "+format+"\n", args...)
 }
 
-// place describes the servers in a few words.
+// place describes the servers, and says where to get figures of real ones.
 func place(s record.Server) string {
-	version := s.Version
-	if version == "" {
-		version = "of unknown version"
-	}
 	if s.Mode == "embedded" {
-		return fmt.Sprintf("the embedded server (%s); for figures of a real one, see -ensemble and -servers", version)
+		return report.Servers(s) + "; for figures of a real one, see -ensemble and -servers"
 	}
-	return fmt.Sprintf("%d ZooKeeper server(s) %s", s.Servers, version)
+	return report.Servers(s)
 }

@@ -33,6 +33,7 @@ type settings struct {
 	arrivals load.Arrivals
 
 	where
+	show
 	join joining
 
 	resume bool          // of sweep
@@ -119,6 +120,9 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	s.where.add(f)
 	if verb != "slo" { // it searches by itself
 		s.join.add(f)
+		s.show.add(f)
+	} else {
+		f.BoolVar(&s.quiet, "quiet", false, "write errors and warnings to stderr, and nothing else")
 	}
 
 	f.StringVar(&s.plugin, "plugin", "", "plugin executable for -via plugin; by default "+pluginName+" beside zkbench,\nthen on the PATH, then built with go build if this is a checkout of the module")
@@ -142,7 +146,7 @@ func (s *settings) check(given map[string]bool) error {
 	if err := s.where.check(given); err != nil {
 		return usageError{err}
 	}
-	if err := s.join.check(given, s); err != nil {
+	if err := errors.Join(s.join.check(given, s), s.show.check()); err != nil {
 		return usageError{err}
 	}
 	has := func(w load.Workload) bool { return slices.Contains(s.workloads.values, w) }

@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/slo"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -130,6 +131,7 @@ func (s *sloSettings) adapt(given map[string]bool) error {
 
 // slo searches and tells what it found.
 func (c command) slo(ctx context.Context, s sloSettings, args []string) (err error) {
+	c.quiet = s.quiet
 	sink, err := openSink(s.out, s.record)
 	if err != nil {
 		return err
@@ -206,13 +208,13 @@ func figure(r record.Record, err error) (float64, error) {
 	case r.Unfinished > 0:
 		return 0, slo.ErrMissed
 	}
-	unit := record.UnitHandoffP99
+	objective := unit.HandoffP99
 	if r.Workload == load.Open {
-		unit = record.UnitWaitP99
+		objective = unit.WaitP99
 	}
-	v, ok := r.Metric(unit)
+	v, ok := r.Metric(objective)
 	if !ok {
-		return 0, fmt.Errorf("probe %d (%s) has no %s", r.Trial, r.Name(), unit)
+		return 0, fmt.Errorf("probe %d (%s) has no %s", r.Trial, r.Name(), objective)
 	}
 	return v, nil
 }

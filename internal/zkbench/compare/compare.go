@@ -77,6 +77,8 @@ func Compare(a, b *Side, o Options) (Result, error) {
 			r.Rows = append(r.Rows, compare(k, a.values[k], b.values[k], o))
 		}
 	}
+	// Files have their trials in the order in which they were made, which is drawn.
+	slices.SortStableFunc(r.Rows, func(a, b Row) int { return byNumbers(a.Benchmark, b.Benchmark) })
 	if len(r.Rows) == 0 {
 		return r, fmt.Errorf("%s and %s have no benchmark and unit in common; the names must be equal to the letter", a.Name, b.Name)
 	}
@@ -162,8 +164,32 @@ func missing(a, b *Side) []string {
 			names = append(names, k.benchmark)
 		}
 	}
+	slices.SortFunc(names, byNumbers)
 	return names
 }
+
+// byNumbers compares names as people do: what has 9 contenders comes before what has 10.
+func byNumbers(a, b string) int {
+	for a != "" && b != "" {
+		x, y := digits(a), digits(b)
+		if x == "" || y == "" {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		a, b = a[len(x):], b[len(y):]
+		x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+		if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits are those that s begins with.
+func digits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
 
 // warn says what weakens the comparison.
 func (r *Result) warn(a, b *Side) {

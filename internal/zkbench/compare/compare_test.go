@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -201,6 +202,31 @@ func TestInvalidResultsAtTheEndSpoilNoneThatFollow(t *testing.T) {
 		r, err := compare.Compare(a, a, compare.DefaultOptions())
 		if err != nil || r.Rows[0].N != 2 || a.Invalid != 2 {
 			t.Errorf("%s: %d results, %d invalid, %v; want 2 of each:\n%s", name, r.Rows[0].N, a.Invalid, err, text.String())
+		}
+	}
+}
+
+// The trials of a file are in an order that was drawn.
+func TestOrderIsTheSameForEveryFile(t *testing.T) {
+	var first []string
+	for _, order := range [][]int{{100, 9, 10}, {9, 10, 100}, {10, 100, 9}} {
+		text := ""
+		for _, n := range order {
+			text += fmt.Sprintf("BenchmarkX/contenders=%d/via=direct 1 5 ns/op 7 handoffs/s\n", n)
+		}
+		r, err := compare.Compare(side(t, "A", text), side(t, "B", text), compare.DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, row := range r.Rows {
+			got = append(got, row.Benchmark+" "+row.Unit)
+		}
+		if first == nil {
+			first = got
+		}
+		if !slices.Equal(got, first) || !strings.Contains(got[0], "=9/") || !strings.Contains(got[5], "=100/") {
+			t.Errorf("of %v: %q", order, got)
 		}
 	}
 }

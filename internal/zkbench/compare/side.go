@@ -12,6 +12,7 @@ import (
 	"golang.org/x/perf/benchproc"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 // Side is the results of one side of a comparison.
@@ -108,7 +109,7 @@ func (s *Side) add(r *benchfmt.Result, filter *benchproc.Filter) {
 			return
 		}
 	}
-	if r.GetConfig(record.InvalidKey) != "" {
+	if r.GetConfig(unit.Invalid) != "" {
 		s.Invalid++
 		return
 	}

@@ -5,10 +5,11 @@ import (
 	"io"
 	"math"
 	"strings"
-	"text/tabwriter"
 
 	"golang.org/x/perf/benchmath"
 	"golang.org/x/perf/benchunit"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 )
 
 // Write writes the comparison for people: a table for each unit, what was left
@@ -47,16 +48,16 @@ func (r Result) unitsInOrder() (units []string) {
 }
 
 func (r Result) table(w io.Writer, unit string) {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "%s\t%s\t%s\tchange\tp (corrected)\ttrials\tverdict\n", unit, r.Old, r.New)
+	rows := [][]string{{unit, r.Old, r.New, "change", "p (corrected)", "trials", "verdict"}}
 	for _, row := range r.Rows {
 		if row.Unit == unit {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%.3g\t%d+%d\t%s\n", row.Benchmark,
-				summary(row.Old, unit), summary(row.New, unit), percent(row.Change), row.Adjusted, row.N, row.M, row.Verdict)
+			rows = append(rows, []string{
+				row.Benchmark, summary(row.Old, unit), summary(row.New, unit), percent(row.Change),
+				fmt.Sprintf("%.3g", row.Adjusted), fmt.Sprintf("%d+%d", row.N, row.M), string(row.Verdict),
+			})
 		}
 	}
-	tw.Flush()
-	fmt.Fprintln(w)
+	fmt.Fprintln(w, table.Align(rows, 1))
 }
 
 // summary writes a median and the farther end of its interval.

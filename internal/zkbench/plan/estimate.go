@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 // ErrTooFar is returned for numbers of contenders beyond the factor.
@@ -27,9 +27,9 @@ type Estimate struct {
 
 // Units are the units that the model knows, in the order of the records.
 func (m *Model) Units() (units []string) {
-	for _, unit := range append([]string{record.UnitHandoffs}, costs...) {
-		if m.curves[unit] != nil {
-			units = append(units, unit)
+	for _, figure := range append([]string{unit.Handoffs}, costs...) {
+		if m.curves[figure] != nil {
+			units = append(units, figure)
 		}
 	}
 	return units
@@ -122,7 +122,7 @@ type Scalability struct {
 
 // Scalability returns the fitted law, or false if there is none.
 func (m *Model) Scalability() (Scalability, bool) {
-	c := m.curves[record.UnitHandoffs]
+	c := m.curves[unit.Handoffs]
 	if c == nil || c.fitted[0] == 0 {
 		return Scalability{}, false
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -22,10 +23,10 @@ const (
 	confidence    = 0.95
 )
 
-// Units that a model knows, if the records have them, beside record.UnitHandoffs.
+// Units that a model knows, if the records have them, beside unit.Handoffs.
 var costs = []string{
-	record.UnitHandoffP50, record.UnitHandoffP99, record.UnitReads, record.UnitEvents,
-	record.UnitBytes, record.UnitPackets, record.UnitFsyncs, record.UnitServerCPU,
+	unit.HandoffP50, unit.HandoffP99, unit.Reads, unit.Events,
+	unit.Bytes, unit.Packets, unit.Fsyncs, unit.ServerCPU,
 }
 
 // Model is what was learned from a sweep of one strategy.
@@ -114,13 +115,13 @@ func Fit(records []record.Record, seed uint64) (*Model, error) {
 	if len(m.Levels) < MinLevels {
 		return nil, fmt.Errorf("plan: %d numbers of contenders from 2 up, %v; a fit needs %d: record a sweep with -contenders 2..100 or more", len(m.Levels), m.Levels, MinLevels)
 	}
-	for _, unit := range append([]string{record.UnitHandoffs}, costs...) {
+	for _, figure := range append([]string{unit.Handoffs}, costs...) {
 		law := costOf(m.Strategy)
-		if unit == record.UnitHandoffs {
+		if figure == unit.Handoffs {
 			law = usl
 		}
-		if c := newCurve(unit, law, m.Levels, byLevel, seed); c != nil {
-			m.curves[unit] = c
+		if c := newCurve(figure, law, m.Levels, byLevel, seed); c != nil {
+			m.curves[figure] = c
 		}
 	}
 	return m, nil

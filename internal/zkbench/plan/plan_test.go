@@ -10,7 +10,9 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -26,7 +28,7 @@ func sweep(strategy recipes.Strategy, a, b, c, noise float64, levels ...int) (re
 				Recipe: load.Lock, Workload: load.Cycle, Strategy: strategy, Contenders: n, Transport: "direct", Procs: 2,
 				Measurement: load.Measurement{
 					Operations: 100, Elapsed: 100 * handoff,
-					Wait: load.NewHistogram(), Handoff: load.NewHistogram(), Service: load.NewHistogram(),
+					Wait: histogram.New(), Handoff: histogram.New(), Service: histogram.New(),
 					Counters: recipes.Stats{Reads: 200, WatchEvents: 100, ResponseBytes: int64(100 * (96 + 60*n))},
 				},
 			}
@@ -46,20 +48,20 @@ func TestModelFindsWhatItWasMadeOf(t *testing.T) {
 	}
 	for _, n := range []int{2, 30, 150, 400} {
 		want := 1000 * (300 + 20*float64(n) + 0.5*float64(n*n))
-		got, err := m.At(record.UnitHandoffP99, n)
+		got, err := m.At(unit.HandoffP99, n)
 		if err != nil || math.Abs(got.Value/want-1) > 0.01 || got.Lo > got.Value || got.Hi < got.Value {
 			t.Errorf("%d contenders: %+v, %v; want %v", n, got, err, want)
 		}
 	}
 	// 300 + 20N + N²/2 = 10 ms at N = 120.7.
-	most, err := m.Most(record.UnitHandoffP99, 10e6)
+	most, err := m.Most(unit.HandoffP99, 10e6)
 	if err != nil || most.Likely < 119 || most.Likely > 121 || most.Safe > most.Likely || most.Capped {
 		t.Errorf("%+v, %v; want 120", most, err)
 	}
-	if none, _ := m.Most(record.UnitHandoffP99, 1); none.Likely != 0 {
+	if none, _ := m.Most(unit.HandoffP99, 1); none.Likely != 0 {
 		t.Errorf("%+v; want none", none)
 	}
-	if all, _ := m.Most(record.UnitHandoffP99, 1e12); all.Likely != m.Reach() || !all.Capped {
+	if all, _ := m.Most(unit.HandoffP99, 1e12); all.Likely != m.Reach() || !all.Capped {
 		t.Errorf("%+v; want all, capped", all)
 	}
 }
@@ -79,7 +81,7 @@ func TestLevelLeftOutLiesInItsInterval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, unit := range []string{record.UnitHandoffs, record.UnitHandoffP99, record.UnitBytes} {
+		for _, unit := range []string{unit.Handoffs, unit.HandoffP99, unit.Bytes} {
 			estimate, err := m.At(unit, left)
 			measured, _ := out[0].Metric(unit)
 			// A single trial may lie outside; its noise is 5 %.
@@ -117,14 +119,14 @@ func TestModelRefusesWhatItCannotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.At(record.UnitHandoffP99, 401); !errors.Is(err, plan.ErrTooFar) {
+	if _, err := m.At(unit.HandoffP99, 401); !errors.Is(err, plan.ErrTooFar) {
 		t.Errorf("%v; want ErrTooFar", err)
 	}
 	m.Factor = 3
-	if _, err := m.At(record.UnitHandoffP99, 401); err != nil {
+	if _, err := m.At(unit.HandoffP99, 401); err != nil {
 		t.Error(err)
 	}
-	if _, err := m.At(record.UnitServerCPU, 10); !errors.Is(err, plan.ErrNoFigure) {
+	if _, err := m.At(unit.ServerCPU, 10); !errors.Is(err, plan.ErrNoFigure) {
 		t.Errorf("%v; want ErrNoFigure", err)
 	}
 	if _, err := plan.Fit(sweep(recipes.Predecessor, 500, 3, 0, 0.01, 1, 2, 5, 10, 20, 50), 1); err == nil || !strings.Contains(err.Error(), "a fit needs 6") {

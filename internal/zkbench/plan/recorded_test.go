@@ -9,11 +9,12 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // predicted are the units that are compared with what was measured.
-var predicted = []string{record.UnitHandoffs, record.UnitHandoffP99, record.UnitEvents, record.UnitBytes}
+var predicted = []string{unit.Handoffs, unit.HandoffP99, unit.Events, unit.Bytes}
 
 // TestRecordedLevelLeftOutLiesInItsInterval recomputes, from every recorded sweep,
 // what the plan would have said about each inner level without having seen it. Of

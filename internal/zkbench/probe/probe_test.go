@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
 )
 
@@ -32,7 +33,7 @@ func TestProbeSeesWhatWasUsed(t *testing.T) {
 func trial() record.Record {
 	r := record.Record{Measurement: load.Measurement{
 		Elapsed: time.Second,
-		Handoff: load.NewHistogram(), Wait: load.NewHistogram(), Late: load.NewHistogram(),
+		Handoff: histogram.New(), Wait: histogram.New(), Late: histogram.New(),
 	}}
 	_ = r.Handoff.RecordValue(int64(time.Millisecond))
 	_ = r.Wait.RecordValue(int64(10 * time.Millisecond))

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 // Figure is a picture of some lines over a logarithmic scale. All values are
@@ -31,20 +31,20 @@ type Point struct{ X, Y, Lo, Hi float64 }
 
 // units are what a set's figures show, if its records have it.
 var units = []struct{ unit, name, title string }{
-	{record.UnitHandoffs, "throughput", "Handoffs per second"},
-	{record.UnitAcquired, "acquisitions", "Acquisitions per second"},
-	{record.UnitOps, "operations", "Operations per second"},
-	{record.UnitHandoffP50, "handoff-p50", "Handoff time, median"},
-	{record.UnitHandoffP99, "handoff-p99", "Handoff time, 99th percentile"},
-	{record.UnitWaitP99, "wait-p99", "Wait, 99th percentile"},
-	{record.UnitServiceP99, "service-p99", "Service time, 99th percentile"},
-	{record.UnitEvents, "watch-events", "Watch events per operation"},
-	{record.UnitBytes, "bytes", "Response bytes per operation"},
-	{record.UnitPackets, "server-packets", "Packets to the servers per operation"},
-	{record.UnitFsyncs, "server-fsyncs", "Fsyncs of the servers per operation"},
-	{record.UnitServerCPU, "server-cpu", "Processor time of the servers per operation"},
-	{record.UnitRSSEach, "memory", "Resident memory for each session, MB"},
-	{record.UnitTurnsCV, "fairness", "Unfairness: variation of turns between contenders"},
+	{unit.Handoffs, "throughput", "Handoffs per second"},
+	{unit.Acquired, "acquisitions", "Acquisitions per second"},
+	{unit.Ops, "operations", "Operations per second"},
+	{unit.HandoffP50, "handoff-p50", "Handoff time, median"},
+	{unit.HandoffP99, "handoff-p99", "Handoff time, 99th percentile"},
+	{unit.WaitP99, "wait-p99", "Wait, 99th percentile"},
+	{unit.ServiceP99, "service-p99", "Service time, 99th percentile"},
+	{unit.Events, "watch-events", "Watch events per operation"},
+	{unit.Bytes, "bytes", "Response bytes per operation"},
+	{unit.Packets, "server-packets", "Packets to the servers per operation"},
+	{unit.Fsyncs, "server-fsyncs", "Fsyncs of the servers per operation"},
+	{unit.ServerCPU, "server-cpu", "Processor time of the servers per operation"},
+	{unit.RSSEach, "memory", "Resident memory for each session, MB"},
+	{unit.TurnsCV, "fairness", "Unfairness: variation of turns between contenders"},
 }
 
 // Figures returns the figures of a set: each unit over the contenders, and the
@@ -81,9 +81,9 @@ func (f *Figure) longest() (n int) {
 	return n
 }
 
-func points(l Lines, unit string) (points []Point) {
+func points(l Lines, of string) (points []Point) {
 	for _, level := range l.Levels {
-		if s, ok := level.Summary(unit); ok && s.Center > 0 {
+		if s, ok := level.Summary(of); ok && s.Center > 0 {
 			points = append(points, Point{float64(level.Contenders), s.Center, max(s.Lo, s.Center/10), s.Hi})
 		}
 	}
@@ -95,7 +95,7 @@ func points(l Lines, unit string) (points []Point) {
 func distribution(s Set) (Figure, bool) {
 	f := Figure{
 		Name: "distribution", Title: "Distribution of times in the longest line", Percentiles: true,
-		X: "percentile", Y: "time at or below", Unit: record.UnitHandoffP50,
+		X: "percentile", Y: "time at or below", Unit: unit.HandoffP50,
 	}
 	for _, lines := range s.Series {
 		level := lines.Levels[len(lines.Levels)-1]
@@ -124,9 +124,9 @@ func (f Figure) Alternative() string {
 	fmt.Fprintf(&b, "%s against %s, both on logarithmic scales.", f.Title, f.X)
 	for _, s := range f.Series {
 		first, last := s.Points[0], s.Points[len(s.Points)-1]
-		fmt.Fprintf(&b, " %s: from %s at %s", s.Name, Quantity(f.Unit, first.Y), f.tick(first.X))
+		fmt.Fprintf(&b, " %s: from %s at %s", s.Name, unit.Quantity(f.Unit, first.Y), f.tick(first.X))
 		if len(s.Points) > 1 {
-			fmt.Fprintf(&b, " to %s at %s", Quantity(f.Unit, last.Y), f.tick(last.X))
+			fmt.Fprintf(&b, " to %s at %s", unit.Quantity(f.Unit, last.Y), f.tick(last.X))
 		}
 		b.WriteString(".")
 	}

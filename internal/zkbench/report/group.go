@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"golang.org/x/perf/benchmath"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 )
 
 // Set is the records of one workload on one kind of server, made by one machine:
@@ -38,12 +38,14 @@ type Level struct {
 func Group(runs []record.Run) []Set {
 	var sets []Set
 	index := map[string]int{}
-	machine := record.Machines(runs)
+	machine := Machines(runs)
 	for _, run := range runs {
 		for _, r := range run.Records {
-			title := title(r, run.Environment.Server)
+			all := r
+			all.Strategy = ""
+			title := Title(all, run.Environment.Server)
 			if m := machine(run, r); m != "" {
-				title += "; measured by " + m
+				title += ", measured by " + m
 			}
 			if _, ok := index[title]; !ok {
 				index[title] = len(sets)
@@ -53,28 +55,6 @@ func Group(runs []record.Run) []Set {
 		}
 	}
 	return sets
-}
-
-// title says what the records of a set have in common.
-func title(r record.Record, s record.Server) string {
-	t := fmt.Sprintf("%s, %s, via %s", r.Recipe, r.Workload, r.Transport)
-	if r.Hold > 0 {
-		t += fmt.Sprintf(", hold %v", r.Hold)
-	}
-	if r.Lines > 0 {
-		t += fmt.Sprintf(", %d lines", r.Lines)
-	}
-	if r.Rate > 0 {
-		t += fmt.Sprintf(", %g/s %s", r.Rate, r.Arrivals)
-	}
-	if r.Workers > 0 {
-		t += fmt.Sprintf(", %d workers", r.Workers)
-	}
-	mode := s.Mode
-	if mode == "" {
-		mode = "unknown mode"
-	}
-	return fmt.Sprintf("%s: ZooKeeper %s, %d server(s), %s", t, s.Version, s.Servers, mode)
 }
 
 func (s *Set) add(r record.Record) {
@@ -123,7 +103,7 @@ func (l Level) Summary(unit string) (benchmath.Summary, bool) {
 // Histogram merges the trials' times: waits of an open load, handoffs of others.
 // It is nil if there are none.
 func (l Level) Histogram() *hdrhistogram.Histogram {
-	sum := load.NewHistogram()
+	sum := histogram.New()
 	for _, r := range l.Trials {
 		h := r.Handoff
 		if r.Workload == load.Open || h == nil || h.TotalCount() == 0 {

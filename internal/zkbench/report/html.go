@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 //go:embed page.html
@@ -94,7 +95,7 @@ func (f Figure) table() Table {
 	t := Table{Head: []string{"line", f.X, "median", "from", "to"}}
 	for _, s := range f.Series {
 		for _, p := range s.Points {
-			t.Rows = append(t.Rows, []string{s.Name, f.tick(p.X), Quantity(f.Unit, p.Y), Quantity(f.Unit, p.Lo), Quantity(f.Unit, p.Hi)})
+			t.Rows = append(t.Rows, []string{s.Name, f.tick(p.X), unit.Quantity(f.Unit, p.Y), unit.Quantity(f.Unit, p.Lo), unit.Quantity(f.Unit, p.Hi)})
 		}
 	}
 	return t

@@ -7,36 +7,37 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 // columns are the units of the tables, if any record of the set has them.
 var columns = []column{
-	{record.UnitHandoffs, "handoffs/s"},
-	{record.UnitAcquired, "acquisitions/s"},
-	{record.UnitOps, "ops/s"},
-	{record.UnitHandoffP50, "handoff p50"},
-	{record.UnitHandoffP99, "handoff p99"},
-	{record.UnitWaitP50, "wait p50"},
-	{record.UnitWaitP99, "wait p99"},
-	{record.UnitServiceP50, "service p50"},
-	{record.UnitServiceP99, "service p99"},
-	{record.UnitReads, "reads/op"},
-	{record.UnitWrites, "writes/op"},
-	{record.UnitEvents, "watch events/op"},
-	{record.UnitBytes, "bytes/op"},
-	{record.UnitFallbacks, "fallbacks/op"},
-	{record.UnitPackets, "server packets/op"},
-	{record.UnitFsyncs, "fsyncs/op"},
-	{record.UnitTurnsMin, "fewest turns"},
-	{record.UnitTurnsMax, "most turns"},
-	{record.UnitTurnsCV, "variation of turns"},
+	{unit.Handoffs, "handoffs/s"},
+	{unit.Acquired, "acquisitions/s"},
+	{unit.Ops, "ops/s"},
+	{unit.HandoffP50, "handoff p50"},
+	{unit.HandoffP99, "handoff p99"},
+	{unit.WaitP50, "wait p50"},
+	{unit.WaitP99, "wait p99"},
+	{unit.ServiceP50, "service p50"},
+	{unit.ServiceP99, "service p99"},
+	{unit.Reads, "reads/op"},
+	{unit.Writes, "writes/op"},
+	{unit.Events, "watch events/op"},
+	{unit.Bytes, "bytes/op"},
+	{unit.Fallbacks, "fallbacks/op"},
+	{unit.Packets, "server packets/op"},
+	{unit.Fsyncs, "fsyncs/op"},
+	{unit.TurnsMin, "fewest turns"},
+	{unit.TurnsMax, "most turns"},
+	{unit.TurnsCV, "variation of turns"},
 }
 
 // memoryColumns are the units of the table of memory.
 var memoryColumns = []column{
-	{record.UnitRSS, "MB rss"},
-	{record.UnitRSSEach, "MB rss/session"},
-	{record.UnitSession, "MB heap/session"},
+	{unit.RSS, "MB rss"},
+	{unit.RSSEach, "MB rss/session"},
+	{unit.Session, "MB heap/session"},
 }
 
 type column struct{ unit, name string }
@@ -80,10 +81,10 @@ func tableOf(s Set, columns []column) Table {
 
 func row(name string, l Level, units []string) []string {
 	row := []string{fmt.Sprint(l.Contenders), name, fmt.Sprint(len(l.Trials))}
-	for _, unit := range units {
+	for _, figure := range units {
 		cell := "-"
-		if s, ok := l.Summary(unit); ok {
-			cell = Quantity(unit, s.Center)
+		if s, ok := l.Summary(figure); ok {
+			cell = unit.Quantity(figure, s.Center)
 		}
 		row = append(row, cell)
 	}

@@ -5,14 +5,14 @@ import (
 	"io"
 	"strings"
 
-	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 // summaryUnits are what a summary shows of each strategy.
 var summaryUnits = []struct{ unit, name string }{
-	{record.UnitHandoffs, "handoffs/s"},
-	{record.UnitHandoffP99, "p99"},
-	{record.UnitEvents, "events"},
+	{unit.Handoffs, "handoffs/s"},
+	{unit.HandoffP99, "p99"},
+	{unit.Events, "events"},
 }
 
 // Summary writes a short table of each set in Markdown: a row for each number of
@@ -73,11 +73,11 @@ func summaryOf(s Set) string {
 }
 
 // cell is the median of a unit at a number of contenders.
-func (l Lines) cell(n int, unit string) string {
+func (l Lines) cell(n int, of string) string {
 	for _, level := range l.Levels {
 		if level.Contenders == n {
-			if s, ok := level.Summary(unit); ok {
-				return Quantity(unit, s.Center)
+			if s, ok := level.Summary(of); ok {
+				return unit.Quantity(of, s.Center)
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 // Sizes of a figure, in SVG's units; a page scales them.
@@ -66,7 +68,7 @@ func (d *drawing) y(v float64) float64 {
 func (d *drawing) axes() {
 	for _, v := range ticks(d.y0, d.y1) {
 		fmt.Fprintf(d, `<path class="grid" d="M%d %.1fH%d"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
-			left, d.y(v), width-right, left-8, d.y(v)+4, html.EscapeString(Quantity(d.Unit, v)))
+			left, d.y(v), width-right, left-8, d.y(v)+4, html.EscapeString(unit.Quantity(d.Unit, v)))
 	}
 	for _, v := range d.xTicks() {
 		fmt.Fprintf(d, `<path class="grid" d="M%.1f %dV%d"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 // numbers are varints.
 
 func encode(r record.Record) ([]byte, error) {
-	text, err := record.Marshal(r)
+	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +61,8 @@ func decode(part []byte) (record.Record, error) {
 	if err != nil || length > uint64(b.Len()) {
 		return record.Record{}, errors.New("a part cannot be read: it is cut short")
 	}
-	r, err := record.Unmarshal(b.Next(int(length)))
-	if err != nil {
+	var r record.Record
+	if err := json.Unmarshal(b.Next(int(length)), &r); err != nil {
 		return record.Record{}, err
 	}
 	n, err := binary.ReadUvarint(b)

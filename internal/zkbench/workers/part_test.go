@@ -7,12 +7,13 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 )
 
 func part() record.Record {
 	r := record.Record{Recipe: load.Lock, Workload: load.Cycle, Contenders: 3, Trial: 2, Measurement: load.Measurement{
 		Operations: 5, Elapsed: time.Second, Turns: []int64{1, 2, 2},
-		Wait: load.NewHistogram(), Handoff: load.NewHistogram(), Service: load.NewHistogram(), Late: load.NewHistogram(),
+		Wait: histogram.New(), Handoff: histogram.New(), Service: histogram.New(), Late: histogram.New(),
 		Grants: []load.Grant{{Token: 100, Joined: -5, Granted: 7, Left: 9}, {Token: 1 << 40, Joined: 1, Granted: 1 << 30, Left: 1 << 31}},
 	}}
 	for i := range 1000 {

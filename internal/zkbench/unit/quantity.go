@@ -1,4 +1,4 @@
-package report
+package unit
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 // Quantity writes a value in its unit for people, with three or four digits.
 func Quantity(unit string, v float64) string {
 	switch {
-	case strings.HasSuffix(unit, "-ns") || strings.HasPrefix(unit, "ns/"):
+	case strings.HasSuffix(unit, "-ns") || strings.Contains(unit, "ns/op"):
 		d := time.Duration(v)
 		if d < time.Microsecond {
 			return d.String()

@@ -1,4 +1,5 @@
-package bench
+// Package ceiling tells which trials would take too long.
+package ceiling
 
 import (
 	"math"

@@ -1,13 +1,12 @@
-package bench_test
+package ceiling_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/fake"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/ceiling"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -17,7 +16,7 @@ func TestCeilingKnowsWhatALongLineWouldTake(t *testing.T) {
 		r.Elapsed = took
 		return r
 	}
-	c := bench.Ceiling{Limit: 20 * time.Second}
+	c := ceiling.Ceiling{Limit: 20 * time.Second}
 	if _, yes := c.TooLong(trial(recipes.Herd, 1000, 0)); yes {
 		t.Error("too long, and nothing is known")
 	}
@@ -60,30 +59,12 @@ func TestCeilingLeavesOutNothingThatDoesNotGrow(t *testing.T) {
 		return r
 	}
 	for _, w := range []load.Workload{load.Cycle, load.Open, load.Many, load.Failover} {
-		c := bench.Ceiling{Limit: 3 * time.Second}
+		c := ceiling.Ceiling{Limit: 3 * time.Second}
 		for _, n := range []int{2, 5, 10} {
 			c.Add(trial(w, n))
 			if expected, yes := c.TooLong(trial(w, 1000)); yes {
 				t.Errorf("%s: after %d contenders a thousand are taken to need %v", w, n, expected)
 			}
-		}
-	}
-}
-
-func TestAscendingExperimentBeginsWithShortLines(t *testing.T) {
-	e := experiment(new(fake.World))
-	e.Contenders, e.Ascending = []int{1, 9, 3, 5}, true
-	trials := e.Trials()
-	round := len(trials) / e.Count
-	for i := 1; i < round; i++ {
-		if trials[i].Contenders < trials[i-1].Contenders {
-			t.Fatalf("trial %d of the first round has %d contenders, after %d", i+1, trials[i].Contenders, trials[i-1].Contenders)
-		}
-	}
-	e.Ascending = false
-	for i, trial := range e.Trials()[round:] {
-		if trial.Contenders != trials[round+i].Contenders {
-			t.Fatal("the second round has another order")
 		}
 	}
 }

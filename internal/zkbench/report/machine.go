@@ -1,13 +1,17 @@
-package record
+package report
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
 
 // Machines returns what tells the machines apart that made the records of runs: of a
 // record in its run the system, the processor and GOMAXPROCS, or "" for all of them
 // if one machine made all. What is not of one machine must not be taken for trials of
 // the same thing.
-func Machines(runs []Run) func(Run, Record) string {
-	machine := func(run Run, r Record) string {
+func Machines(runs []record.Run) func(record.Run, record.Record) string {
+	machine := func(run record.Run, r record.Record) string {
 		e := run.Environment
 		return fmt.Sprintf("%s/%s, %s, GOMAXPROCS %d", e.OS, e.Arch, e.CPU, r.Procs)
 	}
@@ -18,7 +22,7 @@ func Machines(runs []Run) func(Run, Record) string {
 		}
 	}
 	if len(seen) < 2 {
-		return func(Run, Record) string { return "" }
+		return func(record.Run, record.Record) string { return "" }
 	}
 	return machine
 }

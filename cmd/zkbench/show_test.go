@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/zkrecipes/zkrecipes/internal/fake"
+)
+
+// A person at a terminal gets a table that fits it, and a program in a pipe the
+// results.
+func TestOutputIsForWhoeverReadsIt(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		columns   int // 0: no terminal
+		args      []string
+		results   bool
+		said      bool
+		least     int // of the longest line of the table; 0: there is none
+		atMost    int
+		leavesOut bool
+	}{
+		{"pipe", 0, nil, true, true, 120, 200, false},
+		{"pipe, raw", 0, []string{"-raw"}, true, true, 120, 200, false},
+		{"pipe, narrow", 0, []string{"-table", "narrow"}, true, true, 50, 80, true},
+		{"terminal", 100, nil, false, true, 70, 100, true},
+		{"terminal, raw", 100, []string{"-raw"}, true, true, 70, 100, true},
+		{"terminal, wide", 100, []string{"-table", "wide"}, false, true, 120, 200, false},
+		{"wide terminal", 300, nil, false, true, 120, 200, false},
+		{"no table", 0, []string{"-table", "none"}, true, true, 0, 0, false},
+		{"quiet", 0, []string{"-quiet"}, true, false, 0, 0, false},
+		{"quiet terminal", 100, []string{"-quiet"}, false, false, 0, 0, false},
+	} {
+		var stdout, stderr bytes.Buffer
+		c := over(&stdout, &stderr, new(fake.World).Open)
+		c.terminal = func(io.Writer) (int, bool) { return tt.columns, tt.columns > 0 }
+		args := append([]string{"run", "-strategy", "predecessor", "-contenders", "3", "-count", "1"}, tt.args...)
+		if code := c.run(t.Context(), args); code != exitOK {
+			t.Fatalf("%s: exit code %d:\n%s", tt.name, code, stderr.String())
+		}
+		if got := strings.Contains(stdout.String(), "\nBenchmark"); got != tt.results {
+			t.Errorf("%s: results on stdout: %v; want %v", tt.name, got, tt.results)
+		}
+		if got := strings.Contains(stderr.String(), "zkbench: 1 trials on"); got != tt.said {
+			t.Errorf("%s: told what is run: %v; want %v", tt.name, got, tt.said)
+		}
+		_, table, _ := strings.Cut(stderr.String(), "seed 1\n")
+		if i := strings.LastIndex(table, "\r"); i >= 0 { // the bar of a terminal
+			table = table[i+1:]
+		}
+		longest := 0
+		for line := range strings.Lines(table) {
+			if !strings.HasPrefix(line, "(no room") {
+				longest = max(longest, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+			}
+		}
+		if longest < tt.least || longest > tt.atMost {
+			t.Errorf("%s: the table is %d wide; want %d to %d:\n%s", tt.name, longest, tt.least, tt.atMost, table)
+		}
+		if got := strings.Contains(table, "(no room for"); got != tt.leavesOut {
+			t.Errorf("%s: columns are left out: %v; want %v:\n%s", tt.name, got, tt.leavesOut, table)
+		}
+	}
+	code, _, stderr := zkbench(t.Context(), new(fake.World).Open, "run", "-table", "round")
+	if code != exitUsage || !strings.Contains(stderr, `-table "round": wide, narrow or none`) {
+		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+}

@@ -1,0 +1,176 @@
+// Package table writes the results of a run for the terminal.
+package table
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Narrow is a width that every terminal has.
+const Narrow = 80
+
+// Write writes a short table for people: the medians of the valid records of each
+// combination, with the strategies of one combination below each other and their
+// speed relative to the first of them. Without records it writes nothing.
+//
+// A table that is wider than width leaves out columns, the least important first, and
+// says which. A width of 0 has room for all.
+func Write(w io.Writer, records []record.Record, width int) error {
+	if len(records) == 0 {
+		return nil
+	}
+	rows := rows(records)
+	shown := make([]filled, len(columns))
+	for i, c := range columns {
+		shown[i] = filled{column: c, cells: []string{c.head}}
+	}
+	var baseline row
+	for i, r := range rows {
+		if i == 0 || !r.sameButStrategy(baseline) {
+			baseline = r
+		}
+		for j := range shown {
+			shown[j].cells = append(shown[j].cells, shown[j].cell(r, baseline))
+		}
+	}
+	shown, left := fit(shown, width)
+	lines := make([][]string, len(rows)+1)
+	for i := range lines {
+		for _, c := range shown {
+			lines[i] = append(lines[i], c.cells[i])
+		}
+	}
+	text := Align(lines, 0)
+	if len(left) > 0 {
+		text += fmt.Sprintf("(no room for %s; -table wide shows all)\n", strings.Join(left, ", "))
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// filled is a column with its cells, the head first.
+type filled struct {
+	column
+	cells []string
+}
+
+// width is what a column takes, with a gap.
+func (f filled) width() int {
+	n := 0
+	for _, cell := range f.cells {
+		n = max(n, utf8.RuneCountInString(cell))
+	}
+	return n + len(gap)
+}
+
+// tells reports whether a column tells rows apart.
+func (f filled) tells() bool {
+	return slices.ContainsFunc(f.cells[1:], func(cell string) bool { return cell != f.cells[1] })
+}
+
+// fit returns the columns that there is room for, and the heads of the others.
+func fit(all []filled, width int) (shown []filled, left []string) {
+	total := -len(gap)
+	for _, c := range all {
+		total += c.width()
+	}
+	shown = slices.Clone(all)
+	for width > 0 && total > width {
+		i := expendable(shown)
+		if i < 0 {
+			break
+		}
+		total -= shown[i].width()
+		left = append(left, shown[i].head)
+		shown = slices.Delete(shown, i, i+1)
+	}
+	return shown, left
+}
+
+// expendable is the column that is missed least, or -1.
+func expendable(shown []filled) int {
+	least := -1
+	for i, c := range shown {
+		if c.key && c.tells() {
+			continue
+		}
+		if least < 0 || c.importance < shown[least].importance {
+			least = i
+		}
+	}
+	return least
+}
+
+// row is the records of one combination.
+type row struct {
+	record.Record
+	runs []record.Record // that are valid
+}
+
+// rows groups records by combination and sorts them.
+func rows(records []record.Record) []row {
+	byName := map[string]*row{}
+	var all []*row
+	for _, r := range records {
+		if byName[r.Name()] == nil {
+			byName[r.Name()] = &row{Record: r}
+			all = append(all, byName[r.Name()])
+		}
+		if r.Valid() {
+			byName[r.Name()].runs = append(byName[r.Name()].runs, r)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *row) int {
+		return cmp.Or(
+			cmp.Compare(a.Recipe, b.Recipe), cmp.Compare(a.Workload, b.Workload),
+			cmp.Compare(a.Hold, b.Hold), cmp.Compare(a.Transport, b.Transport),
+			cmp.Compare(a.Contenders, b.Contenders),
+			cmp.Compare(slices.Index(recipes.Strategies(), a.Strategy), slices.Index(recipes.Strategies(), b.Strategy)),
+		)
+	})
+	sorted := make([]row, len(all))
+	for i, r := range all {
+		sorted[i] = *r
+	}
+	return sorted
+}
+
+func (r row) sameButStrategy(other row) bool {
+	a, b := r.Record, other.Record
+	a.Strategy, b.Strategy = "", ""
+	return a.Name() == b.Name()
+}
+
+// median returns the median of a figure over the row's records.
+func (r row) median(of string) (float64, bool) {
+	var values []float64
+	for _, run := range r.runs {
+		if v, ok := run.Metric(of); ok {
+			values = append(values, v)
+		}
+	}
+	if len(values) == 0 {
+		return 0, false
+	}
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2, true
+}
+
+// speed is how many times as fast a row is as another.
+func (r row) speed(baseline row) string {
+	mine, ok := r.median(unit.Time)
+	base, also := baseline.median(unit.Time)
+	if !ok || !also || mine <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2fx", base/mine)
+}

@@ -1,0 +1,36 @@
+// Package unit names the figures of a record, as they stand in its files.
+package unit
+
+// Units of the metrics, in the order in which they are written. An op is a
+// handoff; of a contender that is alone it is a turn (acquire and release).
+const (
+	Time       = "ns/op"
+	Handoffs   = "handoffs/s"
+	HandoffP50 = "p50-handoff-ns" // see package load for handoff and wait
+	HandoffP99 = "p99-handoff-ns"
+	WaitP50    = "p50-wait-ns"
+	WaitP99    = "p99-wait-ns"
+	Reads      = "reads/op"
+	Writes     = "writes/op"
+	Events     = "watch-events/op"
+	Bytes      = "response-bytes/op"
+	Fallbacks  = "fallbacks/op"   // of recipes.Handoff: listings after all
+	Acquired   = "acquisitions/s" // of an open load
+	Ops        = "ops/s"          // of workloads of rounds
+	ServiceP50 = "p50-service-ns" // of an open load, and of rounds
+	ServiceP99 = "p99-service-ns"
+	LateP99    = "p99-late-ns" // behind schedule
+	TurnsMin   = "min-turns"   // of the contender that had fewest
+	TurnsMax   = "max-turns"
+	TurnsCV    = "cv-turns" // standard deviation over mean: 0 is fair
+	Packets    = "server-packets/op"
+	Fsyncs     = "server-fsyncs/op"
+	ServerCPU  = "server-cpu-ns/op"
+	RSS        = "MB-rss"          // of the whole process, all enrolled
+	Session    = "MB-heap/session" // and by how much each session grew it
+	RSSEach    = "MB-rss/session"  // MB-rss over the number of sessions
+)
+
+// Invalid is the configuration line of results that are invalid; it says why.
+// Programs that compare results keep different configurations apart.
+const Invalid = "invalid"
