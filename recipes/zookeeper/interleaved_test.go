@@ -3,6 +3,7 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -284,5 +285,50 @@ func TestAHandOverInDoubtLeavesTheNextOfItsNameAlone(t *testing.T) {
 	}
 	if err := hold.Write(ctx); err != nil {
 		t.Errorf("the next hold: %v", err)
+	}
+}
+
+// A waiter's place is deleted, and then the holder releases. The waiter learns of
+// both together with the answer that its watches are set. The deletion came first,
+// so the release was for somebody else.
+func TestAWaiterThatWasDeletedBeforeTheReleaseIsNotNext(t *testing.T) {
+	srv := embedded(t)
+	holder, waiter, operator := open(t, srv), open(t, srv), open(t, srv)
+	for i := range 100 { // which of two events a select takes is random
+		ctx := bounded(t)
+		path := fmt.Sprintf("/burst-%d", i)
+		lock := func(s recipes.Session) recipes.Lock {
+			return must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Strategy: recipes.Handoff}))
+		}
+		hold := must[recipes.Hold](t)(lock(holder).Acquire(ctx))
+		armed, burst := make(chan struct{}), make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == waiter.ID() && r.Op == zkserver.OpGetData && r.Path == hold.Znode() {
+				close(armed)
+				return zkserver.Fault{HoldReply: burst}
+			}
+			return zkserver.Fault{}
+		})
+		ended := make(chan error, 1)
+		go func() {
+			_, err := lock(waiter).Acquire(ctx)
+			ended <- err
+		}()
+		<-armed
+		srv.SetFault(nil)
+		contenders := must[[]recipes.Contender](t)(lock(operator).Contenders(ctx))
+		if len(contenders) != 2 {
+			t.Fatalf("%d contenders", len(contenders))
+		}
+		if err := must[recipes.Barrier](t)(operator.Barrier(contenders[1].Znode)).Remove(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := hold.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		close(burst)
+		if err := <-ended; !errors.Is(err, recipes.ErrRemoved) {
+			t.Fatalf("a waiter whose place was deleted before the release: %v", err)
+		}
 	}
 }
