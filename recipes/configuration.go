@@ -112,7 +112,7 @@ func ValidateKey(key string) error {
 	if strings.HasPrefix(key, "_c_") || strings.Contains(key, "/_c_") {
 		return fmt.Errorf("%w: key %q has an element that starts with _c_, as names do that recipes make", ErrInvalid, key)
 	}
-	return ValidatePath("/" + key)
+	return validateElements("key", key, key)
 }
 
 // ValidateRevision reports, as an ErrInvalid, that no revision can be this one.

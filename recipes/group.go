@@ -141,5 +141,5 @@ func ValidateName(name string) error {
 	case strings.HasPrefix(name, "_c_"):
 		return fmt.Errorf("%w: name %q starts with _c_, as names do that recipes make", ErrInvalid, name)
 	}
-	return ValidatePath("/" + name)
+	return validateElements("name", name, name)
 }

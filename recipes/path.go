@@ -6,38 +6,60 @@ import (
 	"unicode/utf8"
 )
 
-// ValidatePath reports, as an ErrInvalid, why path is not the path of a znode. A
-// path is absolute and has no trailing slash. It has no empty, "." or ".." elements,
-// and no characters that ZooKeeper refuses. "/" is a path.
+// ValidatePath reports, as an ErrInvalid, why path is not a path of a znode: absolute,
+// without empty, "." or ".." elements, without a trailing slash, and without the
+// characters that ZooKeeper refuses. "/" is a path. "/zookeeper" is not: it is the
+// servers' own directory.
 func ValidatePath(path string) error {
-	invalid := func(why string) error {
-		return fmt.Errorf("%w: path %q %s", ErrInvalid, path, why)
-	}
 	switch {
 	case path == "":
 		return fmt.Errorf("%w: path is empty; a path starts with /", ErrInvalid)
 	case path[0] != '/':
-		return invalid("does not start with /")
+		return fmt.Errorf("%w: path %q does not start with /", ErrInvalid, path)
 	case path == "/":
 		return nil
-	case strings.HasSuffix(path, "/"):
+	case path == "/zookeeper":
+		return fmt.Errorf("%w: path %q is the servers' own directory", ErrInvalid, path)
+	}
+	return validateElements("path", path, path[1:])
+}
+
+// validateElements checks what follows the first slash of a path. An error calls it
+// what, and shows given.
+func validateElements(what, given, elements string) error {
+	invalid := func(why string) error {
+		return fmt.Errorf("%w: %s %q %s", ErrInvalid, what, given, why)
+	}
+	switch {
+	case strings.HasSuffix(elements, "/"):
 		return invalid("ends with /")
-	case !utf8.ValidString(path):
+	case !utf8.ValidString(elements):
 		return invalid("is not UTF-8")
 	}
-	for _, element := range strings.Split(path[1:], "/") {
+	for element := range strings.SplitSeq(elements, "/") {
 		switch element {
 		case "":
 			return invalid("has an empty element")
 		case ".", "..":
-			return invalid("is relative")
+			return invalid("has the element " + element + ", which only relative paths have")
 		}
 	}
-	// The ranges are those of ZooKeeper's PathUtils.validatePath.
-	for _, r := range path {
-		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xf000 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff {
-			return invalid(fmt.Sprintf("has the character %U, which ZooKeeper refuses", r))
+	for _, r := range elements {
+		if refused(r) {
+			return invalid(fmt.Sprintf("has the character %q (%U), which ZooKeeper refuses", r, r))
 		}
 	}
 	return nil
+}
+
+// refused reports whether ZooKeeper's PathUtils.validatePath refuses a character. It
+// looks at UTF-16: what is above U+FFFF is a pair of surrogates there, which it refuses.
+func refused(r rune) bool {
+	switch {
+	case r <= 0x1f, r >= 0x7f && r <= 0x9f:
+		return true // controls
+	case r >= 0xd800 && r <= 0xf8ff:
+		return true // surrogates, private use
+	}
+	return r >= 0xfff0
 }

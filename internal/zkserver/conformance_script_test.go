@@ -149,7 +149,7 @@ func (p *player) say(format string, a ...any) {
 func (p *player) parse(words []string) args {
 	a := args{vals: map[string]string{}}
 	for i, w := range words {
-		w = strings.NewReplacer("$", p.root, `\0`, "\x00", `\u0001`, "\x01", `\uf000`, "\uf000", `\ufffd`, "\ufffd").Replace(w)
+		w = strings.NewReplacer("$", p.root, `\0`, "\x00", `\u0001`, "\x01", `\uf000`, "\uf000", `\ue000`, "\ue000", `\ud7ff`, "\ud7ff", `\uffef`, "\uffef", `\ufffd`, "\ufffd").Replace(w)
 		key, value, ok := strings.Cut(w, "=")
 		switch {
 		case ok && !strings.HasPrefix(w, "/"):
