@@ -64,7 +64,7 @@ func (d *desk) run(t *testing.T, command string) (string, error) {
 	return strings.NewReplacer(d.addr, "127.0.0.1:2181", d.home, "/home/ann").Replace(string(out)), err
 }
 
-// binaries builds what the commands run.
+// binaries builds what the commands run, into a directory that goes with the test.
 func binaries(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -77,11 +77,17 @@ func binaries(t *testing.T) string {
 	return dir
 }
 
-// TestCommandsOfTheDocs runs the blocks of each page in order, on one server. A
-// console block prints what it shows, but for what differs from run to run; the
-// exit codes that it shows are compared. A block of sh succeeds.
-func TestCommandsOfTheDocs(t *testing.T) {
+// TestDocs has the tests that share the binaries.
+func TestDocs(t *testing.T) {
 	binaries := binaries(t)
+	t.Run("commands", func(t *testing.T) { commandsOfTheDocs(t, binaries) })
+	t.Run("verbs and flags", func(t *testing.T) { verbsAndFlagsOfTheDocs(t, binaries) })
+}
+
+// commandsOfTheDocs runs the blocks of each page in order, on one server. A console
+// block prints what it shows, but for what differs from run to run. The exit codes
+// that it shows are compared. A block of sh succeeds.
+func commandsOfTheDocs(t *testing.T, binaries string) {
 	for _, page := range pages(t) {
 		t.Run(page, func(t *testing.T) {
 			d := newDesk(t, binaries)
@@ -177,9 +183,9 @@ var different = []struct {
 	{regexp.MustCompile(` +`), " "},
 }
 
-// The verbs and flags of every command exist, whether it is run or not.
-func TestVerbsAndFlagsOfTheDocsExist(t *testing.T) {
-	binaries := binaries(t)
+// verbsAndFlagsOfTheDocs checks that the verbs and flags of every command exist,
+// whether it is run or not.
+func verbsAndFlagsOfTheDocs(t *testing.T, binaries string) {
 	help := map[string]string{} // by command and verb
 	for _, page := range pages(t) {
 		for _, b := range blocks(t, page) {

@@ -1,5 +1,5 @@
-// Package zkrecipes_test keeps README.md and docs/ true: every block of them is
-// run, compiled or read, or says by a rule why it is not (see reasons).
+// Package zkrecipes_test keeps README.md, CONTRIBUTING.md and docs/ true: every block
+// of them is run, compiled or read, or says by a rule why it is not (see reasons).
 package zkrecipes_test
 
 import (
@@ -50,7 +50,7 @@ func pages(t *testing.T) []string {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("no pages in docs: %v", err)
 	}
-	return append([]string{"README.md"}, found...)
+	return append([]string{"README.md", "CONTRIBUTING.md"}, found...)
 }
 
 // blocks are those of a page, in order.
@@ -128,7 +128,7 @@ var (
 )
 
 func TestLinksOfTheDocsLeadSomewhere(t *testing.T) {
-	for _, page := range append(pages(t), "plugin/proto/PROTOCOL.md", "testdata/results/README.md") {
+	for _, page := range append(pages(t), "CHANGELOG.md", "SECURITY.md", "plugin/proto/PROTOCOL.md", "testdata/results/README.md") {
 		content, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
