@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -47,10 +48,11 @@ const answerTime = 250 * time.Millisecond
 // changeAbandonably is change for a call that may wait for long before it does
 // anything, and whose request id the plugin knows. When ctx is cancelled the plugin
 // is told so by Abandon, and the call has a moment left in which it answers what
-// has become of it; to cancel the call itself would leave that unknown, as it is
-// with a plugin that does not know the id.
+// has become of it: to cancel the call itself would leave that unknown. A call that
+// gRPC failed is abandoned too, so that nothing goes on that nobody knows of.
 func (s *session) changeAbandonably(ctx context.Context, what string, rpc func(ctx context.Context, requestID string) error) error {
 	id := uuid.NewString()
+	abandon := sync.OnceFunc(func() { s.abandon(id) })
 	return s.change(ctx, what, func(wanted context.Context) error {
 		call, cancel := context.WithCancel(context.WithoutCancel(wanted))
 		defer cancel()
@@ -60,11 +62,15 @@ func (s *session) changeAbandonably(ctx context.Context, what string, rpc func(c
 		}
 		defer context.AfterFunc(wanted, func() {
 			if errors.Is(ctx.Err(), context.Canceled) {
-				s.abandon(id)
+				abandon()
 				s.linger(call, answerTime)
 			}
 			cancel()
 		})()
-		return rpc(call, id)
+		err := rpc(call, id)
+		if _, said := wire.Error(err); err != nil && !said {
+			abandon()
+		}
+		return err
 	})
 }

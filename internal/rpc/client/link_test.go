@@ -42,8 +42,16 @@ func newLink(t *testing.T, opts ...grpc.DialOption) *link {
 
 func newLinkTo(t *testing.T, world *fake.World, opts ...grpc.DialOption) *link {
 	t.Helper()
-	l := &link{world: world, wire: &wire{}, calls: make(chan struct{}, 1)}
-	l.server = server.New(server.Config{Open: world.Open, Version: "test"})
+	l := newLinkOver(t, world.Open, opts...)
+	l.world = world
+	return l
+}
+
+// newLinkOver serves the sessions that open opens.
+func newLinkOver(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) *link {
+	t.Helper()
+	l := &link{wire: &wire{}, calls: make(chan struct{}, 1)}
+	l.server = server.New(server.Config{Open: open, Version: "test"})
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer(append(l.server.Options(), grpc.WaitForHandlers(true), grpc.ChainUnaryInterceptor(
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {

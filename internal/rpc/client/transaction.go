@@ -44,19 +44,22 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 	if err := recipes.ValidateSites(sites); err != nil {
 		return fmt.Errorf("%s: %w", t, err)
 	}
-	return t.s.change(ctx, t.String(), func(ctx context.Context) error {
+	return t.s.changeAbandonably(ctx, t.String(), func(ctx context.Context, id string) error {
 		_, err := t.s.transactions.BeginTransaction(ctx, &pb.BeginTransactionRequest{
-			Session: t.s.handle, Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites,
+			Session: t.s.handle, Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites, RequestId: id,
 		})
 		return err
 	})
 }
 
 func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) {
-	return ask(ctx, t.s, t.String(), func(ctx context.Context) (recipes.Decision, error) {
-		r, err := t.s.transactions.CoordinateTransaction(ctx, &pb.CoordinateTransactionRequest{Session: t.s.handle, Path: t.path})
-		return wire.Decision(r.GetDecision()), err
+	var d recipes.Decision
+	err := t.s.changeAbandonably(ctx, t.String(), func(ctx context.Context, id string) error {
+		r, err := t.s.transactions.CoordinateTransaction(ctx, &pb.CoordinateTransactionRequest{Session: t.s.handle, Path: t.path, RequestId: id})
+		d = wire.Decision(r.GetDecision())
+		return err
 	})
+	return d, err
 }
 
 func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
@@ -71,8 +74,10 @@ func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decisio
 
 func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, error) {
 	joined := &site{transaction: t, name: name}
-	err := t.s.call(ctx, t.String(), func(ctx context.Context) error {
-		r, err := t.s.transactions.JoinTransaction(ctx, &pb.JoinTransactionRequest{Session: t.s.handle, Path: t.path, Site: name})
+	err := t.s.changeAbandonably(ctx, t.String(), func(ctx context.Context, id string) error {
+		r, err := t.s.transactions.JoinTransaction(ctx, &pb.JoinTransactionRequest{
+			Session: t.s.handle, Path: t.path, Site: name, RequestId: id,
+		})
 		joined.payload, joined.membership = r.GetPayload(), r.GetMembership()
 		return err
 	})
@@ -112,10 +117,15 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 }
 
 func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
-	return ask(ctx, s.s, s.String(), func(ctx context.Context) (recipes.Decision, error) {
-		r, err := s.s.transactions.AwaitDecision(ctx, &pb.AwaitDecisionRequest{Session: s.s.handle, Membership: s.membership})
-		return wire.Decision(r.GetDecision()), err
+	var d recipes.Decision
+	err := s.s.changeAbandonably(ctx, s.String(), func(ctx context.Context, id string) error {
+		r, err := s.s.transactions.AwaitDecision(ctx, &pb.AwaitDecisionRequest{
+			Session: s.s.handle, Membership: s.membership, RequestId: id,
+		})
+		d = wire.Decision(r.GetDecision())
+		return err
 	})
+	return d, err
 }
 
 func (s *site) Done(ctx context.Context) error {

@@ -54,10 +54,13 @@ type claims struct {
 	all    map[string]*claim
 	past   []string                      // ids of the finished, the oldest first
 	waits  map[string]context.CancelFunc // of calls that are no claims, by request id
+
+	undos   map[string]func() // of such calls that have succeeded, by request id
+	undoIDs []string          // the oldest first
 }
 
 func newClaims(ss *session, limit int) *claims {
-	return &claims{ss: ss, limit: limit, all: make(map[string]*claim), waits: make(map[string]context.CancelFunc)}
+	return &claims{ss: ss, limit: limit, all: make(map[string]*claim), waits: make(map[string]context.CancelFunc), undos: make(map[string]func())}
 }
 
 // call runs the contest for id, or joins the call that already does, and waits
@@ -168,6 +171,11 @@ func (cs *claims) abandon(id string) {
 		end()
 		return
 	}
+	if undo, ok := cs.undos[id]; ok {
+		delete(cs.undos, id)
+		cs.background(undo)
+		return
+	}
 	c, ok := cs.all[id]
 	if !ok {
 		c = &claim{id: id, cancel: func() {}, done: make(chan struct{}), abandoned: true}
@@ -200,10 +208,7 @@ func (cs *claims) drop(c *claim) {
 func (cs *claims) giveUp(c *claim) {
 	c.err = fmt.Errorf("%w: request %s was abandoned", context.Canceled, c.id)
 	cs.finish(c)
-	if cs.closed {
-		return // the session's end releases it
-	}
-	cs.ss.tasks.Go(func() {
+	cs.background(func() {
 		ctx, cancel := context.WithTimeout(cs.ss.ctx, releaseTimeout)
 		defer cancel()
 		_ = c.grant.giveBack(ctx) // goes on by itself, or has ended with the session

@@ -19,3 +19,12 @@ func early(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 	return context.WithDeadline(ctx, end.Add(-min(answerTime, time.Until(end)/4)))
 }
+
+// patient is the context of a call that may wait for long and change something: it
+// ends when the call is abandoned, and a moment before its time is up, so that an
+// answer says what has become of it.
+func (ss *session) patient(ctx context.Context, r interface{ GetRequestId() string }) (context.Context, context.CancelFunc) {
+	ctx, end := ss.claims.abandonable(ctx, r.GetRequestId())
+	ctx, cancel := early(ctx)
+	return ctx, func() { cancel(); end() }
+}

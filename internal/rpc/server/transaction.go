@@ -57,30 +57,46 @@ func (s transactionService) transaction(handle, path, variant string) (*session,
 }
 
 // site finds a site by its membership.
-func (s transactionService) site(handle, membership string) (recipes.Site, error) {
+func (s transactionService) site(handle, membership string) (*session, recipes.Site, error) {
 	ss, err := s.session(handle)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if site, ok := ss.memberships.get(membership); ok {
-		return site, nil
+		return ss, site, nil
 	}
-	return nil, fmt.Errorf("%w: membership %q has finished, or never was", recipes.ErrNoTransaction, membership)
+	return nil, nil, fmt.Errorf("%w: membership %q has finished, or never was", recipes.ErrNoTransaction, membership)
+}
+
+// begun is what Abandon undoes of a beginning whose answer nobody got: the session is
+// coordinator and would keep the sites waiting. Coordinate gives that up when it fails.
+func begun(t recipes.Transaction) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = t.Coordinate(ended)
 }
 
 func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
-	_, t, err := s.transaction(r.GetSession(), r.GetPath(), r.GetVariant())
-	if err == nil {
-		err = t.Begin(ctx, r.GetPayload(), r.GetSites()...)
-	}
-	return &pb.BeginTransactionResponse{}, err
-}
-
-func (s transactionService) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
-	_, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
+	ss, t, err := s.transaction(r.GetSession(), r.GetPath(), r.GetVariant())
 	if err != nil {
 		return nil, err
 	}
+	ctx, end := ss.patient(ctx, r)
+	defer end()
+	if err := t.Begin(ctx, r.GetPayload(), r.GetSites()...); err != nil {
+		return nil, err
+	}
+	ss.claims.undoable(ctx, r.GetRequestId(), func() { begun(t) })
+	return &pb.BeginTransactionResponse{}, nil
+}
+
+func (s transactionService) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
+	ss, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
+	if err != nil {
+		return nil, err
+	}
+	ctx, end := ss.patient(ctx, r)
+	defer end()
 	d, err := t.Coordinate(ctx)
 	return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
 }
@@ -99,15 +115,19 @@ func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTrans
 	if err != nil {
 		return nil, err
 	}
+	ctx, end := ss.patient(ctx, r)
+	defer end()
 	site, err := t.Join(ctx, r.GetSite())
 	if err != nil {
 		return nil, err
 	}
-	return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: ss.memberships.add(site)}, nil
+	membership := ss.memberships.add(site)
+	ss.claims.undoable(ctx, r.GetRequestId(), func() { ss.memberships.remove(membership) })
+	return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: membership}, nil
 }
 
 func (s transactionService) VoteTransaction(ctx context.Context, r *pb.VoteTransactionRequest) (*pb.VoteTransactionResponse, error) {
-	site, err := s.site(r.GetSession(), r.GetMembership())
+	_, site, err := s.site(r.GetSession(), r.GetMembership())
 	if err == nil {
 		err = site.Vote(ctx, recipes.Vote(r.GetVote()))
 	}
@@ -115,10 +135,12 @@ func (s transactionService) VoteTransaction(ctx context.Context, r *pb.VoteTrans
 }
 
 func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisionRequest) (*pb.AwaitDecisionResponse, error) {
-	site, err := s.site(r.GetSession(), r.GetMembership())
+	ss, site, err := s.site(r.GetSession(), r.GetMembership())
 	if err != nil {
 		return nil, err
 	}
+	ctx, end := ss.patient(ctx, r)
+	defer end()
 	d, err := site.Wait(ctx)
 	return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"testing"
 )
 
@@ -36,5 +38,40 @@ func TestCallThatHasEndedIsForgotten(t *testing.T) {
 	end()
 	if len(cs.waits) > 0 {
 		t.Errorf("%d are remembered", len(cs.waits))
+	}
+}
+
+// TestAbandonUndoesWhatHasSucceeded: once, also where it comes before the call knows
+// that it has succeeded, and of the latest calls only.
+func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
+	ss := new(session)
+	cs := newClaims(ss, 1)
+	undone := make(map[string]int)
+	succeed := func(ctx context.Context, id string) {
+		cs.undoable(ctx, id, func() { undone[id]++ })
+	}
+	ctx, end := cs.abandonable(t.Context(), "running")
+	cs.abandon("running")
+	succeed(ctx, "running")
+	end()
+	succeed(t.Context(), "answered")
+	for range 2 {
+		cs.abandon("answered")
+		ss.tasks.Wait()
+	}
+	succeed(t.Context(), "")
+	cs.abandon("")
+	succeed(t.Context(), "oldest")
+	for i := range remembered {
+		succeed(t.Context(), fmt.Sprint(i))
+	}
+	cs.abandon("oldest")
+	cs.abandon("0")
+	ss.tasks.Wait()
+	if want := map[string]int{"running": 1, "answered": 1, "0": 1}; !maps.Equal(undone, want) {
+		t.Errorf("undone %v; want %v", undone, want)
+	}
+	if len(cs.undos) > remembered || len(cs.undoIDs) > remembered {
+		t.Errorf("%d are remembered", len(cs.undos))
 	}
 }

@@ -86,6 +86,7 @@ type BeginTransactionRequest struct {
 	Variant       string   `protobuf:"bytes,3,opt,name=variant,proto3" json:"variant,omitempty"`
 	Payload       []byte   `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
 	Sites         []string `protobuf:"bytes,5,rep,name=sites,proto3" json:"sites,omitempty"`
+	RequestId     string   `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -155,6 +156,13 @@ func (x *BeginTransactionRequest) GetSites() []string {
 	return nil
 }
 
+func (x *BeginTransactionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 type BeginTransactionResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -196,6 +204,7 @@ type CoordinateTransactionRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -240,6 +249,13 @@ func (x *CoordinateTransactionRequest) GetSession() string {
 func (x *CoordinateTransactionRequest) GetPath() string {
 	if x != nil {
 		return x.Path
+	}
+	return ""
+}
+
+func (x *CoordinateTransactionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
 	}
 	return ""
 }
@@ -400,6 +416,7 @@ type JoinTransactionRequest struct {
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Site          string                 `protobuf:"bytes,3,opt,name=site,proto3" json:"site,omitempty"`
+	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -451,6 +468,13 @@ func (x *JoinTransactionRequest) GetPath() string {
 func (x *JoinTransactionRequest) GetSite() string {
 	if x != nil {
 		return x.Site
+	}
+	return ""
+}
+
+func (x *JoinTransactionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
 	}
 	return ""
 }
@@ -613,6 +637,7 @@ type AwaitDecisionRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Membership    string                 `protobuf:"bytes,2,opt,name=membership,proto3" json:"membership,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -657,6 +682,13 @@ func (x *AwaitDecisionRequest) GetSession() string {
 func (x *AwaitDecisionRequest) GetMembership() string {
 	if x != nil {
 		return x.Membership
+	}
+	return ""
+}
+
+func (x *AwaitDecisionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
 	}
 	return ""
 }
@@ -1103,17 +1135,21 @@ const file_zkrecipes_v1_transaction_proto_rawDesc = "" +
 	"\x1ezkrecipes/v1/transaction.proto\x12\fzkrecipes.v1\":\n" +
 	"\bDecision\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\bR\x06commit\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x91\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xb0\x01\n" +
 	"\x17BeginTransactionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
 	"\avariant\x18\x03 \x01(\tR\avariant\x12\x18\n" +
 	"\apayload\x18\x04 \x01(\fR\apayload\x12\x14\n" +
-	"\x05sites\x18\x05 \x03(\tR\x05sites\"\x1a\n" +
-	"\x18BeginTransactionResponse\"L\n" +
+	"\x05sites\x18\x05 \x03(\tR\x05sites\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\"\x1a\n" +
+	"\x18BeginTransactionResponse\"k\n" +
 	"\x1cCoordinateTransactionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"S\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"S\n" +
 	"\x1dCoordinateTransactionResponse\x122\n" +
 	"\bdecision\x18\x01 \x01(\v2\x16.zkrecipes.v1.DecisionR\bdecision\"_\n" +
 	"\x17AbortTransactionRequest\x12\x18\n" +
@@ -1121,11 +1157,13 @@ const file_zkrecipes_v1_transaction_proto_rawDesc = "" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"N\n" +
 	"\x18AbortTransactionResponse\x122\n" +
-	"\bdecision\x18\x01 \x01(\v2\x16.zkrecipes.v1.DecisionR\bdecision\"Z\n" +
+	"\bdecision\x18\x01 \x01(\v2\x16.zkrecipes.v1.DecisionR\bdecision\"y\n" +
 	"\x16JoinTransactionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
-	"\x04site\x18\x03 \x01(\tR\x04site\"S\n" +
+	"\x04site\x18\x03 \x01(\tR\x04site\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"S\n" +
 	"\x17JoinTransactionResponse\x12\x18\n" +
 	"\apayload\x18\x01 \x01(\fR\apayload\x12\x1e\n" +
 	"\n" +
@@ -1137,12 +1175,14 @@ const file_zkrecipes_v1_transaction_proto_rawDesc = "" +
 	"membership\x18\x02 \x01(\tR\n" +
 	"membership\x12\x12\n" +
 	"\x04vote\x18\x03 \x01(\tR\x04vote\"\x19\n" +
-	"\x17VoteTransactionResponse\"P\n" +
+	"\x17VoteTransactionResponse\"o\n" +
 	"\x14AwaitDecisionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1e\n" +
 	"\n" +
 	"membership\x18\x02 \x01(\tR\n" +
-	"membership\"K\n" +
+	"membership\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"K\n" +
 	"\x15AwaitDecisionResponse\x122\n" +
 	"\bdecision\x18\x01 \x01(\v2\x16.zkrecipes.v1.DecisionR\bdecision\"M\n" +
 	"\x11FinishSiteRequest\x12\x18\n" +

@@ -34,13 +34,19 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// TransactionService is the two-phase commit. Its calls need no request ids: all
-// but the beginning may be repeated, because what they do is done once however
-// often it is asked for. A beginning whose call breaks has to be taken for
-// UNKNOWN_OUTCOME.
+// TransactionService is the two-phase commit.
+//
+// All calls but BeginTransaction may be repeated: what they do is done once, however
+// often it is asked for. A call that breaks has to be taken for UNKNOWN_OUTCOME.
+//
+// Calls that may take long have a request id, which is new for each call.
+// GrantService.Abandon with it ends the call, whose answer then says what it has
+// done; to cancel the call leaves no answer. A host that gets no answer must call
+// Abandon, as it must for AcquireRequest.
 type TransactionServiceClient interface {
 	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS:
-	// there is one at the path.
+	// there is one at the path. If the variant has a coordinator, the session becomes
+	// it. Abandon gives that up, also after the answer: a waiting site takes the place.
 	BeginTransaction(ctx context.Context, in *BeginTransactionRequest, opts ...grpc.CallOption) (*BeginTransactionResponse, error)
 	// CoordinateTransaction waits until the votes allow a decision, makes it, and
 	// answers with the one that holds.
@@ -167,13 +173,19 @@ func (c *transactionServiceClient) GetTransaction(ctx context.Context, in *GetTr
 // All implementations must embed UnimplementedTransactionServiceServer
 // for forward compatibility.
 //
-// TransactionService is the two-phase commit. Its calls need no request ids: all
-// but the beginning may be repeated, because what they do is done once however
-// often it is asked for. A beginning whose call breaks has to be taken for
-// UNKNOWN_OUTCOME.
+// TransactionService is the two-phase commit.
+//
+// All calls but BeginTransaction may be repeated: what they do is done once, however
+// often it is asked for. A call that breaks has to be taken for UNKNOWN_OUTCOME.
+//
+// Calls that may take long have a request id, which is new for each call.
+// GrantService.Abandon with it ends the call, whose answer then says what it has
+// done; to cancel the call leaves no answer. A host that gets no answer must call
+// Abandon, as it must for AcquireRequest.
 type TransactionServiceServer interface {
 	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS:
-	// there is one at the path.
+	// there is one at the path. If the variant has a coordinator, the session becomes
+	// it. Abandon gives that up, also after the answer: a waiting site takes the place.
 	BeginTransaction(context.Context, *BeginTransactionRequest) (*BeginTransactionResponse, error)
 	// CoordinateTransaction waits until the votes allow a decision, makes it, and
 	// answers with the one that holds.

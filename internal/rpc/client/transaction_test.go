@@ -1,0 +1,118 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// commit is a two-phase commit on an embedded server: one session in which calls lose
+// their answers, and one beside the plugin.
+type commit struct {
+	*spy
+	tx, beside recipes.Transaction
+}
+
+func newCommit(t *testing.T, variant recipes.Variant) commit {
+	t.Helper()
+	zk, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = zk.Close() })
+	spy := newSpy()
+	transaction := func(open recipes.Opener) recipes.Transaction {
+		s, err := open(ctx(t), recipes.SessionConfig{Servers: []string{zk.Addr()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		tx, err := s.Transaction("/tx", recipes.TransactionConfig{Variant: variant})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tx
+	}
+	return commit{spy, transaction(newLinkOver(t, zookeeper.Open, spy.option()).client.Open), transaction(zookeeper.Open)}
+}
+
+// site joins as the only site, beside the plugin, and votes to commit.
+func (c commit) site(t *testing.T) recipes.Site {
+	t.Helper()
+	site, err := c.beside.Join(ctx(t), "a")
+	if err == nil {
+		err = site.Vote(ctx(t), recipes.VoteCommit)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return site
+}
+
+// TestBeginWhoseAnswerIsLostLeavesNoCoordinator: the session would be one that does
+// not count, and the sites would wait until it ends.
+func TestBeginWhoseAnswerIsLostLeavesNoCoordinator(t *testing.T) {
+	for _, variant := range recipes.Variants() {
+		for name, cancelled := range map[string]bool{"the answer is lost": false, "and the caller cancels": true} {
+			t.Run(string(variant)+", "+name, func(t *testing.T) {
+				t.Parallel()
+				c := newCommit(t, variant)
+				began, cancel := context.WithCancel(ctx(t))
+				defer cancel()
+				c.loseAnswer("BeginTransaction", func() {
+					if cancelled {
+						cancel()
+					}
+				})
+				matches(t, c.tx.Begin(began, nil, "a"), recipes.ErrUnknownOutcome)
+				d, err := c.site(t).Wait(ctx(t))
+				if err != nil || !d.Commit {
+					t.Errorf("%+v, %v", d, err)
+				}
+			})
+		}
+	}
+}
+
+// TestCoordinatorStaysWhoGotTheAnswer: the id is only for Abandon.
+func TestCoordinatorStaysWhoGotTheAnswer(t *testing.T) {
+	c := newCommit(t, recipes.CoordinatorOnly)
+	if err := c.tx.Begin(ctx(t), nil, "a"); err != nil {
+		t.Fatal(err)
+	}
+	status, err := c.beside.Status(ctx(t))
+	if err != nil || !status.Coordinated || c.count("Abandon") > 0 {
+		t.Errorf("%+v, %v; abandoned %d times", status, err, c.count("Abandon"))
+	}
+}
+
+// TestLostAnswersOfATransactionAreUnknownOutcomes: a site may have joined, the
+// decision may have been made.
+func TestLostAnswersOfATransactionAreUnknownOutcomes(t *testing.T) {
+	c := newCommit(t, recipes.OwnNodes)
+	if err := c.tx.Begin(ctx(t), nil, "a"); err != nil {
+		t.Fatal(err)
+	}
+	c.loseAnswer("JoinTransaction", func() {})
+	_, err := c.tx.Join(ctx(t), "a")
+	matches(t, err, recipes.ErrUnknownOutcome)
+	site, err := c.tx.Join(ctx(t), "a") // again
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := site.Vote(ctx(t), recipes.VoteCommit); err != nil {
+		t.Fatal(err)
+	}
+	c.loseAnswer("CoordinateTransaction", func() {})
+	_, err = c.tx.Coordinate(ctx(t))
+	matches(t, err, recipes.ErrUnknownOutcome)
+	c.loseAnswer("AwaitDecision", func() {})
+	_, err = site.Wait(ctx(t))
+	matches(t, err, recipes.ErrUnknownOutcome)
+	if d, err := site.Wait(ctx(t)); err != nil || !d.Commit {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
