@@ -15,15 +15,16 @@ import (
 type Session struct {
 	recipes.Session // nil: the recipes that are not there
 
-	w       *World
-	id      int64
-	timeout time.Duration
-	events  *feed.Feed[recipes.Event]
-	lost    chan struct{}
-	once    sync.Once
+	w      *World
+	id     int64
+	events *feed.Feed[recipes.Event]
+	lost   chan struct{}
+	once   sync.Once
 
 	mu      sync.Mutex
+	timeout time.Duration
 	contact time.Time // zero: now
+	known   time.Time // likewise, of the contacts that the leader knows
 	stats   recipes.Stats
 }
 
@@ -61,6 +62,32 @@ func (s *Session) LastContact() time.Time {
 	return s.contact
 }
 
+// KnownContact is LastContact, unless the leader is cut off.
+func (s *Session) KnownContact() time.Time {
+	last := s.LastContact()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known.IsZero() {
+		return last
+	}
+	return s.known
+}
+
+// CutOffLeader has the leader hear nothing any more, though the server goes on
+// answering.
+func (s *Session) CutOffLeader() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = time.Now()
+}
+
+// SetTimeout changes the timeout, as a server does on which a session is resumed.
+func (s *Session) SetTimeout(timeout time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timeout = timeout
+}
+
 // Lose ends the session for a reason that matches recipes.ErrSessionLost.
 func (s *Session) Lose(reason error) {
 	s.once.Do(func() {
@@ -80,9 +107,13 @@ func (s *Session) Lose(reason error) {
 	})
 }
 
-func (s *Session) ID() int64              { return s.id }
-func (s *Session) Timeout() time.Duration { return s.timeout }
-func (s *Session) Done() <-chan struct{}  { return s.lost }
+func (s *Session) ID() int64 { return s.id }
+func (s *Session) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeout
+}
+func (s *Session) Done() <-chan struct{} { return s.lost }
 
 func (s *Session) State() recipes.State {
 	e, _, _ := s.events.Get()

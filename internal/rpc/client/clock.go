@@ -9,30 +9,36 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// beatsPerTimeout is how many beats are sent in one session timeout. ZooKeeper
-// is pinged three times in it, so that the contact is at most a third of the
-// timeout old as long as all is well, and three beats in a row have to fail
-// before the session is given up.
-const beatsPerTimeout = 5
+// beatsPerTimeout is how many beats are sent in one session timeout. The plugin's
+// session asks the leader as often. As long as all is well a contact that the
+// leader knows is at most 0.6 of the timeout old, so that three beats in a row have
+// to fail before the session is given up.
+const beatsPerTimeout = 10
 
-// clock knows until when ZooKeeper is certain to keep the session: from the
-// sending of the last beat that was echoed, the session timeout less the time
-// that, by the echo, had passed since the plugin's last contact. The beat was
-// sent before the echo was written, so that the true deadline cannot be
-// earlier, however long either message lay somewhere.
+// clock knows until when ZooKeeper is certain to keep the session: for the session
+// timeout after the plugin's last contact. An echo tells how old that was when the
+// echo was written. The beat was sent before that, so that the contact cannot have
+// been earlier than the age before the beat's sending, however long either message
+// lay somewhere.
+//
+// While the host holds something, a contact counts only when ZooKeeper's leader is
+// known to have heard of it, as for the session in the plugin.
 type clock struct {
-	timeout time.Duration
 	started chan struct{} // closed at the first echo
+	changed chan struct{} // holds one element when the deadline may be an earlier one
 
-	mu       sync.Mutex
-	sent     map[uint64]time.Time // beats that are not echoed
-	last     uint64
-	deadline time.Time // zero before the first echo
-	heard    time.Time // when the last beat that was echoed was sent
+	mu      sync.Mutex
+	timeout time.Duration
+	sent    map[uint64]time.Time // beats that are not echoed
+	last    uint64
+	holding bool
+	contact time.Time // no later than the last contact; zero before the first echo
+	known   time.Time // no later than the last one that the leader knows
+	heard   time.Time // when the last beat that was echoed was sent
 }
 
 func newClock(timeout time.Duration) *clock {
-	return &clock{timeout: timeout, started: make(chan struct{}), sent: make(map[uint64]time.Time)}
+	return &clock{timeout: timeout, started: make(chan struct{}), changed: make(chan struct{}, 1), sent: make(map[uint64]time.Time)}
 }
 
 // beat notes the sending of a beat now and returns its number.
@@ -44,30 +50,78 @@ func (c *clock) beat() uint64 {
 	return c.last
 }
 
+// echo is what the echo of a beat tells.
+type echo struct {
+	number  uint64
+	age     time.Duration // of the last contact
+	known   time.Duration // of the last one that the leader knows
+	timeout time.Duration // 0: as before
+}
+
+func toEcho(e *pb.BeatEcho) echo {
+	age := e.GetContactAge().AsDuration()
+	told := echo{number: e.GetNumber(), age: age, known: age, timeout: e.GetTimeout().AsDuration()}
+	if known := e.GetKnownContactAge(); known != nil {
+		told.known = known.AsDuration()
+	}
+	return told
+}
+
 // echo notes the echo of a beat. One of a beat that was never sent is ignored.
-func (c *clock) echo(number uint64, age time.Duration) {
+func (c *clock) echo(e echo) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sent, ok := c.sent[number]
+	sent, ok := c.sent[e.number]
 	if !ok {
 		return
 	}
 	for n := range c.sent {
-		if n <= number {
+		if n <= e.number {
 			delete(c.sent, n)
 		}
 	}
 	c.heard = sent
-	first := c.deadline.IsZero()
-	// A contact in the future would only stretch the deadline. A twentieth is
-	// left for clocks that run at different rates and timers that fire late, as
-	// the session in the plugin does.
-	if d := sent.Add(c.timeout - c.timeout/20 - max(age, 0)); first || d.After(c.deadline) {
-		c.deadline = d
-	}
-	if first {
+	if c.contact.IsZero() {
 		close(c.started)
 	}
+	// A contact in the future would only stretch the deadline.
+	c.contact = later(c.contact, sent.Add(-max(e.age, 0)))
+	c.known = later(c.known, sent.Add(-max(e.known, 0)))
+	if e.timeout > 0 && e.timeout != c.timeout {
+		c.timeout = e.timeout
+		c.poke()
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// hold says whether the host holds something.
+func (c *clock) hold(holding bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if holding && !c.holding {
+		c.poke()
+	}
+	c.holding = holding
+}
+
+func (c *clock) poke() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// sessionTimeout is the one that the server has granted last.
+func (c *clock) sessionTimeout() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.timeout
 }
 
 // silence says for people who has not been heard.
@@ -80,21 +134,27 @@ func (c *clock) silence() string {
 	return "the plugin has not answered, or this process did not run,"
 }
 
-// left returns how long the session can still be relied on.
+// left returns how long the session can still be relied on. A twentieth is left for
+// clocks that run at different rates and timers that fire late, as the session in
+// the plugin does.
 func (c *clock) left() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.deadline.IsZero() {
+	switch {
+	case c.contact.IsZero():
 		return c.timeout
+	case c.holding:
+		return time.Until(c.known.Add(c.timeout - c.timeout/20))
 	}
-	return time.Until(c.deadline)
+	return time.Until(c.contact.Add(c.timeout - c.timeout/20))
 }
 
 // watchClock sends the beats, and ends the session at its deadline. Sending
 // does not wait for the plugin: beats are small, and what the stream buffers
 // without an answer lasts for far longer than a session without echoes.
 func (s *session) watchClock() {
-	ticker := time.NewTicker(max(s.timeout/beatsPerTimeout, time.Millisecond))
+	every := func() time.Duration { return max(s.Timeout()/beatsPerTimeout, time.Millisecond) }
+	ticker := time.NewTicker(every())
 	defer ticker.Stop()
 	started := s.clock.started
 	s.beat()
@@ -108,6 +168,11 @@ func (s *session) watchClock() {
 			s.beat()
 		case <-started:
 			started = nil
+			deadline.Reset(s.clock.left())
+		case <-s.clock.changed:
+			ticker.Reset(every())
+			s.beat()
+			s.look()
 			deadline.Reset(s.clock.left())
 		case <-deadline.C:
 			s.look()
@@ -128,5 +193,5 @@ func (s *session) look() {
 	if s.clock.left() > 0 {
 		return
 	}
-	s.lose(fmt.Errorf("%w: %s for %v", recipes.ErrDeadline, s.clock.silence(), s.timeout))
+	s.lose(fmt.Errorf("%w: %s for %v", recipes.ErrDeadline, s.clock.silence(), s.Timeout()))
 }

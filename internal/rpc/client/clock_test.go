@@ -31,7 +31,7 @@ func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
 				time.Sleep(test.to)
 				contact := time.Now().Add(-max(test.age, 0))
 				time.Sleep(test.back)
-				c.echo(n, test.age)
+				c.echo(echo{number: n, age: test.age, known: test.age})
 				if mine, zookeepers := c.left(), time.Until(contact.Add(timeout)); mine > zookeepers {
 					t.Errorf("%v left here, %v at ZooKeeper", mine, zookeepers)
 				}
@@ -44,18 +44,58 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(time.Second)
 		first, second := c.beat(), c.beat()
-		c.echo(second, 0)
+		c.echo(echo{number: second})
 		left := c.left()
-		c.echo(second, 0)          // twice
-		c.echo(first, time.Second) // after the later one
-		c.echo(99, -time.Hour)     // never sent
+		c.echo(echo{number: second})                                      // twice
+		c.echo(echo{number: first, age: time.Second, known: time.Second}) // after the later one
+		c.echo(echo{number: 99, age: -time.Hour, known: -time.Hour})      // never sent
 		if c.left() != left {
 			t.Errorf("%v became %v", left, c.left())
 		}
 		third := c.beat()
-		c.echo(third, 900*time.Millisecond)
+		c.echo(echo{number: third, age: 900 * time.Millisecond, known: 900 * time.Millisecond})
 		if c.left() != left {
 			t.Errorf("an old contact made %v of %v", c.left(), left)
+		}
+	})
+}
+
+// While the host holds something, what the leader may not know does not count; what
+// was counted before does not either.
+func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		c := newClock(timeout)
+		c.echo(echo{number: c.beat(), age: time.Second, known: 5 * time.Second})
+		free := c.left()
+		c.hold(true)
+		if held := c.left(); held != free-4*time.Second {
+			t.Errorf("%v left with a hold, %v without", held, free)
+		}
+		select {
+		case <-c.changed:
+		default:
+			t.Error("the deadline is an earlier one, and nobody is told")
+		}
+		c.hold(false)
+		if c.left() != free {
+			t.Errorf("%v left after the hold, %v before", c.left(), free)
+		}
+	})
+}
+
+func TestASmallerTimeoutMovesTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock(40 * time.Second)
+		c.echo(echo{number: c.beat()})
+		c.echo(echo{number: c.beat(), timeout: 4 * time.Second})
+		if c.sessionTimeout() != 4*time.Second || c.left() > 4*time.Second {
+			t.Errorf("%v left of %v", c.left(), c.sessionTimeout())
+		}
+		select {
+		case <-c.changed:
+		default:
+			t.Error("the deadline is an earlier one, and nobody is told")
 		}
 	})
 }
@@ -64,16 +104,16 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 func TestTheSilentOneIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(10 * time.Second)
-		c.echo(c.beat(), 0)
+		c.echo(echo{number: c.beat()})
 		for age := 2 * time.Second; age < 10*time.Second; age += 2 * time.Second {
 			time.Sleep(2 * time.Second)
-			c.echo(c.beat(), age)
+			c.echo(echo{number: c.beat(), age: age, known: age})
 		}
 		time.Sleep(2 * time.Second)
 		if s := c.silence(); c.left() > 0 || !strings.Contains(s, "ZooKeeper") {
 			t.Errorf("%v left: %s", c.left(), s)
 		}
-		c.echo(c.beat(), 0)
+		c.echo(echo{number: c.beat()})
 		time.Sleep(10 * time.Second)
 		if s := c.silence(); c.left() > 0 || !strings.Contains(s, "plugin has not answered") {
 			t.Errorf("%v left: %s", c.left(), s)

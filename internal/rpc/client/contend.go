@@ -146,6 +146,7 @@ func (s *session) remember(g *grant) error {
 		return s.err
 	}
 	s.grants[g.id] = g
+	s.clock.hold(true)
 	return nil
 }
 
@@ -155,5 +156,6 @@ func (s *session) forget(id string) *grant {
 	defer s.mu.Unlock()
 	g := s.grants[id]
 	delete(s.grants, id)
+	s.clock.hold(len(s.grants) > 0)
 	return g
 }

@@ -20,9 +20,8 @@ type stream = grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
 // session is the host's half of a session.
 type session struct {
 	*Client
-	handle  string
-	id      int64
-	timeout time.Duration
+	handle string
+	id     int64
 
 	stream stream
 	hangUp context.CancelFunc // ends the stream
@@ -46,14 +45,14 @@ type session struct {
 func newSession(c *Client, st stream, hangUp context.CancelFunc, o *pb.Opened) *session {
 	s := &session{
 		Client: c,
-		handle: o.GetSession(), id: o.GetSessionId(), timeout: o.GetTimeout().AsDuration(),
+		handle: o.GetSession(), id: o.GetSessionId(),
 		stream: st, hangUp: hangUp,
 		events: feed.New(recipes.Event{State: wire.State(o.GetState())}),
 		grants: make(map[string]*grant),
 		joins:  make(map[string]chan recipes.Place),
 	}
 	s.over, s.end = context.WithCancel(context.Background())
-	s.clock = newClock(s.timeout)
+	s.clock = newClock(o.GetTimeout().AsDuration())
 	s.meters.SessionOpened()
 	return s
 }
@@ -128,7 +127,7 @@ func (s *session) take(m *pb.OpenResponse) {
 	case *pb.OpenResponse_Joined:
 		s.joined(m.Joined.GetRequestId(), wire.Place(m.Joined.GetPlace()))
 	case *pb.OpenResponse_BeatEcho:
-		s.clock.echo(m.BeatEcho.GetNumber(), m.BeatEcho.GetContactAge().AsDuration())
+		s.clock.echo(toEcho(m.BeatEcho))
 	}
 }
 
@@ -161,7 +160,7 @@ func (s *session) finish(reason error) {
 }
 
 func (s *session) ID() int64              { return s.id }
-func (s *session) Timeout() time.Duration { return s.timeout }
+func (s *session) Timeout() time.Duration { return s.clock.sessionTimeout() }
 func (s *session) Done() <-chan struct{}  { s.look(); return s.over.Done() }
 
 func (s *session) State() recipes.State {
@@ -213,7 +212,7 @@ func (s *session) closeRemote(ctx context.Context) error {
 	} else if !errors.Is(reason, recipes.ErrClosed) {
 		return unknown(reason)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout())
 	defer cancel()
 	_, err := s.sessions.Close(ctx, &pb.CloseRequest{Session: s.handle})
 	if err == nil {

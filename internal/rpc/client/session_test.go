@@ -173,6 +173,58 @@ func TestHostCountsFromTheLastContactWithZooKeeper(t *testing.T) {
 	})
 }
 
+// TestHostThatHoldsCountsFromWhatTheLeaderKnows: a server goes on answering the
+// plugin, and its leader hears nothing of that.
+func TestHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
+	for _, phase := range []time.Duration{0, 70 * time.Millisecond, 490 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			const timeout = 500 * time.Millisecond
+			l := newLink(t)
+			s := l.open(t, timeout)
+			time.Sleep(phase) // virtual
+			cut := time.Now()
+			l.world.Session(0).CutOffLeader()
+			time.Sleep(timeout / 2)
+			h := acquire(t, s)
+			closes(t, "hold", h.Done())
+			if d := time.Since(cut); d > timeout {
+				t.Errorf("lost %v after the leader heard of it last", d)
+			}
+			matches(t, h.Err(), recipes.ErrDeadline)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 500 * time.Millisecond
+		l := newLink(t)
+		s := l.open(t, timeout)
+		l.world.Session(0).CutOffLeader()
+		time.Sleep(10 * timeout)
+		if err := s.Err(); err != nil {
+			t.Errorf("a session that holds nothing is lost: %v", err)
+		}
+	})
+}
+
+// TestASmallerTimeoutReachesTheHost, which beats oftener then, and counts by it.
+func TestASmallerTimeoutReachesTheHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const before, after = 40 * time.Second, 500 * time.Millisecond
+		l := newLink(t)
+		s := l.open(t, before)
+		l.world.Session(0).SetTimeout(after)
+		time.Sleep(before)
+		if err := s.Err(); err != nil || s.Timeout() != after {
+			t.Fatalf("timeout %v, %v", s.Timeout(), err)
+		}
+		suspended := time.Now()
+		l.world.Session(0).Suspend()
+		closes(t, "session", s.Done())
+		if d := time.Since(suspended); d > after {
+			t.Errorf("lost after %v", d)
+		}
+	})
+}
+
 // TestShutdownTellsTheHostBeforeItLetsGo: what the host holds must be lost for
 // it before somebody else can be granted.
 func TestShutdownTellsTheHostBeforeItLetsGo(t *testing.T) {

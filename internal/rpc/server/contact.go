@@ -7,13 +7,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// contactOf returns a function that tells when the session's last request or
-// ping that ZooKeeper has answered was sent, or a time before that.
-func contactOf(s recipes.Session) func() time.Time {
-	if c, ok := s.(interface{ LastContact() time.Time }); ok {
-		return c.LastContact
+// contacts tell when the session was last in contact with ZooKeeper.
+type contacts struct {
+	last  func() time.Time // when the last request or ping was sent that was answered, or before
+	known func() time.Time // likewise, of those that the leader is known to have heard of
+}
+
+func contactsOf(s recipes.Session) contacts {
+	c := contacts{last: (&guess{session: s}).contact}
+	if told, ok := s.(interface{ LastContact() time.Time }); ok {
+		c.last = told.LastContact
 	}
-	return (&guess{session: s}).contact
+	c.known = c.last
+	if told, ok := s.(interface{ KnownContact() time.Time }); ok {
+		c.known = told.KnownContact
+	}
+	return c
 }
 
 // guess assumes the longest silence of a session that calls itself connected.

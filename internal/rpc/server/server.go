@@ -35,7 +35,9 @@ type Config struct {
 	// Open opens the sessions.
 	//
 	// Sessions should have a method LastContact() time.Time that returns when
-	// the last request or ping that ZooKeeper has answered was sent. Without
+	// the last request or ping that ZooKeeper has answered was sent, and
+	// KnownContact() time.Time for the last of which ZooKeeper's leader is known
+	// to have heard, or would be if the session held something. Without
 	// it the host's clock has to assume that this was two thirds of the
 	// session timeout ago, the longest silence that ZooKeeper's clients bear
 	// before they call themselves disconnected.

@@ -26,7 +26,7 @@ type stream = grpc.BidiStreamingServer[pb.OpenRequest, pb.OpenResponse]
 type session struct {
 	handle string
 	recipes.Session
-	contact func() time.Time
+	contacts
 
 	ctx         context.Context // ends when the session is on its way out
 	cancel      context.CancelCauseFunc
@@ -90,7 +90,7 @@ func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Session, er
 
 func (s *Server) start(opened recipes.Session) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	ss := &session{Session: opened, contact: contactOf(opened), ctx: ctx, cancel: cancel}
+	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel}
 	ss.out.ready = make(chan struct{}, 1)
 	ss.claims = newClaims(ss, s.cfg.Limits.Grants)
 	s.add(ss)
@@ -228,7 +228,8 @@ func (ss *session) flush(st stream) error {
 	if beat == 0 {
 		return nil
 	}
-	echo := &pb.BeatEcho{Number: beat, ContactAge: durationpb.New(time.Since(ss.contact()))}
+	age := func(contact func() time.Time) *durationpb.Duration { return durationpb.New(time.Since(contact())) }
+	echo := &pb.BeatEcho{Number: beat, ContactAge: age(ss.last), KnownContactAge: age(ss.known), Timeout: durationpb.New(ss.Timeout())}
 	return st.Send(&pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: echo}})
 }
 

@@ -634,7 +634,14 @@ type BeatEcho struct {
 	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// How long before this message was written the plugin sent the last request
 	// or ping that ZooKeeper has answered.
-	ContactAge    *durationpb.Duration `protobuf:"bytes,2,opt,name=contact_age,json=contactAge,proto3" json:"contact_age,omitempty"`
+	ContactAge *durationpb.Duration `protobuf:"bytes,2,opt,name=contact_age,json=contactAge,proto3" json:"contact_age,omitempty"`
+	// How long before that the plugin sent the last one of which ZooKeeper's leader
+	// is known to have heard, or would be if the session held something. Absent: the
+	// plugin does not know, and contact_age stands for it.
+	KnownContactAge *durationpb.Duration `protobuf:"bytes,3,opt,name=known_contact_age,json=knownContactAge,proto3" json:"known_contact_age,omitempty"`
+	// The session timeout that the server has granted last: one on which the session
+	// is resumed may grant another one. Absent: that in Opened.
+	Timeout       *durationpb.Duration `protobuf:"bytes,4,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -679,6 +686,20 @@ func (x *BeatEcho) GetNumber() uint64 {
 func (x *BeatEcho) GetContactAge() *durationpb.Duration {
 	if x != nil {
 		return x.ContactAge
+	}
+	return nil
+}
+
+func (x *BeatEcho) GetKnownContactAge() *durationpb.Duration {
+	if x != nil {
+		return x.KnownContactAge
+	}
+	return nil
+}
+
+func (x *BeatEcho) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
 	}
 	return nil
 }
@@ -967,11 +988,13 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\x06Joined\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12)\n" +
-	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"^\n" +
+	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"\xda\x01\n" +
 	"\bBeatEcho\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12:\n" +
 	"\vcontact_age\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"contactAge\"(\n" +
+	"contactAge\x12E\n" +
+	"\x11known_contact_age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x0fknownContactAge\x123\n" +
+	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"(\n" +
 	"\fCloseRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\"\x0f\n" +
 	"\rCloseResponse\"(\n" +
@@ -1057,18 +1080,20 @@ var file_zkrecipes_v1_session_proto_depIdxs = []int32{
 	17, // 13: zkrecipes.v1.GrantLost.reason:type_name -> zkrecipes.v1.Failure
 	18, // 14: zkrecipes.v1.Joined.place:type_name -> zkrecipes.v1.Place
 	16, // 15: zkrecipes.v1.BeatEcho.contact_age:type_name -> google.protobuf.Duration
-	14, // 16: zkrecipes.v1.StatsResponse.by_kind:type_name -> zkrecipes.v1.StatsResponse.ByKindEntry
-	1,  // 17: zkrecipes.v1.SessionService.Open:input_type -> zkrecipes.v1.OpenRequest
-	10, // 18: zkrecipes.v1.SessionService.Close:input_type -> zkrecipes.v1.CloseRequest
-	12, // 19: zkrecipes.v1.SessionService.Stats:input_type -> zkrecipes.v1.StatsRequest
-	4,  // 20: zkrecipes.v1.SessionService.Open:output_type -> zkrecipes.v1.OpenResponse
-	11, // 21: zkrecipes.v1.SessionService.Close:output_type -> zkrecipes.v1.CloseResponse
-	13, // 22: zkrecipes.v1.SessionService.Stats:output_type -> zkrecipes.v1.StatsResponse
-	20, // [20:23] is the sub-list for method output_type
-	17, // [17:20] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	16, // 16: zkrecipes.v1.BeatEcho.known_contact_age:type_name -> google.protobuf.Duration
+	16, // 17: zkrecipes.v1.BeatEcho.timeout:type_name -> google.protobuf.Duration
+	14, // 18: zkrecipes.v1.StatsResponse.by_kind:type_name -> zkrecipes.v1.StatsResponse.ByKindEntry
+	1,  // 19: zkrecipes.v1.SessionService.Open:input_type -> zkrecipes.v1.OpenRequest
+	10, // 20: zkrecipes.v1.SessionService.Close:input_type -> zkrecipes.v1.CloseRequest
+	12, // 21: zkrecipes.v1.SessionService.Stats:input_type -> zkrecipes.v1.StatsRequest
+	4,  // 22: zkrecipes.v1.SessionService.Open:output_type -> zkrecipes.v1.OpenResponse
+	11, // 23: zkrecipes.v1.SessionService.Close:output_type -> zkrecipes.v1.CloseResponse
+	13, // 24: zkrecipes.v1.SessionService.Stats:output_type -> zkrecipes.v1.StatsResponse
+	22, // [22:25] is the sub-list for method output_type
+	19, // [19:22] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_session_proto_init() }

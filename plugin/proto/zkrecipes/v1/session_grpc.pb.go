@@ -43,7 +43,8 @@ type SessionServiceClient interface {
 	//     frozen and closes the session.
 	//   - A host takes the session for lost when, since it sent the last Beat
 	//     that was echoed, the session timeout less the echo's contact_age has
-	//     passed: ZooKeeper may expire the session from then on. It counts from
+	//     passed: ZooKeeper may expire the session from then on. While the host
+	//     holds something, known_contact_age takes its place. It counts from
 	//     the sending, not from the receiving, because an answer can lie in a
 	//     buffer for any length of time.
 	//
@@ -119,7 +120,8 @@ type SessionServiceServer interface {
 	//     frozen and closes the session.
 	//   - A host takes the session for lost when, since it sent the last Beat
 	//     that was echoed, the session timeout less the echo's contact_age has
-	//     passed: ZooKeeper may expire the session from then on. It counts from
+	//     passed: ZooKeeper may expire the session from then on. While the host
+	//     holds something, known_contact_age takes its place. It counts from
 	//     the sending, not from the receiving, because an answer can lie in a
 	//     buffer for any length of time.
 	//
