@@ -31,18 +31,19 @@
 // or cut off, and its session expired. No library can run code in a process that
 // does not run. What is promised is this:
 //
-//   - A session has a clock of its own. While it holds something, the clock counts
-//     from the sending of the last request or ping of which the leader of the
-//     ensemble is known to have heard. When the negotiated timeout less a twentieth
-//     has passed since, the session declares itself lost. The leader cannot have
-//     given its locks to anybody else by then. A process that runs therefore sees
-//     Done close before another contender is granted.
-//   - Whoever has waited is granted when the leader has answered after that, and the
-//     contender's znode is still there. A server that lags cannot grant what the
-//     leader has given to somebody else.
-//   - Both of this assumes that clocks run at the same rate and do not stop, as the
-//     monotonic clock of a suspended machine does; and that a leader which another
-//     one has replaced stops answering within a third of the timeout.
+//   - A session has its own clock. While it holds something, the clock counts from
+//     the sending of the last request or ping of which the leader of the ensemble is
+//     known to have heard. When the negotiated timeout less a twentieth has passed
+//     since then, the session declares itself lost. By then the leader cannot have
+//     given its locks to another contender. So a process that runs sees Done close
+//     before another contender is granted.
+//   - A waiter is granted only after the leader has answered once more, and only if
+//     the waiter's znode is still there then. So a server that lags cannot grant what
+//     the leader has given to another contender.
+//   - Assumption for both: clocks run at the same rate and do not stop. (The
+//     monotonic clock of a suspended machine stops.)
+//   - Assumption for both: a leader that was replaced stops answering within a third
+//     of the session timeout.
 //   - Tokens grow: of two grants of one path, the later has the larger [Token]. A
 //     store that refuses tokens smaller than the largest it has seen cannot be
 //     harmed by a late holder.

@@ -110,8 +110,11 @@ var (
 	// with another session.
 	ErrExpired = fmt.Errorf("%w: expired", ErrSessionLost)
 
-	// ErrDeadline: nothing was heard from any server for the negotiated timeout. The
-	// server may have expired the session, or soon will.
+	// ErrDeadline: by the session's own clock the negotiated timeout, less a
+	// twentieth, has passed since its last contact. The server may have expired the
+	// session, or soon will. While the session holds something, a contact counts only
+	// if the leader is known to have it, so that an outage of half the timeout can be
+	// enough.
 	ErrDeadline = fmt.Errorf("%w: local deadline passed", ErrSessionLost)
 
 	// ErrClosed: the application closed the session.

@@ -8,6 +8,9 @@ import (
 
 // Strategy is how a contender waits for its turn. It decides what waiting costs,
 // never which contender is next. Contenders of every strategy can stand in one line.
+//
+// With every strategy a grant after a wait also costs one sync: a round trip to the
+// leader of the ensemble, without a transaction.
 type Strategy string
 
 const (
@@ -29,7 +32,7 @@ const (
 
 	// Handoff: every waiter watches the contender with the number before its own,
 	// whose name it knows without listing the line. A holder releases in a way that
-	// tells its successor that it was a release, and the successor holds at once. One
+	// tells its successor that it was a release, and the successor lists nothing. One
 	// handoff costs one write, one watch event, and one small read when the waiter
 	// joins, however many wait. After anything else ahead (a crash, a contender that
 	// gives up, a contender of another kind or library) the waiter looks again, as

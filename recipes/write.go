@@ -8,6 +8,7 @@ const AnyVersion int32 = -1
 // OpKind says what an [Op] does.
 type OpKind int
 
+// The kinds of operations.
 const (
 	OpCreate OpKind = iota + 1
 	OpSet
