@@ -8,7 +8,10 @@ import (
 )
 
 // barrierRemoveVerb takes a barrier away.
-type barrierRemoveVerb struct{ path string }
+type barrierRemoveVerb struct {
+	exitCodeOnly
+	path string
+}
 
 func (v *barrierRemoveVerb) describe() doc {
 	return doc{

@@ -11,7 +11,10 @@ import (
 )
 
 // barrierSetVerb sets a barrier.
-type barrierSetVerb struct{ path, data string }
+type barrierSetVerb struct {
+	exitCodeOnly
+	path, data string
+}
 
 func (v *barrierSetVerb) describe() doc {
 	return doc{

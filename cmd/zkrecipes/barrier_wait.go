@@ -9,6 +9,7 @@ import (
 
 // barrierWaitVerb waits until a barrier is not set.
 type barrierWaitVerb struct {
+	exitCodeOnly
 	waiting
 	try  bool
 	path string

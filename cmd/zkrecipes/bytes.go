@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // inJSON is how bytes that somebody stored are shown in JSON: as text where they
@@ -29,11 +31,7 @@ func asStored(w io.Writer, stored []byte) []byte {
 
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // most bounds what is read from stdin; no ZooKeeper takes that much.
@@ -50,9 +48,13 @@ func onOneLine(stored []byte) string {
 	return quoted
 }
 
-// readAll reads what is to be stored.
-func readAll(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, most+1))
+// readAll reads what is to be stored. An empty stdin is data, one that is closed is
+// a mistake.
+func readAll(f *os.File) ([]byte, error) {
+	if closed(f) {
+		return nil, usage("stdin is closed, and there is nothing to read; nothing was done (</dev/null is an empty stdin)")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read stdin: %w", err)

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/posener/complete"
@@ -24,6 +25,27 @@ type verb interface {
 	// none.
 	run(ctx context.Context, t *tool, out *output) error
 	otherwise() int
+}
+
+// resultless is a verb that has no result on stdout: its exit code says it all, or
+// stdout is its command's.
+type resultless interface{ resultless(json bool) bool }
+
+// exitCodeOnly is a verb without a result, but in JSON.
+type exitCodeOnly struct{}
+
+func (exitCodeOnly) resultless(json bool) bool { return !json }
+
+// writable refuses to do what has a result that nobody could get: an element would be
+// taken from a queue, and be lost.
+func (c *command) writable(out *output) error {
+	if v, ok := c.verb.(resultless); ok && v.resultless(out.json) {
+		return nil
+	}
+	if f, ok := out.stdout.(*os.File); ok && closed(f) {
+		return usage("stdout is closed, and the result could not be written; nothing was done (>/dev/null drops the result)")
+	}
+	return nil
 }
 
 // doc is what the help says about a verb, in this order, before its flags.
@@ -84,6 +106,9 @@ func (c *command) run(args []string, out *output) error {
 	}
 	if err := c.verb.arguments(f.Args()); err != nil {
 		return usage("%w; see -h", err)
+	}
+	if err := c.writable(out); err != nil {
+		return err
 	}
 	c.tool.config = c.config
 	return c.verb.run(context.Background(), c.tool, out)

@@ -12,6 +12,7 @@ import (
 
 // configDeleteVerb removes a key of a configuration.
 type configDeleteVerb struct {
+	exitCodeOnly
 	revision  int64
 	path, key string
 }

@@ -28,7 +28,8 @@ func (e *ephemeral) flags(f *flag.FlagSet) {
 }
 
 const ephemeralHelp = `The command finds the path of the znode in $ZKRECIPES_ZNODE, and in $ZKRECIPES_TOKEN a
-number that grows each time. When the znode or the session is lost, the command is
+number that grows each time. Before the znode is there, zkrecipes waits for servers
+that do not answer too, for -timeout at most. When the znode or the session is lost, the command is
 sent TERM, and KILL after -grace. Signals that zkrecipes gets are passed on to the
 command. Without a command a signal ends it, and the znode is deleted.
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
@@ -12,9 +13,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// follow shows every change that a channel gives, until a signal ends it.
+// follow shows every change that a channel gives, until a signal ends it, or its
+// reader has.
 func follow[T any](ctx context.Context, t *tool, out *output,
 	watch func(context.Context, recipes.Session) (<-chan T, error), show func(T) error) error {
+	if f, ok := out.stdout.(*os.File); ok {
+		var stop func()
+		ctx, stop = whileRead(ctx, f)
+		defer stop()
+	}
 	err := waitFor(ctx, t, out, patience{failure: "nothing was shown"}, func(ctx context.Context, s recipes.Session) (struct{}, error) {
 		changes, err := watch(ctx, s)
 		if err != nil {
@@ -27,7 +34,7 @@ func follow[T any](ctx context.Context, t *tool, out *output,
 		}
 		return struct{}{}, whyClosed(ctx, s)
 	}, func(struct{}) error { return nil })
-	if errors.Is(err, syscall.EPIPE) { // as any program that writes to one that has ended
+	if errors.Is(err, syscall.EPIPE) || errors.Is(context.Cause(ctx), syscall.EPIPE) { // as any program that writes to one that has ended
 		return exitError{code: job.ExitSignal + int(syscall.SIGPIPE)}
 	}
 	return err
@@ -53,12 +60,15 @@ func whyClosed(ctx context.Context, s recipes.Session) error {
 // errWatch: a look failed for a reason that will last, such as an ACL.
 var errWatch = errors.New("the watch has ended though the session has not: what is watched cannot be read any more")
 
-const followHelp = `Exit code: 0 when a signal has ended it. Otherwise:
+const followHelp = `While no server answers, it waits, and goes on with another session if its own is lost.
+It ends at once when nobody reads what it writes.
 
-    1    zkrecipes failed, for example to reach ZooKeeper
+Exit code: 0 when a signal has ended it. Otherwise:
+
+    1    zkrecipes failed, for example because it may not read PATH
     2    wrong usage or configuration
-    123  the session was lost: later changes are not known
-    128  and n: signal n came before there was anything to show`
+    123  ZooKeeper refused the credentials
+    128  and n: signal n came before there was anything to show; 141: nobody reads`
 
 // line writes one change: in JSON one object a line.
 func (o *output) line(value any, text string) error {

@@ -50,6 +50,9 @@ const guardHelp = `The command finds its fencing token in $ZKRECIPES_TOKEN. Pass
 command changes, so that it can refuse an older one. $ZKRECIPES_PATH is PATH, and
 $ZKRECIPES_ZNODE is the znode whose existence is the grant.
 
+Until the lock is granted, zkrecipes waits for servers that do not answer too, and
+replaces a session that is lost, for -timeout at most. After that it replaces nothing.
+
 When the hold is lost, the command is sent TERM, and KILL after -grace. It has a
 process group of its own, unless it is in a terminal's foreground: the whole group
 gets the signals, and zkrecipes waits up to -grace for all that the command has
@@ -95,6 +98,8 @@ func (g *guard) arguments(args []string) error {
 }
 
 func (g *guard) otherwise() int { return exitOwn }
+
+func (g *guard) resultless(bool) bool { return g.argv != nil }
 
 // run waits for the grant and runs the command under it.
 func (g *guard) run(ctx context.Context, t *tool, out *output, acquire func(context.Context, recipes.Session) (grant, error)) error {

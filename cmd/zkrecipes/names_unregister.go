@@ -9,6 +9,7 @@ import (
 
 // namesUnregisterVerb gives back a name that was taken for good.
 type namesUnregisterVerb struct {
+	exitCodeOnly
 	pathAndName
 	token int64
 }

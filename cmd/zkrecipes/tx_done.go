@@ -11,6 +11,7 @@ import (
 
 // txDoneVerb says that a site has acted on the decision.
 type txDoneVerb struct {
+	exitCodeOnly
 	txPath
 	site string
 }

@@ -28,7 +28,9 @@ func (w *waiting) check(try bool) error {
 	return nil
 }
 
-const waitHelp = `A signal ends the wait, with exit code 128+n, and leaves nothing behind.
+const waitHelp = `While no server answers, it waits too, for -timeout at most; a session that is lost is
+replaced. With -try it waits for nothing. A signal ends the wait, with exit code
+128+n, and leaves nothing behind.
 
 ` + waitCodes
 
