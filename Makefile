@@ -17,7 +17,7 @@ help:
 	@echo 'make test-contract  the contract over every transport and server, counted by recipe'
 	@echo 'make test-faults    the fault sweep, with its number of cases'
 	@echo 'make test-launches  200 launches of the plugin leave no process, file or goroutine'
-	@echo 'make test-model     the model of handoff with two faults: 7 million states (30 seconds)'
+	@echo 'make test-model     the model of handoff with two faults: 10 million states (a minute)'
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make cross          the binaries for every platform, thrown away'
 	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'

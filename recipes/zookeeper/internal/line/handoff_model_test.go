@@ -92,6 +92,8 @@ const (
 	phaseOwn             // the watch on its own place is to be set
 	phaseAhead           // the watch on its predecessor is to be set
 	phaseWait            // both are set
+	phaseSync            // its predecessor has released; the server is to catch up
+	phaseLook            // first in a listing after a wait; its place to be read behind a sync
 	phaseHold            //
 	phaseRelease         // sent; served next
 	phaseReleased        // committed; to be answered
@@ -122,7 +124,6 @@ type mclient struct {
 
 	// Its place, as the reply to the creation told it.
 	number, czxid int8
-	gone          bool // it knows, by the end of its session or of its place
 
 	// A reply on its way is decided where the server makes it, and told by the
 	// phase that follows it.
@@ -138,7 +139,11 @@ type mclient struct {
 	watchOwn bool
 	ahead    int8 // a number; -1 is none
 
-	first bool // ghost: its place was there and first, at a moment in the leader's order
+	waited bool // an event or a lost connection has made it look again
+
+	// Ghosts: what no contender can see. Its place was there and first, at a moment
+	// in the leader's order. Its place was there when the leader was last asked.
+	first, stood bool
 }
 
 type sightKey struct {
@@ -180,8 +185,8 @@ type model struct {
 	resumes  func(outcome) bool // whether the waiter waits for the same one again
 
 	// Planted mistakes outside of the conclusions: a lost connection wakes nobody,
-	// and the waiter's own place is not watched.
-	deaf, careless bool
+	// the waiter's own place is not watched, and the leader is not asked.
+	deaf, careless, hasty bool
 
 	seed    maphash.Seed
 	visited map[uint64]bool // true while on the way
@@ -272,7 +277,7 @@ func (s *mstate) normalize() {
 			continue
 		}
 		attached = attached || s.faults > 0 || c.server == follower
-		if c.phase != phaseWait && c.next != phaseWait {
+		if c.phase != phaseWait && c.next != phaseWait && c.phase != phaseSync {
 			c.sight = sightKey{}
 		}
 		if s.faults == 0 && c.connected {
@@ -378,7 +383,7 @@ func (m *model) steps(s *mstate) []mstep {
 	// same as a connection that was lost before the server answered.
 	for i := range s.clients {
 		if c := &s.clients[i]; c.connected && c.in[0] != 0 && c.phase != phaseWait {
-			return append(steps, mstep{who: i, what: "receives a message", do: func(s *mstate) { s.receive(i) }})
+			return append(steps, mstep{who: i, what: "receives a message", do: func(s *mstate) { m.receive(s, i) }})
 		}
 	}
 	if s.pending[0].kind != 0 {
@@ -399,7 +404,7 @@ func (m *model) steps(s *mstate) []mstep {
 			}
 			continue
 		case c.in[0] != 0:
-			add("receives a message", func(s *mstate) { s.receive(i) })
+			add("receives a message", func(s *mstate) { m.receive(s, i) })
 		}
 		if c.phase != phaseStart {
 			fault("loses its connection", func(s *mstate) { s.disconnect(i) })
@@ -459,7 +464,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 			s.clients[i].target = -1
 			s.reply(i, phaseList)
 		})
-	case c.phase == phaseFind && (c.server == leader || s.pendings() == 0):
+	case c.phase == phaseFind && s.caughtUp(i):
 		add("looks for its place", func(s *mstate) {
 			c := &s.clients[i]
 			if n := s.servers[leader].nodes[i]; n.there {
@@ -513,6 +518,21 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 		if s.faults > 0 {
 			add("gives up", func(s *mstate) { s.faults--; s.clients[i].phase = phaseLeave })
 		}
+	case c.phase == phaseSync && s.caughtUp(i):
+		add("is told that its server has caught up", func(s *mstate) {
+			s.clients[i].stood = s.servers[leader].nodes[i].there
+			s.reply(i, phaseSync)
+		})
+	case c.phase == phaseLook && s.caughtUp(i):
+		add("its place is read behind a sync", func(s *mstate) {
+			c := &s.clients[i]
+			n, there := s.servers[leader].called(c.number)
+			if c.stood = s.servers[leader].nodes[i].there; there && n.czxid == c.czxid {
+				s.reply(i, phaseHold)
+			} else {
+				s.reply(i, phaseEnd)
+			}
+		})
 	case c.phase == phaseHold:
 		add("releases", func(s *mstate) { s.clients[i].phase = phaseRelease })
 	case c.phase == phaseRelease:
@@ -556,6 +576,8 @@ func (m *model) list(s *mstate, i int) {
 	switch {
 	case srv.parent == 0 || !stands:
 		s.reply(i, phaseEnd)
+	case len(ahead) == 0 && c.waited && !m.hasty:
+		s.reply(i, phaseLook)
 	case len(ahead) == 0:
 		s.mustStand(i, "the listing")
 		s.reply(i, phaseHold)
@@ -570,14 +592,43 @@ func name(number int8) string { return fmt.Sprint(number) }
 // wake is what the waiter does when something has woken it.
 func (m *model) wake(s *mstate, i int, why reason) {
 	c := &s.clients[i]
-	o := m.outcome(wake{
+	if o := m.conclusion(c, why, false); o != handed {
+		m.goOn(s, i, o)
+		return
+	}
+	// What else has happened is looked at when the server has caught up.
+	c.fired[0], c.phase = false, phaseSync
+	switch {
+	case c.lost:
+		m.goOn(s, i, reconnected) // there is nothing to ask on
+	case m.hasty:
+		c.stood = s.servers[leader].nodes[i].there
+		m.synced(s, i)
+	}
+}
+
+// synced is what the waiter does when its server has caught up.
+func (m *model) synced(s *mstate, i int) {
+	c := &s.clients[i]
+	m.goOn(s, i, m.conclusion(c, aheadFired, c.fired[1]))
+}
+
+func (m *model) conclusion(c *mclient, why reason, gone bool) outcome {
+	return m.outcome(wake{
 		why:     why,
 		ahead:   sight{c.sight.place, int32(c.sight.version), int64(c.sight.czxid)},
 		mine:    int64(c.czxid),
 		changed: c.change,
-		gone:    c.fired[1],
+		gone:    gone,
 	})
+}
+
+func (m *model) goOn(s *mstate, i int, o outcome) {
+	c := &s.clients[i]
 	c.fired[0], c.change, c.lost = false, false, false
+	if o == reconnected || o == changed {
+		c.waited = true
+	}
 	switch {
 	case o == handed:
 		s.hold(i)
@@ -594,6 +645,9 @@ func (s *mstate) hold(i int) {
 	if !c.first {
 		violate("contender %d holds, and never stood first", i)
 	}
+	if (c.phase == phaseSync || c.phase == phaseLook) && !c.stood {
+		violate("contender %d holds, and its place was gone when the leader was asked", i)
+	}
 	c.phase = phaseHold
 }
 
@@ -603,6 +657,10 @@ func (s *mstate) mustStand(i int, answer string) {
 		violate("contender %d holds by %s, and its place was gone", i, answer)
 	}
 }
+
+// caughtUp reports whether the contender's server has applied all transactions, so
+// that it answers a sync.
+func (s *mstate) caughtUp(i int) bool { return s.clients[i].server == leader || s.pendings() == 0 }
 
 func (s *mstate) at(i int) *mserver { return &s.servers[s.clients[i].server] }
 
@@ -730,7 +788,7 @@ func (s *mstate) send(i int, msg mmessage) {
 }
 
 // receive has the client take the next message of its connection.
-func (s *mstate) receive(i int) {
+func (m *model) receive(s *mstate, i int) {
 	c := &s.clients[i]
 	msg := c.in[0]
 	copy(c.in[:], c.in[1:])
@@ -740,9 +798,12 @@ func (s *mstate) receive(i int) {
 	case msgReply:
 		next := c.next
 		c.next = phaseStart
-		if next == phaseHold {
+		switch next {
+		case phaseHold:
 			s.hold(i)
-		} else {
+		case phaseSync:
+			m.synced(s, i)
+		default:
 			c.phase = next
 		}
 	case msgOwn:
@@ -776,7 +837,7 @@ func (s *mstate) connect(i int, server int8) {
 		c.phase = phaseFind
 	case phaseRelease, phaseReleased, phaseUnsure:
 		c.phase = phaseUnsure
-	case phaseOwn, phaseAhead:
+	case phaseOwn, phaseAhead, phaseSync:
 		c.phase = phaseOwn
 	}
 	if c.phase != phaseWait {
@@ -804,7 +865,8 @@ func modelFaults(t *testing.T) int8 {
 }
 
 // TestHandoffModel holds what package line promises of handoff. A contender that
-// holds has been first in the leader's order, and its place was there. No waiter
+// holds has been first in the leader's order, and its place was there, for the
+// leader too when it was asked. No waiter
 // sleeps in a state that nothing can follow. No contender goes round in circles.
 func TestHandoffModel(t *testing.T) {
 	for faults := range modelFaults(t) + 1 {
@@ -854,15 +916,8 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 		{"its own place's deletion is not looked at", 1, concludes(func(w *wake) { w.gone = false })},
 		{"a deletion of the predecessor is taken for its release", 1, concludes(func(w *wake) { w.changed = w.changed || w.why == aheadFired })},
 		{"anybody's change of data is taken for a release", 1, concludes(func(w *wake) { w.ahead.place = true })},
-		{"a lost connection is taken for a release", 1, func(m *model) {
-			m.outcome = func(w wake) outcome {
-				if w.why == connectionLost {
-					return handed
-				}
-				return w.outcome()
-			}
-		}},
 		{"a lost connection wakes nobody", 1, func(m *model) { m.deaf = true }},
+		{"the leader is not asked before a grant after a wait", 1, func(m *model) { m.hasty = true }},
 		{"its own place is not watched", 1, func(m *model) { m.careless = true }},
 		{"the same one is waited for again, whatever happened", 1, func(m *model) { m.resumes = func(outcome) bool { return true } }},
 		{"the line is listed in its order, but its own place not looked for", 1, func(m *model) {
@@ -894,11 +949,17 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 
 // TestHandoffModelKnowsWhatIsSpare names the guards that are a second defence. No
 // run of the model needs them. It assumes that only a place's session writes to
-// it. And a waiter is told that its place is gone before the name is given again.
+// it. A waiter is told that its place is gone before the name is given again. And
+// on a connection that is lost the leader cannot be asked.
 func TestHandoffModelKnowsWhatIsSpare(t *testing.T) {
 	for guard, change := range map[string]func(*wake){
 		"the predecessor was not written before": func(w *wake) { w.ahead.version = 0 },
 		"the predecessor is older":               func(w *wake) { w.ahead.czxid = 0 },
+		"the connection is not lost": func(w *wake) {
+			if w.why == connectionLost {
+				w.why, w.changed = aheadFired, true
+			}
+		},
 	} {
 		m := newModel()
 		m.outcome = func(w wake) outcome {
