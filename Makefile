@@ -9,13 +9,14 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-launches test-model build cross bench bench-peers bench-plugin results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-python test-launches test-model build cross bench bench-peers bench-plugin results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
 	@echo 'make test-short     the same without a real ZooKeeper and the plugin of the contract'
 	@echo 'make test-contract  the contract over every transport and server, counted by recipe'
 	@echo 'make test-faults    the fault sweep, with its number of cases'
+	@echo 'make test-python    the protos compiled by the system, and a host in Python'
 	@echo 'make test-launches  200 launches of the plugin leave no process, file or goroutine'
 	@echo 'make test-model     the model of handoff with two faults: 10 million states (a minute)'
 	@echo 'make build          the binaries, into bin/'
@@ -43,6 +44,10 @@ test-short:
 
 test-contract: zookeeper
 	@.ci/test -v -run 'TestContract' $(SUITE) | grep -E 'contract tests:|^(ok|FAIL|test:)'
+
+test-python:
+	@.ci/install-python
+	$(GO) test -count=1 -run TestHostInPython ./cmd/zkrecipes-plugin
 
 test-faults:
 	@ZKRECIPES_REQUIRE_ZOOKEEPER= .ci/test -v -run 'FaultSweep' ./recipes/zookeeper | grep -E 'fault sweep|^(ok|FAIL)'

@@ -55,7 +55,7 @@ func Debug(ctx context.Context, open recipes.Opener, announce func(Reattach), op
 	if err != nil {
 		return err
 	}
-	if os.Getenv("PLUGIN_CLIENT_CERT") != "" {
+	if os.Getenv(clientCertificate) != "" {
 		return fmt.Errorf("a plugin that is being debugged cannot use AutoMTLS: unset PLUGIN_CLIENT_CERT, or have the host launch the plugin")
 	}
 	dir, err := os.MkdirTemp("", "plugin-dir") // of mode 0700

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,39 +27,62 @@ const (
 	closeTimeout = 800 * time.Millisecond
 )
 
+// Exit codes of a plugin that has not served its host to the end. The plugin says why
+// on stderr. PROTOCOL.md promises them.
+const (
+	exitNotLaunched   = 1 // by a host; or an option is wrong
+	exitNobody        = 3 // no host has attached
+	exitCannotListen  = 4 // for example because of PLUGIN_UNIX_SOCKET_DIR
+	exitCertificate   = 5 // PLUGIN_CLIENT_CERT is not a certificate
+	clientCertificate = "PLUGIN_CLIENT_CERT"
+)
+
 // Serve serves sessions that open opens to the host that launched this process,
 // and returns when the host has gone: it closed the plugin, or it died, however
 // it died. All sessions are closed by then, or a bounded attempt to close them
 // has been made; main has nothing left to do.
 //
-// In a process that no host has launched, or with an option that cannot be, it says
-// so on stderr and exits with 1.
+// A process that no host has launched, or that cannot serve one, says so on stderr and
+// exits with a code other than 0. So does one to which no host has attached within ten
+// seconds.
 //
 // Signals: an interrupt is ignored, because Ctrl-C at the host's terminal
 // reaches the plugin too, and the host decides what to release; so is a hang-up.
 // SIGTERM tells the hosts of all sessions that they are lost, closes them, and
 // ends the process.
 func Serve(open recipes.Opener, options ...Option) {
+	if code := serve(open, options); code != 0 {
+		os.Exit(code)
+	}
+}
+
+func serve(open recipes.Opener, options []Option) (exitCode int) {
 	if handshake := Handshake(); os.Getenv(handshake.MagicCookieKey) != handshake.MagicCookieValue {
 		fmt.Fprint(os.Stderr, About(filepath.Base(os.Args[0])))
-		os.Exit(1)
+		return exitNotLaunched
 	}
 	cfg, err := configure(open, options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return exitNotLaunched
 	}
 	defer removeSocketDirectory()
+	if pem := os.Getenv(clientCertificate); pem != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(pem)) {
+		cfg.Logger.Error("there is no certificate in PEM in " + clientCertificate)
+		return exitCertificate
+	}
 	terminated := terminations()
 
 	srv := server.New(cfg)
 	process := &process{server: srv, logger: cfg.Logger, stopped: make(chan struct{})}
+	listens := false
 	var watch sync.WaitGroup
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  Handshake(),
 		VersionedPlugins: versioned(func(s *grpc.Server) error { srv.Register(s); return nil }),
 		Logger:           cfg.Logger,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			listens = true
 			s := grpcServer(srv)(opts)
 			watch.Go(func() { process.watch(s, terminated) })
 			return s
@@ -67,6 +91,13 @@ func Serve(open recipes.Opener, options ...Option) {
 	close(process.stopped) // by the watch, or by go-plugin's own Shutdown
 	process.closeSessions("the server has stopped")
 	watch.Wait()
+	switch {
+	case !listens: // go-plugin has logged why
+		return exitCannotListen
+	case process.unattended:
+		return exitNobody
+	}
+	return 0
 }
 
 // grpcServer makes the gRPC server that go-plugin asks for.
@@ -83,6 +114,8 @@ type process struct {
 	once   sync.Once
 	// stopped is closed when go-plugin no longer serves.
 	stopped chan struct{}
+	// unattended is set by watch when nobody has attached.
+	unattended bool
 }
 
 // watch stops the gRPC server, and with it Serve, when nobody wants the plugin
@@ -99,6 +132,8 @@ func (p *process) watch(s *grpc.Server, terminated <-chan os.Signal) {
 			attached = nil
 			attach.Stop()
 		case <-attach.C:
+			p.logger.Error("no host has attached", "within", attachTimeout.String())
+			p.unattended = true
 			p.closeSessions("no host has attached")
 			return
 		case <-p.server.Orphaned():

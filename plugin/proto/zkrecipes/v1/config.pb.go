@@ -335,18 +335,18 @@ const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\x03acl\x18\x06 \x03(\v2\x1b.zkrecipes.v1.AccessControlR\x03acl\x121\n" +
 	"\x03tls\x18\a \x01(\v2\x1f.zkrecipes.v1.TransportSecurityR\x03tls\x12\x1d\n" +
 	"\n" +
-	"max_packet\x18\b \x01(\x05R\tmaxPacket\"=\n" +
+	"max_packet\x18\b \x01(\x05R\tmaxPacket\"8\n" +
 	"\x06Digest\x12\x12\n" +
-	"\x04user\x18\x01 \x01(\tR\x04user\x12\x1f\n" +
-	"\bpassword\x18\x02 \x01(\tB\x03\x80\x01\x01R\bpassword\"Y\n" +
+	"\x04user\x18\x01 \x01(\tR\x04user\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\"Y\n" +
 	"\rAccessControl\x12 \n" +
 	"\vpermissions\x18\x01 \x01(\x05R\vpermissions\x12\x16\n" +
 	"\x06scheme\x18\x02 \x01(\tR\x06scheme\x12\x0e\n" +
-	"\x02id\x18\x03 \x01(\tR\x02id\"}\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\"x\n" +
 	"\x11TransportSecurity\x12\x0e\n" +
 	"\x02ca\x18\x01 \x01(\fR\x02ca\x12 \n" +
-	"\vcertificate\x18\x02 \x01(\fR\vcertificate\x12\x15\n" +
-	"\x03key\x18\x03 \x01(\fB\x03\x80\x01\x01R\x03key\x12\x1f\n" +
+	"\vcertificate\x18\x02 \x01(\fR\vcertificate\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\x12\x1f\n" +
 	"\vserver_name\x18\x04 \x01(\tR\n" +
 	"serverNameBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 

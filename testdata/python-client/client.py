@@ -1,0 +1,208 @@
+"""A zkrecipes host without Go. It launches the plugin with mutual TLS, as
+hashicorp/go-plugin does, opens a session, takes a lock, prints its fencing token, meets
+some errors, and ends the plugin. See plugin/proto/PROTOCOL.md.
+
+    protoc -I plugin/proto -I testdata/python-client --python_out=DIRECTORY \
+        plugin/proto/zkrecipes/v1/*.proto testdata/python-client/error.proto
+    python3 client.py PLUGIN DIRECTORY HOST:PORT PATH
+
+It needs Debian's python3-grpcio and python3-protobuf, and openssl for its certificate.
+"""
+
+import base64
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+
+import grpc
+
+PLUGIN, GENERATED, SERVER, PATH = sys.argv[1:]
+sys.path.insert(0, GENERATED)
+
+import error_pb2
+from zkrecipes.v1 import contender_pb2, grant_pb2, lock_pb2, plugin_pb2, session_pb2
+
+TIMEOUT = 20  # seconds for each call
+
+
+def make_certificate(directory):
+    """Returns the host's certificate and key, made for this launch, in PEM."""
+    key, certificate = directory + "/key.pem", directory + "/certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-keyout", key, "-out", certificate, "-days", "1", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost", "-addext", "extendedKeyUsage=clientAuth,serverAuth"],
+        check=True, stderr=subprocess.DEVNULL)
+    with open(certificate, "rb") as c, open(key, "rb") as k:
+        return c.read(), k.read()
+
+
+def der_to_pem(der):
+    text = base64.b64encode(der).decode()
+    lines = [text[i:i + 64] for i in range(0, len(text), 64)]
+    return "\n".join(["-----BEGIN CERTIFICATE-----", *lines, "-----END CERTIFICATE-----", ""]).encode()
+
+
+def launch(directory):
+    """1. The handshake. The plugin prints one line:
+    core version | protocol version | network | address | "grpc" | certificate."""
+    certificate, key = make_certificate(directory)
+    child = subprocess.Popen([PLUGIN], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, env={
+        "ZKRECIPES_PLUGIN": "5b1c9f0e-recipes-of-zookeeper",
+        "ZKRECIPES_PLUGIN_LOG_LEVEL": "warn",
+        "PLUGIN_PROTOCOL_VERSIONS": "1",
+        "PLUGIN_UNIX_SOCKET_DIR": directory,
+        "PLUGIN_CLIENT_CERT": certificate.decode(),
+    })
+    line = child.stdout.readline().strip()
+    core, protocol, network, address, kind, theirs = line.split("|")[:6]
+    if (core, protocol, kind) != ("1", "1", "grpc"):
+        raise RuntimeError(f"unexpected handshake: {line}")
+    # The base64 has no padding. The certificate is its own anchor, and its name is
+    # localhost, whatever the address is.
+    theirs = der_to_pem(base64.b64decode(theirs + "=" * (-len(theirs) % 4)))
+    credentials = grpc.ssl_channel_credentials(root_certificates=theirs, private_key=key, certificate_chain=certificate)
+    target = "unix:" + address if network == "unix" else address
+    return child, grpc.secure_channel(target, credentials, options=[("grpc.ssl_target_name_override", "localhost")])
+
+
+class Service:
+    """A service's calls, from the messages alone: no generated stubs are needed."""
+
+    def __init__(self, channel, module, name):
+        self.channel, self.module, self.name = channel, module, "/zkrecipes.v1." + name + "/"
+
+    def messages(self, method):
+        return getattr(self.module, method + "Request"), getattr(self.module, method + "Response")
+
+    def call(self, method, **fields):
+        request, response = self.messages(method)
+        rpc = self.channel.unary_unary(self.name + method, request.SerializeToString, response.FromString)
+        return rpc(request(**fields), timeout=TIMEOUT)
+
+    def stream(self, method, requests):
+        request, response = self.messages(method)
+        rpc = self.channel.stream_stream(self.name + method, request.SerializeToString, response.FromString)
+        return rpc(requests)
+
+    def listen(self, method, **fields):
+        request, response = self.messages(method)
+        rpc = self.channel.unary_stream(self.name + method, request.SerializeToString, response.FromString)
+        return rpc(request(**fields))
+
+
+class Session:
+    """3. The session's stream is the lease on it."""
+
+    def __init__(self, service):
+        self.outgoing = queue.Queue()
+        self.send(start=session_pb2.Start(config={"servers": [SERVER]}))
+        self.incoming = service.stream("Open", iter(self.outgoing.get, None))
+        opened = next(self.incoming).opened
+        self.handle, self.timeout = opened.session, opened.timeout.ToTimedelta().total_seconds()
+        self.lost = threading.Event()
+        self.reason = ""
+        self.sent = {}  # when each Beat was sent
+        self.deadline = time.monotonic() + self.timeout
+        threading.Thread(target=self.beat, daemon=True).start()
+        threading.Thread(target=self.take, daemon=True).start()
+
+    def send(self, **message):
+        self.outgoing.put(session_pb2.OpenRequest(**message))
+
+    def beat(self):
+        """A Beat every fifth of the session timeout, or the plugin takes us for dead."""
+        number = 0
+        while True:
+            number += 1
+            self.sent[number] = time.monotonic()
+            self.send(beat=session_pb2.Beat(number=number))
+            if self.lost.wait(self.timeout / 5):
+                return
+            if time.monotonic() > self.deadline:
+                self.lose("the plugin stands still")
+
+    def take(self):
+        try:
+            for message in self.incoming:
+                if message.HasField("beat_echo"):
+                    echo = message.beat_echo
+                    age = echo.contact_age.ToTimedelta().total_seconds()
+                    self.deadline = self.sent.pop(echo.number, 0) + self.timeout - age
+                elif message.HasField("state_changed") and message.state_changed.state == session_pb2.STATE_LOST:
+                    self.lose(message.state_changed.reason.reasons[0])
+        except grpc.RpcError as err:
+            self.lose(str(err.code()))
+        self.lose("the stream has ended")
+
+    def lose(self, reason):
+        if not self.lost.is_set():
+            self.reason = reason
+            self.lost.set()
+
+    def hang_up(self):
+        """Half-closes the stream, which ends the session."""
+        self.outgoing.put(None)
+        self.lost.wait(TIMEOUT)
+
+
+def reason(err):
+    """4. What matters of an error is the reason in google.rpc.ErrorInfo."""
+    for key, value in err.trailing_metadata():
+        if key == "grpc-status-details-bin":
+            for detail in error_pb2.Status.FromString(value).details:
+                info = error_pb2.ErrorInfo()
+                if detail.Unpack(info) and info.domain == "zkrecipes":
+                    return info.reason
+    return ""
+
+
+def refused(what, f):
+    try:
+        f()
+        print(what, "was not refused")
+    except grpc.RpcError as err:
+        print(what, err.code().name, reason(err))
+
+
+def main(directory):
+    child, channel = launch(directory)
+    # 2. The plugin lives as long as the stream of Attach.
+    plugin = Service(channel, plugin_pb2, "PluginService")
+    attached = plugin.listen("Attach")
+    next(attached)
+    print("capabilities", *plugin.call("Info").capabilities)
+
+    sessions = Service(channel, session_pb2, "SessionService")
+    session, other = Session(sessions), Session(sessions)
+
+    # 5. The lock. The request id is what the grant is called from now on.
+    locks, grants = Service(channel, lock_pb2, "LockService"), Service(channel, grant_pb2, "GrantService")
+    request = str(uuid.uuid4())
+    acquired = locks.call("Acquire", session=session.handle, request_id=request, path=PATH, data=b"python")
+    print("token", acquired.grant.token)
+    refused("try", lambda: locks.call(
+        "Acquire", session=other.handle, request_id=str(uuid.uuid4()), path=PATH, **{"try": True}))
+    refused("path", lambda: locks.call(
+        "Acquire", session=session.handle, request_id=str(uuid.uuid4()), path="no-slash"))
+    line = Service(channel, contender_pb2, "ContenderService").call("Contenders", session=other.handle, path=PATH)
+    print("contenders", *[f"{c.kind} {c.data.decode()} {c.holds}" for c in line.contenders])
+    grants.call("Release", session=session.handle, request_id=request)
+    print("released")
+
+    # 6. The end.
+    other.hang_up()
+    print("half-closed", other.reason)
+    plugin.call("Shutdown")
+    session.lost.wait(TIMEOUT)
+    print("shut down", session.reason)
+    attached.cancel()
+    print("exit code", child.wait(TIMEOUT))
+
+
+with tempfile.TemporaryDirectory(prefix="zk-") as private:  # of mode 0700
+    main(private)
