@@ -37,8 +37,12 @@ type Config struct {
 	Args []string
 
 	// Checksum is the SHA-256 of the executable in hexadecimal, as sha256sum
-	// prints it. A plugin that does not match is not started: ErrChecksum. With
-	// "" any plugin is started, and a warning is logged.
+	// prints it. A plugin that does not match is not started: ErrChecksum.
+	//
+	// With "" any plugin is started, and a warning is logged. There is no warning
+	// if Find has found the plugin beside this program, it is of the same version,
+	// and only this user and the administrator can change it. On Windows there is
+	// always one, because a file's mode does not tell who can change it.
 	Checksum string
 
 	// Env adds to the plugin's environment. "NAME=value" sets a variable. "NAME"
@@ -69,28 +73,30 @@ type Config struct {
 	MeterProvider  metric.MeterProvider
 }
 
-// normalize returns the configuration with defaults filled in.
-func (c Config) normalize() (Config, error) {
+// normalize returns the configuration with defaults filled in, and whether the plugin
+// was found beside this program.
+func (c Config) normalize() (n Config, beside bool, err error) {
 	if c.Path == "" {
-		found, err := Find(c.Dir)
+		found, at, err := find(c.Dir)
 		if err != nil {
-			return c, err
+			return c, false, err
 		}
-		c.Path = found
+		c.Path, beside = found, at.beside
 	}
 	path, err := filepath.Abs(c.Path)
 	if err != nil {
-		return c, fmt.Errorf("host: plugin %s: %w", c.Path, err)
+		return c, false, fmt.Errorf("host: plugin %s: %w", c.Path, err)
 	}
 	// An absolute path is not looked up. It only has to exist and be executable.
 	if _, err := exec.LookPath(path); err != nil {
-		return c, fmt.Errorf("host: plugin %s cannot be started: %w", c.Path, err)
+		return c, false, fmt.Errorf("host: plugin %s cannot be started: %w", c.Path, err)
 	}
 	if err := checkPermissions(path); err != nil {
-		return c, err
+		return c, false, err
 	}
 	c.Path = path
-	return c.defaults()
+	n, err = c.defaults()
+	return n, beside, err
 }
 
 // defaults fills in what does not depend on the executable.

@@ -30,9 +30,10 @@ var ErrNotFound = errors.New("no plugin found")
 //
 //  1. dir, which is what the configuration says; "" is none
 //  2. the directory in the environment variable [PluginDirEnv]
-//  3. ./.zkrecipes.d/plugins
-//  4. ~/.zkrecipes.d/plugins
-//  5. the directories of PATH
+//  3. the directory of this program's executable, after links
+//  4. ./.zkrecipes.d/plugins
+//  5. ~/.zkrecipes.d/plugins
+//  6. the directories of PATH
 //
 // Within a directory a plugin without a version in its name comes first: an operator
 // chooses one by a link of that name. Otherwise Find takes the highest version, by
@@ -44,15 +45,17 @@ var ErrNotFound = errors.New("no plugin found")
 // or to the administrator, because nobody has chosen that directory. The error
 // matches ErrNotFound if there is no plugin, and lists the directories.
 func Find(dir string) (string, error) {
-	places, err := searchOrder(dir)
-	if err != nil {
-		return "", err
-	}
+	path, _, err := find(dir)
+	return path, err
+}
+
+// find is Find. It also returns the place where the plugin is.
+func find(dir string) (path string, at place, err error) {
 	var searched []string
-	for _, p := range places {
+	for _, p := range searchOrder(dir) {
 		name, err := p.pick()
 		if err != nil {
-			return "", err
+			return "", place{}, err
 		}
 		if name == "" {
 			searched = append(searched, p.String())
@@ -60,14 +63,14 @@ func Find(dir string) (string, error) {
 		}
 		path, err := filepath.Abs(filepath.Join(p.dir, name))
 		if err != nil {
-			return "", fmt.Errorf("host: %w", err)
+			return "", place{}, fmt.Errorf("host: %w", err)
 		}
 		if err := p.check(path); err != nil {
-			return "", err
+			return "", place{}, err
 		}
-		return path, nil
+		return path, p, nil
 	}
-	return "", fmt.Errorf("host: %w: no %s in any of:\n\t%s\ninstall it with go install github.com/zkrecipes/zkrecipes/cmd/%s@latest, or set %s to its directory",
+	return "", place{}, fmt.Errorf("host: %w: no %s in any of:\n\t%s\ninstall it with go install github.com/zkrecipes/zkrecipes/cmd/%s@latest, or set %s to its directory",
 		ErrNotFound, PluginName+exe(), strings.Join(searched, "\n\t"), PluginName, PluginDirEnv)
 }
 
@@ -77,17 +80,21 @@ type place struct {
 	why   string // what says to search it
 	named bool   // a person has chosen it: it must exist
 	owned bool   // nobody has chosen it: it must belong to this user or to root
+
+	beside bool // it has this program's executable
 }
 
 func (p place) String() string { return p.dir + " (" + p.why + ")" }
 
-func searchOrder(dir string) ([]place, error) {
-	var places []place
+func searchOrder(dir string) (places []place) {
 	if dir != "" {
 		places = append(places, place{dir: dir, why: "the configuration", named: true})
 	}
 	if env := os.Getenv(PluginDirEnv); env != "" {
 		places = append(places, place{dir: env, why: PluginDirEnv, named: true})
+	}
+	if self, err := executablePath(); err == nil {
+		places = append(places, place{dir: filepath.Dir(self), why: "beside this program", beside: true})
 	}
 	places = append(places, place{dir: pluginFolder, why: "the working directory", owned: true})
 	if home, err := os.UserHomeDir(); err == nil {
@@ -98,7 +105,16 @@ func searchOrder(dir string) ([]place, error) {
 			places = append(places, place{dir: dir, why: "PATH"})
 		}
 	}
-	return places, nil
+	return places
+}
+
+// executablePath returns the path of this program's executable, without links.
+func executablePath() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(self)
 }
 
 // pick returns the name of the plugin in the directory, or "".

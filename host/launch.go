@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/version"
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
@@ -30,14 +31,18 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 	if p, err := reattach(ctx, cfg); p != nil || err != nil {
 		return p, err
 	}
-	cfg, err := cfg.normalize()
+	cfg, beside, err := cfg.normalize()
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Checksum == "" {
+	ours := beside && onlyOurs(cfg.Path)
+	switch {
+	case cfg.Checksum != "":
+		if err := verify(cfg.Path, cfg.Checksum); err != nil {
+			return nil, fmt.Errorf("host: %w", err)
+		}
+	case !ours:
 		cfg.Logger.Warn("plugin starts without a checksum: set one, so that no other program can take its place", "path", cfg.Path)
-	} else if err := verify(cfg.Path, cfg.Checksum); err != nil {
-		return nil, fmt.Errorf("host: %w", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.StartTimeout, errStartTimeout)
 	defer cancel()
@@ -46,11 +51,24 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 	if err == nil {
 		var p *Plugin
 		if p, err = newPlugin(ctx, conn, l, cfg.MeterProvider); err == nil {
+			if cfg.Checksum == "" && ours {
+				cfg.compareVersions(ctx, p)
+			}
 			return p, nil
 		}
 	}
 	l.discard()
 	return nil, l.startError(ctx, err)
+}
+
+// compareVersions warns if the plugin may be of another version than this program. It
+// asks the plugin, because nobody who could have it lie can write to its executable.
+func (c Config) compareVersions(ctx context.Context, p *Plugin) {
+	theirs, err := p.Version(ctx)
+	if ours := version.Module(); err != nil || !version.Same(ours, theirs) {
+		c.Logger.Warn("plugin without a checksum may be of another version than this program: install both of one release, or set a checksum",
+			"path", c.Path, "plugin", theirs, "program", ours)
+	}
 }
 
 // errStartTimeout is the cause when Config.StartTimeout ends the start, and not the

@@ -45,12 +45,17 @@ func checkPermissions(path string) error {
 // bit is enough, because it keeps others from renaming what is below. With sticky it
 // is enough for the first one too.
 func checkDirectories(dir string, sticky bool) error {
+	return checkEach(dir, sticky, func(info os.FileInfo, sticky bool) bool { return worldWritable(info) && !sticky })
+}
+
+// checkEach refuses a directory that is bad, or has one above it that is.
+func checkEach(dir string, sticky bool, bad func(info os.FileInfo, sticky bool) bool) error {
 	for ; ; sticky = true {
 		info, err := os.Stat(dir)
 		if err != nil {
 			return fmt.Errorf("host: plugin: %w", err)
 		}
-		if worldWritable(info) && !(sticky && info.Mode()&os.ModeSticky != 0) {
+		if bad(info, sticky && info.Mode()&os.ModeSticky != 0) {
 			return unsafe(dir, info)
 		}
 		parent := filepath.Dir(dir)

@@ -18,7 +18,11 @@ const mostLinks = 255
 
 // checkLinks checks the directory of each link that the system follows to open an
 // absolute path. The path, its directories and what they lead to can be links.
-func checkLinks(path string) error {
+func checkLinks(path string) error { return followLinks(path, checkDirectories) }
+
+// followLinks calls check for the directory of each link on the way to what an
+// absolute path leads to. sticky says that the sticky bit protects the link.
+func followLinks(path string, check func(dir string, sticky bool) error) error {
 	links := 0
 	for i := 1; i <= len(path); i++ {
 		if i < len(path) && path[i] != '/' {
@@ -29,7 +33,7 @@ func checkLinks(path string) error {
 			continue // no link
 		}
 		dir := filepath.Dir(path[:i]) // without a link itself, by now
-		if err := checkDirectories(dir, i < len(path)); err != nil {
+		if err := check(dir, i < len(path)); err != nil {
 			return err
 		}
 		if links++; links > mostLinks {
@@ -58,6 +62,28 @@ func checkOwner(path string) error {
 		}
 	}
 	return nil
+}
+
+// onlyOurs reports whether only this user and the administrator can change an
+// executable, or put another one in its place. They own it and all directories above
+// it, also of links to it, and no group may write there.
+func onlyOurs(path string) bool {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(target)
+	return err == nil && !othersMayChange(info, false) &&
+		checkEach(filepath.Dir(target), false, othersMayChange) == nil &&
+		followLinks(path, func(dir string, _ bool) error {
+			return checkEach(dir, false, othersMayChange) // in /tmp a link may be a stranger's
+		}) == nil
+}
+
+// othersMayChange reports whether another user or a group may change a file, or what
+// is in a directory. With sticky the sticky bit protects what is there.
+func othersMayChange(info os.FileInfo, sticky bool) bool {
+	return !ownedByUsOrRoot(info, os.Geteuid()) || info.Mode().Perm()&0o022 != 0 && !sticky
 }
 
 func ownedByUsOrRoot(info os.FileInfo, us int) bool {

@@ -39,6 +39,7 @@ var roles = map[string]func(){
 	"noisy":             func() { fmt.Println("hello from init"); servePlugin() },
 	"dying":             func() { fmt.Fprintln(os.Stderr, "cannot find my\nconfiguration"); os.Exit(3) },
 	"mute":              mute,
+	"finder":            runFinder,
 	"silent":            func() { report("silent"); select {} },
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
 // TestARelease is `make release` for the platform of the test.
@@ -54,6 +55,8 @@ func TestARelease(t *testing.T) {
 	checkHCL(t, filepath.Join(out, name+".hcl"), filepath.Join(unpacked, "zkrecipes-plugin"))
 	checkHCL(t, filepath.Join(unpacked, "plugin.hcl"), filepath.Join(unpacked, "zkrecipes-plugin"))
 
+	checkQuiet(t, unpacked)
+
 	if err := run(t.Context(), []string{"-version", "v9.8.7", "-out", out}, &said); err == nil {
 		t.Error("a second release into the same directory is no error")
 	}
@@ -85,6 +88,29 @@ func checkHCL(t *testing.T, file, plugin string) {
 	}
 	if want := fmt.Sprintf("%x", checksum(t, plugin)); cfg.Plugin.Checksum != want {
 		t.Errorf("%s: checksum %q, not %q", file, cfg.Plugin.Checksum, want)
+	}
+}
+
+// checkQuiet fails unless zkrecipes finds the plugin beside itself, with an empty
+// environment, and has nothing to warn of: both are of one release.
+func checkQuiet(t *testing.T, dir string) {
+	t.Helper()
+	server, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "zkrecipes"), "queue", "len", "/q")
+	cmd.Env = []string{"ZKRECIPES_SERVERS=" + server.Addr()}
+	cmd.Dir = t.TempDir()
+	if said, err := cmd.CombinedOutput(); err != nil || string(said) != "0\n" {
+		t.Errorf("%v: an installed release says %q", err, said)
 	}
 }
 

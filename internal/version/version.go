@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"golang.org/x/mod/semver"
 )
 
 // release is the version of a release. `make release` sets it:
@@ -25,6 +27,36 @@ func String() string {
 	}
 	return choose(release, info)
 }
+
+// modulePath is the module that this package is part of.
+const modulePath = "github.com/zkrecipes/zkrecipes"
+
+// Module returns the version of zkrecipes in this program. In zkrecipes' own binaries
+// it is String, in others the version that they were built with.
+func Module() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return module(release, info)
+}
+
+func module(release string, info *debug.BuildInfo) string {
+	for _, dep := range info.Deps {
+		switch {
+		case dep.Path != modulePath:
+		case dep.Replace != nil:
+			return "(devel)" // whatever is in the other folder
+		default:
+			return dep.Version
+		}
+	}
+	return choose(release, info)
+}
+
+// Same reports whether two versions are known to be of the same code. They are not if
+// they are of a working copy that has changes, or that does not know its commit.
+func Same(a, b string) bool { return a == b && semver.IsValid(a) && semver.Build(a) == "" }
 
 // Line returns what a program prints for -version, without a newline: its name,
 // its version, and what it was built with, from and for.

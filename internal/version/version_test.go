@@ -20,6 +20,46 @@ func TestTheReleaseIsTheVersionWhereThereIsOne(t *testing.T) {
 	}
 }
 
+func TestAProgramTellsTheVersionOfItsDependency(t *testing.T) {
+	other := debug.Module{Path: "example.com/tool", Version: "v3.0.0"}
+	dep := func(replace *debug.Module) []*debug.Module {
+		return []*debug.Module{{Path: "example.com/x", Version: "v1.1.1"}, {Path: modulePath, Version: "v0.2.0", Replace: replace}}
+	}
+	for _, c := range []struct {
+		name, release string
+		info          debug.BuildInfo
+		want          string
+	}{
+		{"zkrecipes itself", "", debug.BuildInfo{Main: debug.Module{Path: modulePath, Version: "v0.1.0"}}, "v0.1.0"},
+		{"a release of it", "v0.3.0", debug.BuildInfo{Main: debug.Module{Path: modulePath, Version: "(devel)"}}, "v0.3.0"},
+		{"another program", "", debug.BuildInfo{Main: other, Deps: dep(nil)}, "v0.2.0"},
+		{"another program with a replacement", "", debug.BuildInfo{Main: other, Deps: dep(&debug.Module{Path: "../zkrecipes"})}, "(devel)"},
+	} {
+		if got := module(c.release, &c.info); got != c.want {
+			t.Errorf("%s: %q, not %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestOnlyReleasesAndCleanCommitsAreTheSame(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"v0.1.0", "v0.1.0", true},
+		{"v0.0.0-20261122094112-0123456789ab", "v0.0.0-20261122094112-0123456789ab", true},
+		{"v0.1.0", "v0.1.1", false},
+		{"v0.1.0+dirty", "v0.1.0+dirty", false},
+		{"(devel)", "(devel)", false},
+		{"(unknown)", "(unknown)", false},
+		{"", "", false},
+	} {
+		if got := Same(c.a, c.b); got != c.want {
+			t.Errorf("%q and %q: %t", c.a, c.b, got)
+		}
+	}
+}
+
 func TestTheCommitIsToldWithItsTimeAndChanges(t *testing.T) {
 	setting := func(key, value string) debug.BuildSetting { return debug.BuildSetting{Key: key, Value: value} }
 	for _, c := range []struct {

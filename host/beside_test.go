@@ -1,0 +1,140 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/host"
+)
+
+// runFinder is a host that finds a plugin and launches it.
+func runFinder() {
+	path, err := host.Find("")
+	fmt.Println(path)
+	if err == nil {
+		var p *host.Plugin
+		p, err = host.Launch(context.Background(), host.Config{
+			Env: []string{roleEnv + "=plugin"}, Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn}),
+		})
+		if err == nil {
+			err = p.Close(context.Background())
+		}
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// besides is a directory with a host, and perhaps a plugin beside it; and the working
+// directory of the host.
+type besides struct{ dir, host, plugin, work string }
+
+func newBesides(t *testing.T) besides {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe := ""
+	if runtime.GOOS == "windows" {
+		exe = ".exe"
+	}
+	b := besides{dir, filepath.Join(dir, "a-host"+exe), filepath.Join(dir, host.PluginName+exe), t.TempDir()}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	copySelf(t, b.host)
+	return b
+}
+
+func copySelf(t *testing.T, to string) {
+	t.Helper()
+	from, err := os.Open(self(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(out, from)
+	if err := errors.Join(err, out.Close(), os.Chmod(to, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the host with nothing in its environment, as a cron job, and returns what
+// it found and logged.
+func (b besides) run(t *testing.T, path string, env ...string) (found, logged string, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx(t), path)
+	cmd.Dir = b.work
+	cmd.Env = append(env, roleEnv+"=finder", "PATH=", "SYSTEMROOT="+os.Getenv("SYSTEMROOT"))
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	found, rest, _ := strings.Cut(stdout.String(), "\n")
+	return found, rest + stderr.String(), err
+}
+
+// A cron job or a systemd unit knows where the host is, and nothing more.
+func TestAPluginBesideTheProgramIsFound(t *testing.T) {
+	b := newBesides(t)
+	if found, logged, err := b.run(t, b.host); err == nil || !strings.Contains(logged, b.dir+" (beside this program)") {
+		t.Errorf("without a plugin: found %q, %v: %s", found, err, logged)
+	}
+	copySelf(t, b.plugin)
+	install(t, filepath.Join(b.work, ".zkrecipes.d", "plugins"), host.PluginName)
+	found, logged, err := b.run(t, b.host)
+	if err != nil || found != b.plugin {
+		t.Errorf("found %q, %v: %s", found, err, logged)
+	}
+	// A test binary does not know its version.
+	if runtime.GOOS != "windows" && !strings.Contains(logged, "may be of another version") {
+		t.Errorf("of two versions that nobody knows it says %q", logged)
+	}
+
+	link := filepath.Join(t.TempDir(), filepath.Base(b.host))
+	if err := os.Symlink(b.host, link); err != nil {
+		t.Skip(err)
+	}
+	if found, logged, err := b.run(t, link); err != nil || found != b.plugin {
+		t.Errorf("by a link: found %q, %v: %s", found, err, logged)
+	}
+	chosen := install(t, t.TempDir(), host.PluginName)
+	if found, _, _ := b.run(t, b.host, host.PluginDirEnv+"="+filepath.Dir(chosen)); found != chosen {
+		t.Errorf("%s says %s; found %q", host.PluginDirEnv, chosen, found)
+	}
+}
+
+func TestAPluginBesideTheProgramThatOthersCanChange(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a mode does not tell there")
+	}
+	b := newBesides(t)
+	copySelf(t, b.plugin)
+	if err := os.Chmod(b.plugin, 0o775); err != nil {
+		t.Fatal(err)
+	}
+	if _, logged, err := b.run(t, b.host); err != nil || !strings.Contains(logged, "without a checksum: set one") {
+		t.Errorf("a group's: %v: %s", err, logged)
+	}
+	if err := os.Chmod(b.plugin, 0o757); err != nil {
+		t.Fatal(err)
+	}
+	if _, logged, err := b.run(t, b.host); err == nil || !strings.Contains(logged, host.ErrUnsafe.Error()) {
+		t.Errorf("everybody's: %v: %s", err, logged)
+	}
+}
