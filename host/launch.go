@@ -66,7 +66,7 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 func (c Config) compareVersions(ctx context.Context, p *Plugin) {
 	theirs, err := p.Version(ctx)
 	if ours := version.Module(); err != nil || !version.Same(ours, theirs) {
-		c.Logger.Warn("plugin without a checksum may be of another version than this program: install both of one release, or set a checksum",
+		c.Logger.Warn("plugin starts without a checksum, and may be of another version than this program: install both of one release, or set a checksum",
 			"path", c.Path, "plugin", theirs, "program", ours)
 	}
 }
