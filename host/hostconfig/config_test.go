@@ -51,6 +51,7 @@ zookeeper {
   chroot          = "/apps"
   session_timeout = "20s"
   connect_timeout = "500ms"
+  max_packet      = 4194304
   acl             = "creator"
   auth {
     user          = "backup"
@@ -83,6 +84,7 @@ func TestEverySettingArrives(t *testing.T) {
 		"servers":         {strings.Join(zk.Servers, " "), "zk1:2181 zk2"},
 		"chroot":          {zk.Chroot, "/apps"},
 		"session_timeout": {zk.SessionTimeout, 20 * time.Second},
+		"max_packet":      {zk.MaxPacket, 4194304},
 		"connect_timeout": {zk.ConnectTimeout, 500 * time.Millisecond},
 		"acl":             {zk.ACL[0], recipes.ACL{Permissions: recipes.PermAll, Scheme: "auth"}},
 		"auth":            {*zk.Digest, recipes.Digest{User: "backup", Password: "s3cret"}},
@@ -108,7 +110,7 @@ func TestEnvironmentOverridesTheFile(t *testing.T) {
 	for name, value := range map[string]string{
 		"LOG_LEVEL": "error", "SERVERS": "a:1, b:2", "CHROOT": "/other", "SESSION_TIMEOUT": "1m",
 		"AUTH_USER": "other", "AUTH_PASSWORD_FILE": write(t, filepath.Join(dir, "other"), "0ther\r\n"),
-		"PLUGIN_COMMAND": "/p", "PLUGIN_CHECKSUM": other,
+		"PLUGIN_COMMAND": "/p", "PLUGIN_CHECKSUM": other, "MAX_PACKET": "2097152",
 	} {
 		t.Setenv("ZKRECIPES_"+name, value)
 	}
@@ -117,12 +119,12 @@ func TestEnvironmentOverridesTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := fmt.Sprintln(cfg.LogLevel, cfg.ZooKeeper.Servers, cfg.ZooKeeper.Chroot, cfg.ZooKeeper.SessionTimeout,
-		cfg.ZooKeeper.Digest.User, cfg.ZooKeeper.Digest.Password, cfg.Plugin.Path, cfg.Plugin.Checksum)
-	want := fmt.Sprintln("error", "[a:1 b:2]", "/other", "1m0s", "other", "0ther", "/p", other)
+		cfg.ZooKeeper.Digest.User, cfg.ZooKeeper.Digest.Password, cfg.Plugin.Path, cfg.Plugin.Checksum, cfg.ZooKeeper.MaxPacket)
+	want := fmt.Sprintln("error", "[a:1 b:2]", "/other", "1m0s", "other", "0ther", "/p", other, 2097152)
 	if got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
-	if cfg.File != path || len(cfg.Variables) != 8 {
+	if cfg.File != path || len(cfg.Variables) != 9 {
 		t.Errorf("read from %s and %v", cfg.File, cfg.Variables)
 	}
 	if cfg.ZooKeeper.TLS == nil || cfg.Plugin.Dir == "" {

@@ -9,6 +9,7 @@
 //	  chroot          = "/apps"      # ZKRECIPES_CHROOT
 //	  session_timeout = "10s"        # ZKRECIPES_SESSION_TIMEOUT
 //	  connect_timeout = "2s"
+//	  max_packet      = 1048575      # bytes, jute.maxbuffer of the servers; ZKRECIPES_MAX_PACKET
 //	  acl             = "creator"    # or "world", the default
 //
 //	  auth {                         # the digest scheme

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -42,6 +43,13 @@ var overrides = []struct {
 		}
 		cfg.ZooKeeper.SessionTimeout = d
 		return nil
+	}},
+	{"ZKRECIPES_MAX_PACKET", func(cfg *Config, v string) (err error) {
+		if cfg.ZooKeeper.MaxPacket, err = strconv.Atoi(v); err != nil {
+			return fmt.Errorf("expected a number of bytes, not %q", v)
+		}
+		_, err = recipes.SessionConfig{Servers: anyServer, MaxPacket: cfg.ZooKeeper.MaxPacket}.Normalize()
+		return err
 	}},
 	{"ZKRECIPES_AUTH_USER", func(cfg *Config, v string) error {
 		digest(cfg).User = v

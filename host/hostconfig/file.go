@@ -1,10 +1,12 @@
 package hostconfig
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
@@ -26,6 +28,7 @@ type (
 		Chroot         *hcl.Attribute `hcl:"chroot,optional"`
 		SessionTimeout *hcl.Attribute `hcl:"session_timeout,optional"`
 		ConnectTimeout *hcl.Attribute `hcl:"connect_timeout,optional"`
+		MaxPacket      *hcl.Attribute `hcl:"max_packet,optional"`
 		ACL            *hcl.Attribute `hcl:"acl,optional"`
 		Auth           *authBlock     `hcl:"auth,block"`
 		TLS            *tlsBlock      `hcl:"tls,block"`
@@ -86,9 +89,17 @@ func (r *reader) file(path string) {
 		r.errs = append(r.errs, err)
 		return
 	}
+	if !utf8.Valid(source) || bytes.IndexByte(source, 0) >= 0 {
+		r.errs = append(r.errs, fmt.Errorf("%s: it is not a text file; expected HCL", path))
+		return
+	}
 	parsed, diags := hclparse.NewParser().ParseHCL(source, path)
-	if diags.HasErrors() {
-		r.diagnose(diags)
+	if diags.HasErrors() { // where the syntax is wrong, what follows it hardly helps
+		const most = 5
+		r.diagnose(diags[:min(len(diags), most)])
+		if more := len(diags) - most; more > 0 {
+			r.errs = append(r.errs, fmt.Errorf("%s: and %d errors more", path, more))
+		}
 		return
 	}
 	var f file
@@ -112,6 +123,9 @@ func (r *reader) zookeeper(b *zookeeperBlock) {
 	}
 	r.duration(b.SessionTimeout, &zk.SessionTimeout)
 	r.duration(b.ConnectTimeout, &zk.ConnectTimeout)
+	if decode(r, b.MaxPacket, "a number of bytes", &zk.MaxPacket) {
+		r.check(b.MaxPacket, recipes.SessionConfig{Servers: anyServer, MaxPacket: zk.MaxPacket})
+	}
 	if b.Auth != nil {
 		r.auth(b.Auth)
 	}

@@ -2,6 +2,7 @@ package hostconfig_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,6 +27,8 @@ func TestMistakesAreNamedWithFileLineAndWhatWasExpected(t *testing.T) {
 		{"no address", "zookeeper {\n  servers = []\n}", []string{"c.hcl:2", "give at least one host:port"}},
 		{"bad chroot", "zookeeper {\n  chroot = \"apps\"\n}", []string{"c.hcl:2", "Chroot"}},
 		{"bad duration", "zookeeper {\n  session_timeout = \"ten\"\n}", []string{"c.hcl:2", `such as "10s"`, `"ten"`}},
+		{"tiny packet", "zookeeper {\n  max_packet = 1\n}", []string{"c.hcl:2", "MaxPacket is 1 bytes"}},
+		{"packet in words", "zookeeper {\n  max_packet = \"1MB\"\n}", []string{"c.hcl:2", "a number of bytes"}},
 		{"no unit", "zookeeper {\n  session_timeout = 10\n}", []string{"c.hcl:2", `such as "10s"`}},
 		{"negative", "plugin {\n  start_timeout = \"-1s\"\n}", []string{"c.hcl:2", "at least"}},
 		{"level", "log_level = \"loud\"", []string{"c.hcl:1", "trace, debug, info, warn, error or off", "loud"}},
@@ -70,6 +73,7 @@ func TestMistakesInVariablesAreNamed(t *testing.T) {
 	for name, value := range map[string]string{
 		"LOG_LEVEL": "loud", "SERVERS": "zk:port", "CHROOT": "apps", "SESSION_TIMEOUT": "10",
 		"AUTH_PASSWORD_FILE": "missing", "AUTH_USER": "a:b", "PLUGIN_CHECKSUM": "abcd",
+		"MAX_PACKET": "1MB",
 	} {
 		t.Run(name, func(t *testing.T) {
 			alone(t)
@@ -115,5 +119,19 @@ func TestHalfOfTheCredentialsIsAMistake(t *testing.T) {
 				t.Errorf("%v; want %s", err, test.want)
 			}
 		})
+	}
+}
+
+// TestFileThatIsNoText: one error, and not one for each byte.
+func TestFileThatIsNoText(t *testing.T) {
+	dir := alone(t)
+	for name, content := range map[string]string{
+		"binary":     "\x7fELF\x02\x01\x01\x00" + strings.Repeat("\x00\xff\xfe\x01", 100),
+		"other text": strings.Repeat("#!/bin/sh\necho $(date) | tee ~/x; ]]\n", 40),
+	} {
+		_, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), content))
+		if lines := strings.Count(fmt.Sprint(err), "\n"); !errors.Is(err, hostconfig.ErrInvalid) || lines > 12 {
+			t.Errorf("%s: %d lines: %v", name, lines, err)
+		}
 	}
 }

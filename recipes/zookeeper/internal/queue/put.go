@@ -25,8 +25,9 @@ func (q *queue) put(ctx context.Context, prefix string, data [][]byte) ([]recipe
 		return nil, q.failed(err)
 	}
 	for _, d := range data {
-		if size := len(d) + claimRoom; size > q.session.MaxPacket() {
-			return nil, q.failed(fmt.Errorf("%w: an element of %d bytes; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(d), q.session.MaxPacket()))
+		if most := q.session.MaxPacket() - claimRoom; len(d) > most {
+			return nil, q.failed(fmt.Errorf("%w: an element of %d bytes; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
+				recipes.ErrTooLarge, len(d), most, q.session.MaxPacket()))
 		}
 	}
 	outcome, err := q.commitPut(ctx, prefix, data)

@@ -124,9 +124,16 @@ const packetSlack = 512
 
 // fits checks that a request with this path and data can be sent.
 func (s *Session) fits(path string, data []byte) error {
-	size := len(s.full(path)) + len(data) + packetSlack + s.aclSize()
-	if size > s.cfg.MaxPacket {
-		return fmt.Errorf("%w: %d bytes of data for %s; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(data), path, s.cfg.MaxPacket)
+	return s.room(path, data, packetSlack)
+}
+
+// room checks that data fit into a packet beside so much else. An error names how many
+// bytes do: MaxPacket bounds the packet, and what is refused may be smaller.
+func (s *Session) room(path string, data []byte, beside int) error {
+	most := s.cfg.MaxPacket - len(s.full(path)) - beside - s.aclSize()
+	if len(data) > most {
+		return fmt.Errorf("%w: %d bytes of data for %s; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
+			recipes.ErrTooLarge, len(data), path, max(most, 0), s.cfg.MaxPacket)
 	}
 	return nil
 }

@@ -31,10 +31,7 @@ func once[T any](ctx context.Context, s *Session, what, path string, f func(*zk.
 // znode this data could not be sent.
 func (s *Session) Fits(path string, data []byte) error {
 	const receipt = 4 * packetSlack // and the transaction around the two
-	if len(s.full(path))+len(data)+receipt+s.aclSize() > s.cfg.MaxPacket {
-		return fmt.Errorf("%w: %d bytes of data for %s; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(data), path, s.cfg.MaxPacket)
-	}
-	return nil
+	return s.room(path, data, receipt)
 }
 
 // SetOnce replaces the data of a znode if it has that version (-1: any), and
