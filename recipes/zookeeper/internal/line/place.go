@@ -45,6 +45,12 @@ func (p *placeGuard) watch(ctx context.Context) (*session.Watch, error) {
 // where they would take numbers. Its own name ends with a number larger than any:
 // libraries that take every child of a lock for a contender, and fail on one
 // without a number, find it behind all of them.
+//
+// It cannot lie elsewhere. A guard proves that the line's path was not removed and
+// made again only if it goes with the path, so it has to be below it. And everything
+// else that is directly below the path is ephemeral, and can have no children. So
+// libraries that only count the children (Curator's InterProcessSemaphoreV2) count
+// guardsDir too.
 func (p *placeGuard) guardsDir() string {
 	return gopath.Join(gopath.Dir(p.Path), "guards-"+p.marker+"9999999999")
 }

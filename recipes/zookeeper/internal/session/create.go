@@ -55,7 +55,7 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 		}
 		now, _, _ := s.status.Get()
 		path, err := call(life, s, func(c *zk.Conn) (string, error) {
-			return c.Create(s.full(base), data, zk.FlagEphemeralSequential, s.acl)
+			return c.Create(s.full(base), notNull(data), zk.FlagEphemeralSequential, s.acl)
 		})
 		switch {
 		case err == nil:
@@ -117,6 +117,15 @@ func (s *Session) find(ctx context.Context, connections int, dir, prefix string)
 		return path, nil
 	}
 	return "", nil
+}
+
+// notNull returns data that a znode can have. ZooKeeper knows empty data and null data.
+// Curator's LeaderLatch and LeaderSelector throw when a child of their path has null.
+func notNull(data []byte) []byte {
+	if data == nil {
+		return []byte{}
+	}
+	return data
 }
 
 // packetSlack is room in a packet for headers and the path's sequence number.

@@ -43,14 +43,14 @@ func (t *Txn) create(path string, data []byte, flags int32, ephemeral bool) {
 		flags |= zk.FlagEphemeral
 	}
 	t.add(path, data, func(s *Session, full string) any {
-		return &zk.CreateRequest{Path: full, Data: data, Acl: s.acl, Flags: flags}
+		return &zk.CreateRequest{Path: full, Data: notNull(data), Acl: s.acl, Flags: flags}
 	})
 }
 
 // Set adds a change of data, if the version matches.
 func (t *Txn) Set(path string, data []byte, version int32) {
 	t.add(path, data, func(_ *Session, full string) any {
-		return &zk.SetDataRequest{Path: full, Data: data, Version: version}
+		return &zk.SetDataRequest{Path: full, Data: notNull(data), Version: version}
 	})
 }
 

@@ -45,7 +45,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 		}
 		now, _, _ := s.status.Get()
 		_, err := call(life, s, func(c *zk.Conn) (string, error) {
-			return c.Create(s.full(path), data, zk.FlagEphemeral, s.acl)
+			return c.Create(s.full(path), notNull(data), zk.FlagEphemeral, s.acl)
 		})
 		switch {
 		case err == nil:

@@ -41,7 +41,7 @@ func (s *Session) SetOnce(ctx context.Context, path string, data []byte, version
 		return Stat{}, err
 	}
 	return once(ctx, s, "set", path, func(c *zk.Conn) (Stat, error) {
-		stat, err := c.Set(s.full(path), data, version)
+		stat, err := c.Set(s.full(path), notNull(data), version)
 		if err != nil {
 			return Stat{}, err
 		}
@@ -81,7 +81,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 			return err
 		}
 		_, err = once(ctx, s, "create", path, func(c *zk.Conn) (string, error) {
-			return c.Create(s.full(path), data, zk.FlagPersistent, s.acl)
+			return c.Create(s.full(path), notNull(data), zk.FlagPersistent, s.acl)
 		})
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):
