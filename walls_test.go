@@ -15,6 +15,13 @@ const (
 	client = "github.com/go-zookeeper/zk"
 )
 
+// recipeFamilies are the recipes on ZooKeeper.
+var recipeFamilies = []string{
+	"recipes/zookeeper/internal/barrier", "recipes/zookeeper/internal/config", "recipes/zookeeper/internal/election",
+	"recipes/zookeeper/internal/group", "recipes/zookeeper/internal/lock", "recipes/zookeeper/internal/queue",
+	"recipes/zookeeper/internal/rwlock", "recipes/zookeeper/internal/twophase",
+}
+
 // walls are what packages must not depend on, not by others either. A name that
 // ends with "/..." is a package and all below it; other modules are named in full.
 // Tests may import what they like.
@@ -29,6 +36,14 @@ var walls = []struct {
 	{
 		[]string{"recipes/..."}, []string{"host/...", "plugin/...", "internal/rpc/...", "bench/...", "internal/zkbench/...", "internal/zkserver"},
 		"an application that talks to ZooKeeper itself carries no plugin and no benchmark",
+	},
+	{
+		recipeFamilies, append([]string{"recipes/zookeeper"}, recipeFamilies...),
+		"what families of recipes share is in session, line and znode",
+	},
+	{
+		[]string{"recipes/zookeeper/internal/session", "recipes/zookeeper/internal/line", "recipes/zookeeper/internal/znode"}, append([]string{"recipes/zookeeper"}, recipeFamilies...),
+		"recipes are built on sessions and lines, not the other way round",
 	},
 	{
 		[]string{"bench/...", "internal/zkbench/..."}, []string{"recipes/zookeeper/...", "host/...", "plugin/...", "internal/rpc/...", "internal/zkserver", "internal/ensemble/...", client},

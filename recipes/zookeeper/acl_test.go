@@ -37,9 +37,9 @@ func TestAContenderThatMayNotReadItsOwnZnodeIsRefused(t *testing.T) {
 	}
 }
 
-// By handoff it can, for its session's own identity may; but who comes after it
-// cannot watch it, and is refused instead of waiting for an event that the
-// server would not send.
+// With handoff a contender can read its own znode, because its session's identity may.
+// But its successor cannot watch that znode. It is refused, instead of waiting for an
+// event that the server would not send.
 func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		srv := embedded(t)

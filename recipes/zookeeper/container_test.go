@@ -132,7 +132,7 @@ func TestWhatIsToStayIsNoContainer(t *testing.T) {
 	}
 }
 
-// Another hand removes it when a change is on its way: the session's receipt is
+// Another client removes it when a change is on its way: the session's receipt is
 // gone too, and needs a place again.
 func TestWhatIsRemovedWhileInUseComesBackToStay(t *testing.T) {
 	for name, use := range stays {

@@ -148,7 +148,7 @@ func TestDoubleBarrierCosts(t *testing.T) {
 	leave := func(i int) { go func() { left <- in[i].Leave(ctx) }() }
 	costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(2); atRest(t, srv, "/b", 4) })
 	costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(1); atRest(t, srv, "/b", 3) })
-	costs(t, srv, "the last one's leaving, for whom two wait", 1, 3, 1, func() { leave(0); atRest(t, srv, "/b", 1) })
+	costs(t, srv, "the last one leaves, while two wait for it", 1, 3, 1, func() { leave(0); atRest(t, srv, "/b", 1) })
 	for range in {
 		if err := <-left; err != nil {
 			t.Error(err)

@@ -122,8 +122,8 @@ func revokeAct(ctx context.Context, s *lineStage, _ func(recipes.Place)) error {
 	return errors.Join(asked, forced)
 }
 
-// heedAct has the victim hold until it is asked for the lock.
-func heedAct(ctx context.Context, s *lineStage, joined func(recipes.Place)) error {
+// giveWayAct has the victim hold until it is asked for the lock.
+func giveWayAct(ctx context.Context, s *lineStage, joined func(recipes.Place)) error {
 	l := must[recipes.SharedLock](s.t)(s.victim.SharedLock(sweepPath, recipes.SharedLockConfig{Revocable: true, Joined: joined}))
 	h, err := l.AcquireWrite(ctx)
 	if err != nil {
@@ -181,7 +181,7 @@ var lineScenes = []lineScene{
 	{"try read/beside a downgraded writer", tryReadAct, holdDowngraded},
 	{"downgrade", downgradeAct, nil},
 	{"revoke", revokeAct, nil},
-	{"heed", heedAct, nil},
+	{"give way", giveWayAct, nil},
 	{"semaphore/free", permitAct, nil},
 	{"semaphore/all permits taken", permitAct, holdPermits},
 }

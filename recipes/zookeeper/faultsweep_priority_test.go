@@ -85,18 +85,18 @@ func handOffAct(ctx context.Context, s *lineStage, joined func(recipes.Place)) e
 	first := <-order
 	<-order
 	if handed == nil && first != 9 && !s.expires {
-		s.t.Errorf("priority %d came before the heir", first)
+		s.t.Errorf("priority %d came before the successor", first)
 	}
 	return errors.Join(guardedError(handed), released)
 }
 
-func heirAct(ctx context.Context, s *lineStage, joined func(recipes.Place)) error {
+func successorAct(ctx context.Context, s *lineStage, joined func(recipes.Place)) error {
 	h := must[recipes.PriorityHold](s.t)(s.priority(s.other, nil).AcquireWrite(bounded(s.t)))
 	place := make(chan recipes.Place, 1)
-	heirs := s.priority(s.victim, func(p recipes.Place) { joined(p); place <- p }, func(c *recipes.PriorityLockConfig) { c.Priority = 9 })
+	successors := s.priority(s.victim, func(p recipes.Place) { joined(p); place <- p }, func(c *recipes.PriorityLockConfig) { c.Priority = 9 })
 	ended := make(chan error, 1)
 	go func() {
-		g, err := heirs.AcquireWrite(ctx)
+		g, err := successors.AcquireWrite(ctx)
 		if err == nil {
 			err = s.use(ctx, g, &s.writers)
 		}
@@ -126,7 +126,7 @@ func holdPriority(s *lineStage, ctx context.Context) func() error {
 }
 
 // priorityFree checks that nothing of the victim holds anybody back, though its
-// session is not closed: no znode, and no heir who has left.
+// session is not closed: no znode, and no successor that has left.
 func (s *lineStage) priorityFree(ctx context.Context) {
 	lowest := func(c *recipes.PriorityLockConfig) { c.Priority = 99 }
 	h, err := s.priority(s.other, nil, lowest).AcquireWrite(ctx)
@@ -147,7 +147,7 @@ var priorityScenes = []lineScene{
 	{"try/free", priorityTryAct, nil},
 	{"try/behind a writer", priorityTryAct, holdPriority},
 	{"hand-off", handOffAct, nil},
-	{"heir", heirAct, nil},
+	{"successor", successorAct, nil},
 }
 
 func TestFaultSweepOfThePriorityLock(t *testing.T) {

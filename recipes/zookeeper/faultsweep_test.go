@@ -12,11 +12,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The fault sweep runs a scenario once to count the requests that its victim
-// makes, and then once more for each of those requests and each fault, with the
-// fault at that request. After every case: nobody was granted twice, nothing
-// hangs, another contender gets its turn while the victim's session lives, and
-// no znode of the victim is left.
+// The fault sweep runs a scenario once to count the requests of its victim. Then it
+// runs the scenario again for each of those requests and each fault, with the fault at
+// that request. After every case no two contenders were granted at once and nothing
+// hangs. Another contender gets its turn while the victim's session lives, and no znode
+// of the victim is left.
 
 // A fault is what goes wrong at a request; the zero fault is nothing.
 type fault struct {

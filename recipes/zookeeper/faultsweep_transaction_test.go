@@ -44,8 +44,8 @@ func transactionSweep(name string, v recipes.Variant, vote recipes.Vote, act fun
 	}
 }
 
-// finish carries the transaction to its end without the victim, whatever became
-// of it, and checks that nobody was told otherwise.
+// finish carries the transaction to its end without the victim, and checks that all
+// sites were told the same decision.
 func (b *ballotBox) finish(st *stage, vote recipes.Vote) {
 	st.t.Helper()
 	if b.decision == nil && !b.voted {

@@ -19,7 +19,7 @@ type scene struct {
 	ctx  context.Context
 	addr string
 	path string
-	raw  *zk.Conn // of another hand
+	raw  *zk.Conn // of another client
 }
 
 // onBoth runs a case on the in-process server and on a real one.

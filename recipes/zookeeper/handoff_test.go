@@ -36,13 +36,13 @@ func TestAReleaseHandsOver(t *testing.T) {
 	})
 }
 
-// A waiter that gives up, or dies, has not held: who comes after it goes on
+// A waiter that gives up, or dies, has not held. The contender behind it goes on
 // waiting, for the one ahead.
 func TestOnlyAHolderHandsOver(t *testing.T) {
 	leave := map[string]func(*scene, *contender){
 		"cancelled":      func(s *scene, c *contender) { c.cancel(); s.failure(c) },
 		"session closed": func(s *scene, c *contender) { c.session.Close(s.ctx); s.failure(c) },
-		"deleted by hand": func(s *scene, c *contender) {
+		"deleted by another client": func(s *scene, c *contender) {
 			if err := s.raw.Delete(c.place.Znode, -1); err != nil {
 				s.Fatal(err)
 			}
@@ -86,15 +86,15 @@ func TestAHolderThatDies(t *testing.T) {
 	})
 }
 
-// After a lost reply the own place is found among those that are younger than
-// the creation, however many stand in line.
+// After a lost reply a contender's place is found among those that are younger than the
+// creation, however many stand in line.
 func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
 	srv := embedded(t)
 	s := &scene{T: t, ctx: bounded(t), addr: srv.Addr(), path: "/newest"}
 	first := s.join()
-	crowd := s.session()
+	many := s.session()
 	for range 40 {
-		s.joinWith(crowd, recipes.Handoff)
+		s.joinWith(many, recipes.Handoff)
 	}
 	victim := s.session()
 	if err := victim.(interface {
@@ -129,7 +129,7 @@ func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
 func TestContendersAtDifferentServers(t *testing.T) {
 	const each, turns = 3, 40
 	addrs := ensembletest.Start(t, ensembletest.Quick(3)).Addrs()
-	s := &scene{T: t, ctx: bounded(t), path: "/apart"}
+	s := &scene{T: t, ctx: bounded(t), path: "/lagging"}
 	var holders atomic.Int32
 	var last atomic.Int64
 	var handoffs atomic.Int64

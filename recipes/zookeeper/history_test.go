@@ -18,15 +18,15 @@ import (
 
 const historyPermits = 2
 
-// The histories: sessions take turns while requests and replies are lost and
-// sessions expire at random. What they write under the guard of their holds is
-// in the server, in the order of its transactions, which no clock can falsify:
-// between the first and the last write of a writer as one, nobody else wrote.
-// Tokens of a priority lock are the transactions of the claims, so there nobody
-// else has claimed between a writer's claim and its last write, no other writer
-// wrote after the claim, and who was granted before wrote nothing after the
-// writer's first write. Of a semaphore's holders,
-// no more than there are permits wrote at a time.
+// The histories: sessions take turns while requests and replies are lost and sessions
+// expire at random. What they write under the guard of their holds is in the server, in
+// the order of its transactions, which no clock can falsify. Checked is:
+//
+//   - Between the first and the last write of a writer no other holder wrote.
+//   - Tokens of a priority lock are the transactions of the claims. So between a
+//     writer's claim and its last write no other contender has claimed. After its claim
+//     no other writer wrote, and after its first write no earlier holder.
+//   - Of a semaphore's holders, at most as many as there are permits wrote at a time.
 func TestHistoryOfReadersAndWriters(t *testing.T) {
 	for name, turn := range map[string]rwTurn{"lock": exclusiveTurn, "shared": sharedTurn, "priority": priorityTurn, "semaphore": semaphoreTurn} {
 		for range 3 {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// CURATOR-211, 307: the own node missing became an index out of range;
+// CURATOR-211, 307: a contender whose znode was missing ran into an index out of range;
 // etcd#6408: a loop spun on a deleted key.
 func TestAContenderWhoseNodeIsRemovedIsTold(t *testing.T) {
 	srv := embedded(t)

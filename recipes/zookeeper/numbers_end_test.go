@@ -17,14 +17,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// What the in-process server plays in the tests above, seen on ZooKeeper itself:
-// the counter of a parent comes to its end while contenders of several sessions
-// go through the line, and nobody holds beside another, overtakes or is left.
+// On ZooKeeper itself, the counter of a parent comes to its end while contenders of
+// several sessions go through the line. No two hold at once, none overtakes, and none is
+// left. (The in-process server plays this in the tests above.)
 func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 	path := func(s recipes.Strategy, what string) string { return "/" + what + "-" + string(s) }
 	var counted []string
 	for _, s := range recipes.Strategies() {
-		counted = append(counted, path(s, "order"), path(s, "crowd"))
+		counted = append(counted, path(s, "order"), path(s, "many"))
 	}
 	addr := startCounted(t, math.MaxInt32-3, append(counted, "/queue")...)
 
@@ -53,7 +53,7 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 			var last recipes.Token // of the holder
 			for range 6 {
 				s := openAt(t, addr)
-				l := must[recipes.Lock](t)(s.Lock(path(strategy, "crowd"), recipes.LockConfig{Strategy: strategy}))
+				l := must[recipes.Lock](t)(s.Lock(path(strategy, "many"), recipes.LockConfig{Strategy: strategy}))
 				all.Go(func() {
 					for range 20 {
 						hold, err := l.Acquire(ctx)

@@ -20,9 +20,9 @@ import (
 // session is lost, or the caller's context ends, a moment later. Whoever made the
 // call has to be told that, and, where it is so, that the outcome is unknown.
 //
-// A moment is a look of the recipe at its context. So each operation is done once
-// for each write that it sends, whether that is carried out or not, and for each
-// of the looks that follow it; at that look the end comes. The time is virtual.
+// A moment is a look of the recipe at its context. So each operation is done many times:
+// for each write that it sends, carried out or not, and for each look that follows that
+// write. The end comes at that look. The time is virtual.
 
 // lateEnd is a context during which something ends at a look at it.
 type lateEnd struct {

@@ -31,9 +31,9 @@ const window = 3 * time.Second
 //
 //	make bench-peers
 //
-// floor is what no lock can be faster than: one committed delete and one watch
-// event, after which the next deletes. bare is what an uncontended cycle cannot
-// be faster than: a create and a delete.
+// No lock can be faster than floor: one committed delete and one watch event, after which
+// the next contender deletes. No uncontended cycle can be faster than bare: a create and
+// a delete.
 func BenchmarkPeers(b *testing.B) {
 	addrs := ensembletest.Start(b, ensemble.Config{HeapMiB: 1024}).Addrs()
 	for _, n := range []int{1, 10, 100, 1000, 3000} {

@@ -45,7 +45,7 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 	d := srv.Counters().Sub(before)
 	t.Logf("a hand-off with three waiting: %d writes, %d reads, %d events", d.Writes, d.Reads, d.WatchEvents)
 	if h.Znode() != strings.Replace(last.Znode, "write", "writing", 1) {
-		t.Errorf("%s was granted; the heir was %s", h.Znode(), last.Znode)
+		t.Errorf("%s was granted; the successor was %s", h.Znode(), last.Znode)
 	}
 	if err := h.Release(ctx); err != nil {
 		t.Fatal(err)
@@ -86,6 +86,6 @@ func TestReadersClaimTogether(t *testing.T) {
 		<-granted
 	}
 	if d := srv.Counters().Sub(before); d.Writes != 1+readers || d.WatchEvents != 2*readers {
-		t.Errorf("%d readers were let in with %d writes and %d events; want one write and two events (the writer's znode, and the own, which the claim deletes) for each, and the release", readers, d.Writes, d.WatchEvents)
+		t.Errorf("%d readers were granted with %d writes and %d events; want the release, and for each reader one write and two events (the writer's znode, and its own, which the claim deletes)", readers, d.Writes, d.WatchEvents)
 	}
 }

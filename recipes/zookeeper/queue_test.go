@@ -208,7 +208,7 @@ func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
 	}
 }
 
-// Another hand has deleted the claim of the last delivery, and another consumer has
+// Another client has deleted the claim of the last delivery, and another consumer has
 // found the element dead since.
 func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)

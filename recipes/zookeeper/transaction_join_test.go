@@ -45,8 +45,8 @@ func TestTheLastSiteJoinsBeforeItIsWatchedFor(t *testing.T) {
 	})
 }
 
-// The transaction ends, and the next one begins at the path, between the two looks
-// of who joins: a site must not vote on one payload in the transaction of another.
+// The transaction ends, and the next one begins at the path, between the two reads of a
+// site that joins. The site must not vote on one payload in the transaction of another.
 func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
 	for _, v := range recipes.Variants() {
 		t.Run(string(v), func(t *testing.T) {

@@ -144,8 +144,9 @@ func TestACoordinatorWhoDoesNotKnowThatHeBeganIsReplaced(t *testing.T) {
 	})
 }
 
-// Whatever happens to a site that takes the place of a dead coordinator, the other
-// one, which waits for it, is told the decision while the session of the first lives.
+// A site takes the place of a dead coordinator, and another site waits for it. Whatever
+// happens to the first, the other is told the decision while the first one's session
+// lives.
 func TestFaultSweepCoordinatorsPlace(t *testing.T) {
 	var sweeps []sweep
 	for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {

@@ -112,10 +112,10 @@ func standingOperations() []operation {
 				h := must[recipes.PriorityHold](l.T)(must[recipes.PriorityLock](l.T)(l.victim.PriorityLock(latePath, recipes.PriorityLockConfig{})).AcquireWrite(l.ctx()))
 				waits := must[recipes.PriorityLock](l.T)(l.other.PriorityLock(latePath, recipes.PriorityLockConfig{Joined: func(p recipes.Place) { places <- p }}))
 				go waits.AcquireWrite(l.ctx())
-				heir := <-places
-				return func(ctx context.Context) error { return h.HandOff(ctx, heir.Znode) }
+				successor := <-places
+				return func(ctx context.Context) error { return h.HandOff(ctx, successor.Znode) }
 			},
-			// Of the heir nothing tells afterwards; what the error says of it is
+			// Nothing tells of the successor afterwards; what the error says of it is
 			// the fault sweep's.
 			happened: func(*late) bool { return false },
 		},

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Who is told by another of what there is, and asks a server of the ensemble that
-// has not heard of it yet, must not be told that it is not there.
+// A session hears from another one what exists, and asks a server of the ensemble that
+// does not know it yet. That server must not make a recipe say that it does not exist.
 func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	const path = "/app/it"
 	for name, use := range map[string]func(ctx context.Context, first, other recipes.Session) error{
@@ -61,8 +61,8 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	}
 }
 
-// lagging is a server that knows nothing below a path until it is told to catch
-// up, by a sync or by a write, whose answer comes after all that was before it.
+// lagging is a server that knows nothing below a path until it has to catch up: by a
+// sync, or by a write, which is answered after everything that was before it.
 type lagging struct {
 	path   string
 	mu     sync.Mutex
