@@ -11,11 +11,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lock"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/rwlock"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// readers read the contenders of one kind among the children of a path.
-var readers = map[recipes.Kind]func(context.Context, *session.Session, line.Parent) ([]recipes.Contender, error){
+// readers read the contenders of each kind.
+var readers = map[recipes.Kind]line.Reader{
 	recipes.KindLock:         lock.Contenders,
 	recipes.KindSharedLock:   rwlock.SharedContenders,
 	recipes.KindPriorityLock: rwlock.PriorityContenders,
@@ -24,7 +23,7 @@ var readers = map[recipes.Kind]func(context.Context, *session.Session, line.Pare
 }
 
 // Contenders implements recipes.Session. It lists the path once for all kinds, and
-// reads its data only for the kinds that need them.
+// reads its data only if one of the kinds needs it.
 func (s zkSession) Contenders(ctx context.Context, path string, kinds ...recipes.Kind) (recipes.Lines, error) {
 	if err := errors.Join(recipes.ValidatePath(path), recipes.ValidateKinds(kinds...)); err != nil {
 		return recipes.Lines{}, err
@@ -40,19 +39,19 @@ func (s zkSession) Contenders(ctx context.Context, path string, kinds ...recipes
 }
 
 func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.Kind) (lines recipes.Lines, err error) {
-	semaphores := slices.Contains(kinds, recipes.KindSemaphore)
-	p, err := line.ReadParent(ctx, s.Session, path, semaphores || slices.Contains(kinds, recipes.KindPriorityLock))
+	needsData := slices.ContainsFunc(kinds, func(k recipes.Kind) bool { return readers[k].Data })
+	p, err := line.ReadParent(ctx, s.Session, path, needsData)
 	if err != nil {
 		return recipes.Lines{}, err
 	}
-	if semaphores {
+	if slices.Contains(kinds, recipes.KindSemaphore) {
 		lines.Permits = lock.Permits(p.Data)
 	}
-	for _, kind := range recipes.Kinds() {
+	for _, kind := range recipes.Kinds() { // in their order, each once
 		if !slices.Contains(kinds, kind) {
 			continue
 		}
-		found, err := readers[kind](ctx, s.Session, p)
+		found, err := readers[kind].Read(ctx, s.Session, p)
 		if err != nil {
 			return recipes.Lines{}, err
 		}

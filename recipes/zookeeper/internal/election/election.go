@@ -43,11 +43,7 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 }
 
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
-	p, err := line.ReadParent(ctx, e.line.Session, e.line.Path, false)
-	if err != nil {
-		return nil, e.failed(err)
-	}
-	all, err := Candidates(ctx, e.line.Session, p)
+	all, err := Candidates.At(ctx, e.line.Session, e.line.Path)
 	if err != nil {
 		return nil, e.failed(err)
 	}
@@ -55,9 +51,9 @@ func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) 
 }
 
 // Candidates reads the candidates of an election. The first one holds.
-func Candidates(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+var Candidates = line.Reader{Read: func(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
 	return p.InLine(ctx, s, recipes.KindElection, 1, candidateMarker)
-}
+}}
 
 func (e *election) Leader(ctx context.Context) (recipes.Leader, error) {
 	for {

@@ -41,6 +41,21 @@ func ReadParent(ctx context.Context, s *session.Session, path string, withData b
 	return p, err
 }
 
+// Reader reads the contenders of one kind.
+type Reader struct {
+	Data bool // it needs the data of the path
+	Read func(context.Context, *session.Session, Parent) ([]recipes.Contender, error)
+}
+
+// At reads the contenders at path.
+func (r Reader) At(ctx context.Context, s *session.Session, path string) ([]recipes.Contender, error) {
+	p, err := ReadParent(ctx, s, path, r.Data)
+	if err != nil {
+		return nil, err
+	}
+	return r.Read(ctx, s, p)
+}
+
 // InLine reads the contenders among a parent's children whose names have one of
 // the markers, in the order of the line. The first n hold.
 func (p Parent) InLine(ctx context.Context, s *session.Session, kind recipes.Kind, n int, markers ...string) ([]recipes.Contender, error) {

@@ -42,11 +42,7 @@ func (l *lock) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 }
 
 func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	p, err := line.ReadParent(ctx, l.line.Session, l.line.Path, false)
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
-	}
-	all, err := Contenders(ctx, l.line.Session, p)
+	all, err := Contenders.At(ctx, l.line.Session, l.line.Path)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
 	}
@@ -54,6 +50,6 @@ func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 }
 
 // Contenders reads the contenders of a lock. The first one holds.
-func Contenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+var Contenders = line.Reader{Read: func(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
 	return p.InLine(ctx, s, recipes.KindLock, 1, lockMarker)
-}
+}}

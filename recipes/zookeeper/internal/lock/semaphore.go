@@ -50,11 +50,7 @@ func (s *semaphore) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 }
 
 func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	p, err := line.ReadParent(ctx, s.line.Session, s.line.Path, true)
-	if err != nil {
-		return nil, s.failed(err)
-	}
-	all, err := SemaphoreContenders(ctx, s.line.Session, p)
+	all, err := SemaphoreContenders.At(ctx, s.line.Session, s.line.Path)
 	if err != nil {
 		return nil, s.failed(err)
 	}
@@ -63,9 +59,9 @@ func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error)
 
 // SemaphoreContenders reads the contenders of a semaphore. As many as there are
 // permits hold.
-func SemaphoreContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+var SemaphoreContenders = line.Reader{Data: true, Read: func(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
 	return p.InLine(ctx, s, recipes.KindSemaphore, Permits(p.Data), leaseMarker)
-}
+}}
 
 func (s *semaphore) failed(err error) error {
 	return fmt.Errorf("semaphore %s: %w", s.line.Path, err)

@@ -144,11 +144,7 @@ func (s lockState) data() []byte {
 }
 
 func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	p, err := line.ReadParent(ctx, l.session, l.path, true)
-	if err != nil {
-		return nil, l.failed(err)
-	}
-	all, err := PriorityContenders(ctx, l.session, p)
+	all, err := PriorityContenders.At(ctx, l.session, l.path)
 	if err != nil {
 		return nil, l.failed(err)
 	}
@@ -156,7 +152,9 @@ func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.Contender, err
 }
 
 // PriorityContenders reads the contenders of a priority lock.
-func PriorityContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+var PriorityContenders = line.Reader{Data: true, Read: readPriority}
+
+func readPriority(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
 	successor, _ := parseSuccessor(p.Data)
 	all := ranked(p.Names, successor)
 	entries := make([]line.Entry, len(all))

@@ -96,11 +96,7 @@ func (l *sharedLock) failed(err error) error {
 }
 
 func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	p, err := line.ReadParent(ctx, l.line.Session, l.line.Path, false)
-	if err != nil {
-		return nil, l.failed(err)
-	}
-	all, err := SharedContenders(ctx, l.line.Session, p)
+	all, err := SharedContenders.At(ctx, l.line.Session, l.line.Path)
 	if err != nil {
 		return nil, l.failed(err)
 	}
@@ -109,7 +105,9 @@ func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.Contender, error
 
 // SharedContenders reads the contenders of a shared lock. The first one holds, and
 // so does every reader without a writer ahead.
-func SharedContenders(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+var SharedContenders = line.Reader{Read: readShared}
+
+func readShared(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
 	found, err := p.InLine(ctx, s, recipes.KindSharedLock, 1, readMarker, writeMarker)
 	writer := false
 	for i := range found {
