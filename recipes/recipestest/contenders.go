@@ -138,6 +138,7 @@ func contendersOfEachRecipe(f *fixture) {
 }
 
 func contendersPermits(f *fixture) {
+	f.create(f.path("a"), "") // not a container, which the server deletes with its last child
 	s := f.open()
 	h := f.permit(s, f.path("a"), 3)
 	if lines := f.stands(s, f.path("a"), "semaphore holds"); lines.Permits != 3 {
