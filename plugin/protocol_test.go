@@ -28,8 +28,13 @@ func TestProtocolPageIsTrue(t *testing.T) {
 	}
 	page, table := read("proto/PROTOCOL.md"), read("../internal/rpc/wire/reason.go")
 
+	for _, kind := range regexp.MustCompile(`\{[\w.]+, "([A-Z_]+)", codes\.\w+\},\n`).FindAllStringSubmatch(table, -1) {
+		if !strings.Contains(page, "\n| `"+kind[1]+"` | ") {
+			t.Errorf("the page does not list the reason %s", kind[1])
+		}
+	}
 	rows := regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\| ([A-Z_]+) \\|").FindAllStringSubmatch(page, -1)
-	if len(rows) < 10 {
+	if len(rows) < 30 {
 		t.Fatalf("%d reasons", len(rows))
 	}
 	for _, row := range rows {

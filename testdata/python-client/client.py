@@ -64,6 +64,8 @@ def launch(directory):
         raise RuntimeError(f"unexpected handshake: {line}")
     # The base64 has no padding. The certificate is its own anchor, and its name is
     # localhost, whatever the address is.
+    if "=" in theirs:
+        raise RuntimeError("the certificate has padding")
     theirs = der_to_pem(base64.b64decode(theirs + "=" * (-len(theirs) % 4)))
     credentials = grpc.ssl_channel_credentials(root_certificates=theirs, private_key=key, certificate_chain=certificate)
     target = "unix:" + address if network == "unix" else address

@@ -161,3 +161,27 @@ func TestAbandonTakesTheWaitingOutOfTheLine(t *testing.T) {
 	}
 	l.inLine(t, 1)
 }
+
+// TestHalfClosedStreamEndsTheSession: its host could send no more beats.
+func TestHalfClosedStreamEndsTheSession(t *testing.T) {
+	l := newLink(t)
+	st, err := pb.NewSessionServiceClient(l.conn).Open(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := &pb.Start{Config: &pb.Config{Servers: []string{"fake"}}}
+	if err := st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := st.Recv()
+	if err != nil || m.GetStateChanged().GetState() != pb.State_STATE_LOST || m.GetStateChanged().GetReason().GetReasons()[0] != "SESSION_CLOSED" {
+		t.Errorf("%v, %v", m, err)
+	}
+	closes(t, "the plugin's session", l.world.Session(0).Done())
+}
