@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write what the commands of README.md an
 // desk is where the commands of a page run: a home of their own with the
 // binaries in go/bin, testdata beside them, and a server.
 type desk struct {
-	home, addr string
+	home, addr, binaries string
 }
 
 func newDesk(t *testing.T, binaries string) *desk {
@@ -31,7 +31,7 @@ func newDesk(t *testing.T, binaries string) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	d := &desk{home: t.TempDir(), addr: server.Addr()}
+	d := &desk{home: t.TempDir(), addr: server.Addr(), binaries: binaries}
 	testdata, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func (d *desk) run(t *testing.T, command string) (string, error) {
 	if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
 		out = append(out, '\n') // as a terminal gets
 	}
-	return strings.NewReplacer(d.addr, "127.0.0.1:2181", d.home, "/home/ann").Replace(string(out)), err
+	return strings.NewReplacer(d.addr, "127.0.0.1:2181", d.home, "/home/ann", d.binaries, "/home/ann/go/bin").Replace(string(out)), err
 }
 
 // binaries builds what the commands run, into a directory that goes with the test.
