@@ -74,6 +74,9 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 
 // prepare starts what the settings need.
 func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.Experiment, server, error) {
+	if err := s.fits(); err != nil {
+		return bench.Experiment{}, server{}, err
+	}
 	srv, err := startServer(ctx, s.where, end)
 	if err != nil {
 		return bench.Experiment{}, srv, err
