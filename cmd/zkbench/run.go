@@ -34,6 +34,9 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 		return err
 	}
 	defer sink.discard()
+	if err := c.sameTrials(former, s); err != nil {
+		return err
+	}
 	stop, err := startProfiles(s.cpuprofile, s.memprofile)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 )
 
@@ -30,10 +31,7 @@ Flags:
 // sweepVerb is zkbench sweep.
 func (c command) sweepVerb(ctx context.Context, args []string) error {
 	s := c.defaults()
-	s.contenders.values = []int{1, 2, 5, 10, 20, 50, 100}
-	flags := s.flags("sweep")
-	flags.BoolVar(&s.resume, "resume", false, "continue the file of -record: valid trials that it has are not made again, and each\nnew one is in it at once")
-	flags.DurationVar(&s.limit, "limit", 0, "leave out numbers of contenders of which the measured part of one trial would take\nlonger than this `time`, by what shorter lines took; 0 leaves out none. The first\nround then goes from short lines to long ones")
+	flags := s.sweepFlags()
 	if err := c.parse(flags, sweepHelp, args); err != nil {
 		return err
 	}
@@ -51,4 +49,13 @@ func (c command) sweepVerb(ctx context.Context, args []string) error {
 		return err
 	}
 	return c.experiment(ctx, s, append([]string{"sweep"}, args...))
+}
+
+// sweepFlags returns the flags of a sweep, which set s.
+func (s *settings) sweepFlags() *flag.FlagSet {
+	s.contenders.values = []int{1, 2, 5, 10, 20, 50, 100}
+	flags := s.flags("sweep")
+	flags.BoolVar(&s.resume, "resume", false, "continue the file of -record: valid trials that it has are not made again, and each\nnew one is in it at once")
+	flags.DurationVar(&s.limit, "limit", 0, "leave out numbers of contenders of which the measured part of one trial would take\nlonger than this `time`, by what shorter lines took; 0 leaves out none. The first\nround then goes from short lines to long ones")
+	return flags
 }

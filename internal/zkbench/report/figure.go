@@ -26,8 +26,11 @@ type Series struct {
 	Points []Point
 }
 
-// Point is a value with the interval that it may be in.
-type Point struct{ X, Y, Lo, Hi float64 }
+// Point is a value with its interval, if it has one.
+type Point struct {
+	X float64
+	Median
+}
 
 // units are what a set's figures show, if its records have it.
 var units = []struct{ unit, name, title string }{
@@ -83,8 +86,9 @@ func (f *Figure) longest() (n int) {
 
 func points(l Lines, of string) (points []Point) {
 	for _, level := range l.Levels {
-		if s, ok := level.Summary(of); ok && s.Center > 0 {
-			points = append(points, Point{float64(level.Contenders), s.Center, max(s.Lo, s.Center/10), s.Hi})
+		if s, ok := level.Median(of); ok && s.Value > 0 {
+			s.Lo = max(s.Lo, s.Value/10) // of a logarithmic scale zero is nowhere
+			points = append(points, Point{float64(level.Contenders), s})
 		}
 	}
 	return points
@@ -110,7 +114,7 @@ func distribution(s Set) (Figure, bool) {
 				break
 			}
 			if v := float64(h.ValueAtPercentile(p)); v > 0 {
-				points = append(points, Point{1 / (1 - p/100), v, v, v})
+				points = append(points, Point{1 / (1 - p/100), Median{Value: v, Lo: v, Hi: v}})
 			}
 		}
 		f.add(fmt.Sprintf("%s, %d contenders", lines.Name, level.Contenders), points)
@@ -124,13 +128,30 @@ func (f Figure) Alternative() string {
 	fmt.Fprintf(&b, "%s against %s, both on logarithmic scales.", f.Title, f.X)
 	for _, s := range f.Series {
 		first, last := s.Points[0], s.Points[len(s.Points)-1]
-		fmt.Fprintf(&b, " %s: from %s at %s", s.Name, unit.Quantity(f.Unit, first.Y), f.tick(first.X))
+		fmt.Fprintf(&b, " %s: from %s at %s", s.Name, unit.Quantity(f.Unit, first.Value), f.tick(first.X))
 		if len(s.Points) > 1 {
-			fmt.Fprintf(&b, " to %s at %s", unit.Quantity(f.Unit, last.Y), f.tick(last.X))
+			fmt.Fprintf(&b, " to %s at %s", unit.Quantity(f.Unit, last.Value), f.tick(last.X))
 		}
 		b.WriteString(".")
 	}
+	if f.intervals() {
+		b.WriteString(" Bars are " + intervalText + ".")
+	}
 	return b.String()
+}
+
+const intervalText = "95% confidence intervals of the medians"
+
+// intervals reports whether any point has one.
+func (f Figure) intervals() bool {
+	for _, s := range f.Series {
+		for _, p := range s.Points {
+			if p.Interval {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // tick writes a value of the X axis.
@@ -147,7 +168,7 @@ func (f Figure) bounds() (x0, x1, y0, y1 float64) {
 	for _, s := range f.Series {
 		for _, p := range s.Points {
 			x0, x1 = min(x0, p.X), max(x1, p.X)
-			y0, y1 = min(y0, p.Lo, p.Y), max(y1, p.Hi, p.Y)
+			y0, y1 = min(y0, p.Lo), max(y1, p.Hi)
 		}
 	}
 	if x0 == x1 {

@@ -83,9 +83,19 @@ func (l *Lines) add(r record.Record) {
 	l.Levels[i].Trials = append(l.Levels[i].Trials, r)
 }
 
-// Summary returns the median of a unit over the trials and its interval of 95 %.
-// With too few trials for one the interval is from the least to the greatest.
-func (l Level) Summary(unit string) (benchmath.Summary, bool) {
+// Median is a median over trials with its confidence interval of 95 %.
+type Median struct {
+	Value    float64
+	Lo, Hi   float64 // the value where there is no interval
+	Interval bool
+}
+
+// leastTrials is how many trials an interval of 95 % needs: of five, the median lies
+// outside of all with more than one chance in twenty.
+const leastTrials = 6
+
+// Median returns the median of a unit over the trials.
+func (l Level) Median(unit string) (Median, bool) {
 	var values []float64
 	for _, r := range l.Trials {
 		if v, ok := r.Metric(unit); ok {
@@ -93,11 +103,13 @@ func (l Level) Summary(unit string) (benchmath.Summary, bool) {
 		}
 	}
 	if len(values) == 0 {
-		return benchmath.Summary{}, false
+		return Median{}, false
 	}
-	s := benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), 0.95)
-	s.Lo, s.Hi = max(s.Lo, slices.Min(values)), min(s.Hi, slices.Max(values))
-	return s, true
+	of := benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), 0.95)
+	if len(values) < leastTrials {
+		return Median{Value: of.Center, Lo: of.Center, Hi: of.Center}, true
+	}
+	return Median{of.Center, of.Lo, of.Hi, true}, true
 }
 
 // Histogram merges the trials' times: waits of an open load, handoffs of others.

@@ -43,6 +43,7 @@ func HTML(w io.Writer, sets []Set, plan string) error {
 
 type pageSet struct {
 	ID, Title   string
+	Answer      string
 	Table       Table
 	Memory      Table // without rows if there is none
 	Figures     []pageFigure
@@ -62,7 +63,7 @@ type pageInvalid struct{ Trial, Why string }
 type pageFact struct{ Name, Value string }
 
 func newPageSet(i int, s Set) (pageSet, error) {
-	set := pageSet{ID: fmt.Sprintf("set-%d", i+1), Title: s.Title, Table: TableOf(s), Environment: facts(s.Environment)}
+	set := pageSet{ID: fmt.Sprintf("set-%d", i+1), Title: s.Title, Answer: Answer(s), Table: TableOf(s), Environment: facts(s.Environment)}
 	if m := MemoryOf(s); len(m.Head) > len(keys) {
 		set.Memory = m
 	}
@@ -95,7 +96,11 @@ func (f Figure) table() Table {
 	t := Table{Head: []string{"line", f.X, "median", "from", "to"}}
 	for _, s := range f.Series {
 		for _, p := range s.Points {
-			t.Rows = append(t.Rows, []string{s.Name, f.tick(p.X), unit.Quantity(f.Unit, p.Y), unit.Quantity(f.Unit, p.Lo), unit.Quantity(f.Unit, p.Hi)})
+			from, to := "-", "-"
+			if p.Interval {
+				from, to = unit.Quantity(f.Unit, p.Lo), unit.Quantity(f.Unit, p.Hi)
+			}
+			t.Rows = append(t.Rows, []string{s.Name, f.tick(p.X), unit.Quantity(f.Unit, p.Value), from, to})
 		}
 	}
 	return t

@@ -83,8 +83,8 @@ func row(name string, l Level, units []string) []string {
 	row := []string{fmt.Sprint(l.Contenders), name, fmt.Sprint(len(l.Trials))}
 	for _, figure := range units {
 		cell := "-"
-		if s, ok := l.Summary(figure); ok {
-			cell = unit.Quantity(figure, s.Center)
+		if s, ok := l.Median(figure); ok {
+			cell = unit.Quantity(figure, s.Value)
 		}
 		row = append(row, cell)
 	}
@@ -94,7 +94,7 @@ func row(name string, l Level, units []string) []string {
 func has(s Set, unit string) bool {
 	for _, lines := range s.Series {
 		for _, level := range lines.Levels {
-			if _, ok := level.Summary(unit); ok {
+			if _, ok := level.Median(unit); ok {
 				return true
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +103,56 @@ func TestFiguresAreWellFormedAndHaveAlternatives(t *testing.T) {
 				t.Errorf("%s contains %s", f.Name, bad)
 			}
 		}
+	}
+}
+
+// Of fewer than six trials least and greatest are no interval of 95 %.
+func TestFewTrialsHaveNoInterval(t *testing.T) {
+	for _, trials := range []int{3, 5, 6} {
+		runs := recorded(t)
+		seen := map[string]int{}
+		runs[0].Records = slices.DeleteFunc(runs[0].Records, func(r record.Record) bool {
+			seen[r.Name()]++
+			return seen[r.Name()] > trials
+		})
+		for _, f := range report.Figures(report.Group(runs)[0]) {
+			if f.Percentiles {
+				continue
+			}
+			svg := string(render(t, func(w io.Writer) error { return report.SVG(w, f) }))
+			want := trials >= 6
+			if got := strings.Contains(svg, `class="bar"`); f.Name == "throughput" && got != want {
+				t.Errorf("%d trials: bars: %v; want %v", trials, got, want)
+			}
+			if got := strings.Contains(svg, "95%"); got != want {
+				t.Errorf("%d trials: %s tells of intervals: %v; want %v", trials, f.Name, got, want)
+			}
+			for _, s := range f.Series {
+				for _, p := range s.Points {
+					if p.Interval != want || !want && (p.Lo != p.Value || p.Hi != p.Value) {
+						t.Fatalf("%d trials: %s has %+v; an interval: %v", trials, f.Name, p, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The page answers before it shows, and shows before it lists.
+func TestPageBeginsWithTheAnswer(t *testing.T) {
+	text := string(page(t))
+	last := 0
+	for _, want := range []string{
+		"<p>With 100 contenders, handoffs per second were 9576 (predecessor) and 468.6 (herd). " +
+			"With 100 contenders, 99 of 100 handoffs took at most 364µs (predecessor) and 7.36ms (herd). " +
+			"With 100 contenders, an operation caused this many watch events: 1 (predecessor) and 41.14 (herd).</p>",
+		`<svg class="zk"`, "<h3>All medians</h3>",
+	} {
+		at := strings.Index(text, want)
+		if at < last {
+			t.Fatalf("%.40q is at %d, after %d", want, at, last)
+		}
+		last = at
 	}
 }
 

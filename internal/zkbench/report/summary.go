@@ -76,8 +76,8 @@ func summaryOf(s Set) string {
 func (l Lines) cell(n int, of string) string {
 	for _, level := range l.Levels {
 		if level.Contenders == n {
-			if s, ok := level.Summary(of); ok {
-				return unit.Quantity(of, s.Center)
+			if s, ok := level.Median(of); ok {
+				return unit.Quantity(of, s.Value)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ const (
 const Style = `
 .zk{--bg:#fff;--fg:#1b1f24;--grid:#d5dae0;--s0:#0b62c4;--s1:#b3400a;--s2:#1a7f37;--s3:#7b3fb5;font-family:system-ui,sans-serif;font-size:13px}
 @media (prefers-color-scheme:dark){.zk{--bg:#14181d;--fg:#e6eaef;--grid:#39424c;--s0:#6cb2ff;--s1:#ff9d66;--s2:#63d07f;--s3:#c79bf2}}
-.zk .bg{fill:var(--bg)}.zk text{fill:var(--fg)}.zk .grid{stroke:var(--grid);stroke-width:1}.zk .title{font-size:15px;font-weight:600}
+.zk .bg{fill:var(--bg)}.zk text{fill:var(--fg)}.zk .grid{stroke:var(--grid);stroke-width:1}.zk .note{font-size:11px}.zk .title{font-size:15px;font-weight:600}
 .zk .line{fill:none;stroke-width:2.2}.zk .bar{stroke-width:1.4}
 .zk .s0{stroke:var(--s0);--c:var(--s0)}.zk .s1{stroke:var(--s1);--c:var(--s1)}.zk .s2{stroke:var(--s2);--c:var(--s2)}.zk .s3{stroke:var(--s3);--c:var(--s3)}
 .zk .s1 .line{stroke-dasharray:8 4}.zk .s2 .line{stroke-dasharray:2 3}.zk .s3 .line{stroke-dasharray:10 3 2 3}
@@ -74,7 +74,15 @@ func (d *drawing) axes() {
 		fmt.Fprintf(d, `<path class="grid" d="M%.1f %dV%d"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n",
 			d.x(v), top, height-bottom, d.x(v), height-bottom+18, d.tick(v))
 	}
-	fmt.Fprintf(d, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", (left+width-right)/2, height-12, html.EscapeString(d.X))
+	fmt.Fprintf(d, `<text x="%d" y="%d" text-anchor="middle">%s (logarithmic)</text>`+"\n", (left+width-right)/2, height-12, html.EscapeString(d.X))
+	y := "logarithmic scale" // of what the title says
+	if d.Y != d.Title {
+		y = d.Y + " (logarithmic)"
+	}
+	fmt.Fprintf(d, `<text x="14" y="%d" text-anchor="middle" transform="rotate(-90 14 %[1]d)">%s</text>`+"\n", (top+height-bottom)/2, html.EscapeString(y))
+	if d.intervals() {
+		fmt.Fprintf(d, `<text class="note" x="%d" y="22" text-anchor="end">bars: %s</text>`+"\n", width-right, intervalText)
+	}
 }
 
 func (d *drawing) xTicks() (all []float64) {
@@ -93,14 +101,14 @@ func (d *drawing) xTicks() (all []float64) {
 func (d *drawing) series(i int, s Series) {
 	fmt.Fprintf(d, `<g class="s%d"><path class="line" d="`, i%4)
 	for j, p := range s.Points {
-		fmt.Fprintf(d, "%c%.1f %.1f", "ML"[min(j, 1)], d.x(p.X), d.y(p.Y))
+		fmt.Fprintf(d, "%c%.1f %.1f", "ML"[min(j, 1)], d.x(p.X), d.y(p.Value))
 	}
 	d.WriteString(`"/>`)
 	for _, p := range s.Points {
-		if p.Hi > p.Lo {
+		if p.Interval && p.Hi > p.Lo {
 			fmt.Fprintf(d, `<path class="bar" d="M%.1f %.1fV%.1f"/>`, d.x(p.X), d.y(p.Lo), d.y(p.Hi))
 		}
-		d.mark(i, d.x(p.X), d.y(p.Y))
+		d.mark(i, d.x(p.X), d.y(p.Value))
 	}
 	at := left + i*(width-left-right)/max(1, len(d.Series))
 	fmt.Fprintf(d, `<path class="line" d="M%d 40h26"/>`, at)
