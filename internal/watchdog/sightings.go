@@ -38,8 +38,8 @@ func (s sightings) look(stacks string) (tests []sighting) {
 	return tests
 }
 
-// runs reports whether a stack is that of a test that does something, and which. A
-// test does nothing that waits for its subtests, its bubble or its turn.
+// runs returns the test that a stack is of. It is false for other goroutines, and for
+// tests that wait for their subtests, their bubble or their turn.
 func runs(stack string) (test string, ok bool) {
 	above, _, ok := strings.Cut("\n"+stack, "\ntesting.tRunner(")
 	if !ok {

@@ -2,10 +2,12 @@
 //
 // The -timeout of go test is for a whole package: it is long, and what hangs in the
 // first minute is shown in the eighteenth. A watchdog looks at each running test. One
-// whose stack has been the same for five minutes hangs. The watchdog prints the stacks
+// whose stack has been the same for five minutes, while nothing that this process has
+// started was busy, hangs. (A build on a slow machine takes longer, and works.) The
+// watchdog prints the stacks
 // of all goroutines and has child processes print theirs, which ends Go's. A test that
-// waited for one goes on and fails. If there is none, or if the test still stands there
-// after as long again, the watchdog ends the process.
+// waited for one goes on and fails. Where nothing was started, or if the test still
+// stands there after as long again, the watchdog ends the process.
 //
 // A test that waits for its own goroutines for longer than that does not hang, and
 // looks as if it did. For a long run of such tests, set ZKRECIPES_TEST_PATIENCE to
@@ -26,6 +28,9 @@ const (
 	// looks is how often a test is looked at within the patience. As many in a row
 	// have to see the same stack.
 	looks = 10
+	// busyShare is the part of a processor that children at work take at least. Servers
+	// that only keep sessions alive take less.
+	busyShare = 10
 )
 
 // Start watches the tests of this process until stop is called. stop returns when
@@ -54,12 +59,18 @@ func watch(interval time.Duration, end <-chan struct{}) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	seen := sightings{}
+	_, before := descendants()
 	for {
 		select {
 		case <-ticker.C:
 		case <-end:
 			return
 		}
+		_, used := descendants()
+		if used-before > interval/busyShare {
+			clear(seen)
+		}
+		before = used
 		stacks := allStacks()
 		for _, s := range seen.look(stacks) {
 			switch s.times {

@@ -8,11 +8,16 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("WATCHDOG_CHILD") != "" {
+	switch os.Getenv("WATCHDOG_CHILD") {
+	case "stands":
 		standInAChild()
+	case "works":
+		work()
+		os.Exit(0)
 	}
 	stop := Start()
 	code := m.Run()
@@ -25,6 +30,12 @@ func standStill() { select {} }
 // standInAChild waits for an end of its input that never comes.
 func standInAChild() { _, _ = os.Stdin.Read(make([]byte, 1)) }
 
+// work takes a processor for longer than the patience of the watchdog of a test.
+func work() {
+	for end := time.Now().Add(patience + patience/2); time.Now().Before(end); {
+	}
+}
+
 // TestSubject is what the tests below run in a process of its own.
 func TestSubject(t *testing.T) {
 	switch os.Getenv("WATCHDOG_SUBJECT") {
@@ -33,9 +44,9 @@ func TestSubject(t *testing.T) {
 		t.Run("below", func(t *testing.T) {
 			t.Run("of all", func(t *testing.T) { standStill() })
 		})
-	case "waits for a child":
+	case "stands", "works":
 		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), "WATCHDOG_CHILD=1")
+		child.Env = append(os.Environ(), "WATCHDOG_CHILD="+os.Getenv("WATCHDOG_SUBJECT"))
 		if _, err := child.StdinPipe(); err != nil {
 			t.Fatal(err)
 		}
@@ -45,12 +56,15 @@ func TestSubject(t *testing.T) {
 	}
 }
 
-// watched runs a subject under a watchdog without patience, and returns what it wrote.
-// It ends because of the watchdog or not at all.
+// patience is that of the watchdog in these tests.
+const patience = 2 * time.Second
+
+// watched runs a subject under a watchdog with little patience, and returns what it
+// wrote. It ends because of the watchdog, or not at all.
 func watched(t *testing.T, subject string) (code int, output string) {
 	t.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^TestSubject$")
-	command.Env = append(os.Environ(), patienceEnv+"=2s", "WATCHDOG_SUBJECT="+subject)
+	command.Env = append(os.Environ(), patienceEnv+"="+patience.String(), "WATCHDOG_SUBJECT="+subject)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	exit := &exec.ExitError{}
@@ -77,10 +91,20 @@ func TestHangOfAChildEndsWithItsStacks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("children are found on Linux only")
 	}
-	code, output := watched(t, "waits for a child")
+	code, output := watched(t, "stands")
 	said := strings.Contains(output, "watchdog.TestSubject has stood still") && strings.Contains(output, "watchdog.standInAChild(")
 	if code != 1 || !said || !strings.Contains(output, "--- FAIL: TestSubject") {
 		t.Errorf("exit code %d; want that of a test that failed, and the child's stacks:\n%s", code, output)
+	}
+}
+
+// A build takes longer than five minutes on a machine that is slow enough.
+func TestTestWhoseChildWorksDoesNotHang(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("children are found on Linux only")
+	}
+	if code, output := watched(t, "works"); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, output)
 	}
 }
 
