@@ -1,6 +1,6 @@
-// Package bench runs experiments on locks, elections and the other recipes: how
-// fast they change hands, and what that costs, by the number of contenders, their
-// strategy of waiting and the way in which ZooKeeper is reached.
+// Package bench runs experiments on locks, elections and the other recipes. It measures
+// how fast they change hands and what that costs. What varies is the number of
+// contenders, their strategy of waiting and the way in which ZooKeeper is reached.
 //
 // It knows only the contract (package recipes). Whoever uses it brings the ways
 // to open a session. In order:
@@ -12,11 +12,8 @@
 //  4. Render the records with package record, or keep them and use the packages
 //     below later.
 //
-// What the trials do is in package bench/load; what their figures are called, and
-// the file format, is in package bench/record; internal/zkbench/probe watches the load
-// generator, internal/zkbench/relay stands between sessions and servers, to cut them off or to
-// cost what a second process costs, and internal/zkbench/workers has several processes measure
-// together. From records, internal/zkbench/compare tells what became better or worse,
-// internal/zkbench/plan answers questions of capacity and internal/zkbench/report draws. internal/zkbench/slo searches
-// for the largest load under an objective.
+// Package bench/load is what the trials do. Package bench/record is what they measured,
+// and its file format. The packages in internal/zkbench are the parts of the command
+// zkbench: they compare, plan, report, search for an objective, and run trials on
+// several machines.
 package bench

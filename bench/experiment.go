@@ -26,7 +26,8 @@ type Experiment struct {
 	Count int
 	// Seed decides the order of the trials, and nothing else.
 	Seed uint64
-	// Ascending has the first round go from few contenders to many, for a Ceiling.
+	// Ascending has the first round go from few contenders to many, so that what long
+	// lines would take is known before they are run.
 	Ascending bool
 
 	// Hold, Duration and Warmup are those of load.Load.
@@ -40,9 +41,9 @@ type Experiment struct {
 	Rate     float64
 	Arrivals load.Arrivals
 
-	// Kill ends a session for load.Failover without its help. nil: the session
-	// is reached through a relay, which is cut, so that the servers find out
-	// when its timeout has passed.
+	// Kill ends a session for load.Failover without its help. If it is nil, the session
+	// is reached through a relay. The relay is cut, and the servers find out when the
+	// session's timeout has passed.
 	Kill func(context.Context, recipes.Session) error
 
 	// Limits say when the load generator was the limit. The zero Limits never
@@ -58,9 +59,9 @@ type Experiment struct {
 	// container nodes remove.
 	Root string
 
-	// Figures reads the server's own figures, counters that grow, by whatever
-	// names it has for them. It is called before and after the measured part
-	// of each trial. nil: there are none.
+	// Figures reads the server's own figures, counters that grow, by whatever names it
+	// has for them. It is called before and after the measured part of each trial. If
+	// it is nil, the records have no such figures.
 	Figures func(context.Context) (map[string]float64, error)
 	// Wanted names the figures that should be there. Those that are not are
 	// named in the records.
@@ -149,11 +150,10 @@ func (e Experiment) Validate() error {
 	return nil
 }
 
-// Trials returns the trials in the order in which they should be run: one of
-// each combination, shuffled, then again one of each, Count times. What changes
-// while the experiment runs (a neighbour's load, a filling disk) so falls on all
-// combinations alike, and an experiment that is cut short has as many trials of
-// each, give or take one.
+// Trials returns the trials in the order in which they should be run: one of each
+// combination, shuffled, then again one of each, Count times. So what changes while the
+// experiment runs (a neighbour's load, a filling disk) falls on all combinations alike.
+// An experiment that is cut short has as many trials of each, give or take one.
 //
 // A shuffle of all trials at once was considered: it interleaves less evenly,
 // and is no good when it is cut short.

@@ -10,11 +10,11 @@ import (
 )
 
 // Merge adds what several processes recorded of one trial, in the order of their
-// numbers: measurements by load.Merge; memory, processor time and allocations as
-// sums; pauses and delays as those of the process that had the worst. The server's
+// numbers. Measurements are added by load.Merge. Memory, processor time and allocations
+// are sums. Pauses and delays are those of the process that had the worst. The server's
 // figures are of those parts that have some. A part that is invalid makes the whole
-// invalid. Of machines with different numbers of processors the whole has the least,
-// so that its name does not depend on who came first.
+// invalid. Of machines with different numbers of processors the whole has the least, so
+// that its name does not depend on who came first.
 func Merge(parts []record.Record) (record.Record, error) {
 	if len(parts) == 0 {
 		return record.Record{}, errors.New("merge: no parts")

@@ -71,8 +71,7 @@ func from(i int, servers []string) []string {
 	return slices.Concat(servers[i:], servers[:i])
 }
 
-// close closes the sessions first: what they say in farewell goes through the
-// relays.
+// close closes the sessions first: what they send on closing goes through the relays.
 func (o *opened) close(ctx context.Context) {
 	closeAll(ctx, o.sessions)
 	for _, r := range o.relays {

@@ -144,7 +144,7 @@ func (e Experiment) config(t Trial) recipes.SessionConfig {
 }
 
 // maxPacket returns a recipes.SessionConfig.MaxPacket, in bytes, for a line of that
-// many contenders. A session sets a buffer of that size aside, so a thousand of
-// them in one process cannot all have the default of a megabyte; and it must
-// hold a listing of the line, at some 60 bytes a contender.
+// many contenders. A session sets a buffer of that size aside: a thousand of them in
+// one process cannot all have the default of a megabyte. It must hold a listing of the
+// line, at some 60 bytes a contender.
 func maxPacket(contenders int) int { return 64<<10 + 100*contenders }

@@ -2,7 +2,7 @@
 // passes from one to the next. It knows only the contract (package recipes), so
 // whatever implements a [recipes.Session] can be measured.
 //
-// A [Load] says what is contended for and by whom; its workload is the shape:
+// A [Load] names the recipe, the path and the sessions. Its workload is the shape:
 //
 //   - [Drain]: all contenders stand in line, then each one leaves as soon as it
 //     is granted. N contenders give N-1 handoffs, and the line gets shorter by
@@ -20,7 +20,7 @@
 //   - [Queue], [Barrier], [DoubleBarrier] and [Commit]: rounds of the recipes of
 //     those names, all sessions together.
 //
-// Times that are easily mixed up are named apart:
+// Times that are easily mixed up have names of their own:
 //
 //   - wait: from asking (Acquire, Campaign) to being granted. It contains the
 //     turns of all who were ahead. In an open load it counts from when the
@@ -41,7 +41,7 @@
 // # What is checked
 //
 // A broken lock is fast, and must not win. Every grant is checked against mutual
-// exclusion and growing tokens, and in a failover the holder that was cut off has
-// to have known that it lost before the next one is granted. What breaks that is a
-// [Violation], and there is no measurement then.
+// exclusion and growing tokens. In a failover, the holder that was cut off must know of
+// its loss before the next one is granted. What breaks that is a [Violation], and there
+// is no measurement then.
 package load

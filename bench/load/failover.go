@@ -113,25 +113,25 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	if err := f.Kill(ctx, int(holder.contender.id)-1); err != nil {
 		return Measurement{}, fmt.Errorf("kill the session of contender %d: %w", holder.contender.id, err)
 	}
-	heir, err := f.next(ctx)
+	successor, err := f.next(ctx)
 	if err != nil {
 		return Measurement{}, err
 	}
-	if heir.at.Before(killed) {
+	if successor.at.Before(killed) {
 		return Measurement{}, &Violation{"mutual exclusion", fmt.Sprintf(
-			"contender %d was granted while contender %d held", heir.contender.id, holder.contender.id)}
+			"contender %d was granted while contender %d held", successor.contender.id, holder.contender.id)}
 	}
-	if f.CutOff && !heir.knew {
+	if f.CutOff && !successor.knew {
 		return Measurement{}, &Violation{"loss before the next grant", fmt.Sprintf(
 			"contender %d was granted while contender %d, which was cut off %v before, still believed that it held",
-			heir.contender.id, holder.contender.id, heir.at.Sub(killed).Round(time.Millisecond))}
+			successor.contender.id, holder.contender.id, successor.at.Sub(killed).Round(time.Millisecond))}
 	}
 	if err := pause(ctx, f.Aftermath); err != nil {
 		return Measurement{}, err
 	}
 	select {
 	case another := <-f.grants:
-		if err := f.lost(heir); err != nil {
+		if err := f.lost(successor); err != nil {
 			return Measurement{}, err
 		}
 		return Measurement{}, f.guard.enter(another.contender.id, another.turn.token)
@@ -142,7 +142,7 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 		return Measurement{}, err
 	}
 	rec := newRecorder()
-	rec.m.Operations, rec.m.Elapsed = 1, heir.at.Sub(killed)
+	rec.m.Operations, rec.m.Elapsed = 1, successor.at.Sub(killed)
 	rec.record(rec.m.Handoff, rec.m.Elapsed)
 	rec.m.Counters = difference(after, before)
 	return rec.m, f.end(ctx)

@@ -25,11 +25,11 @@ type Load struct {
 	// Hold is for how long each holder keeps what it was granted.
 	Hold time.Duration
 
-	// Duration and Warmup are of a Cycle, an Open and a Many: how long to
-	// measure, and how long to run before that at least. The measured part of a
-	// Cycle begins when it has become steady (Measurement.Warm tells), or after
-	// eight times Warmup. It ends with the first grant after Duration, but not
-	// before as many handoffs as there are contenders. A Warmup of 0 is none.
+	// Duration and Warmup are of a Cycle, an Open and a Many: how long to measure, and
+	// how long to run before that at least. The measured part of a Cycle begins when it
+	// has become steady (Measurement.Warm tells), or after eight times Warmup. It ends
+	// with the first grant after Duration, but not before as many handoffs as there are
+	// contenders. With a Warmup of 0 it is measured at once.
 	Duration, Warmup time.Duration
 
 	// Rounds is how many rounds a workload of rounds measures.
@@ -68,10 +68,10 @@ type Load struct {
 // has nobody to hand anything to, so its turns are measured instead.
 const turnsAlone = 100
 
-// Run runs the load. An error that matches [ErrBroken] is a [*Violation]; others
-// are those of the recipe, or of a Begin or End. When it returns, no contender
-// of the load waits any more, but those of a Cycle may still be on their way out
-// of the line until their sessions are closed.
+// Run runs the load. An error that matches [ErrBroken] is a [*Violation]; others are
+// those of the recipe, or of a Begin or End. When it returns, no contender of the load
+// waits any more. Those of a Cycle may still be leaving the line until their sessions
+// are closed.
 func (l Load) Run(ctx context.Context) (Measurement, error) {
 	if len(l.Sessions) == 0 {
 		return Measurement{}, errors.New("no contenders: give at least one session")

@@ -9,8 +9,8 @@ import (
 )
 
 // many cycles Lines independent lines at once. They begin their measured parts
-// together, when all of them have warmed up, and each waits at its end for the
-// others, so that none is measured while another stands still on purpose.
+// together, when all of them have warmed up. Each waits at its end for the others: none
+// is measured while another stands still on purpose.
 func (l Load) many(ctx context.Context) (Measurement, error) {
 	if l.Lines < 1 || len(l.Sessions)%l.Lines != 0 {
 		return Measurement{}, fmt.Errorf("%d sessions for %d lines; give the same number to each", len(l.Sessions), l.Lines)

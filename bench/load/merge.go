@@ -33,10 +33,10 @@ func merge(parts []Measurement) Measurement {
 	return sum
 }
 
-// Merge adds what several processes measured of one load. Of a line that they
-// shared (see Load.Shared) the order of all grants is known by their tokens, and
-// checked: no two may be the same, and those of one process, in the order in which
-// it was granted, have to grow. What breaks that is a [*Violation].
+// Merge adds what several processes measured of one load. Of a line that they shared
+// (see Load.Shared) the tokens tell the order of all grants, and are checked. No two
+// may be the same. Those of one process, in the order of its grants, have to grow. What
+// breaks that is a [*Violation].
 //
 // Not checked, because the clocks of two machines do not agree to the length of a
 // handoff, is that two processes did not hold at the same moment. For the same

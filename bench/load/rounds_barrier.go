@@ -11,9 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// barrierRound has all but the first session wait at a barrier, and times from the
-// moment that the first one asks to remove it how long it takes until each has
-// passed.
+// barrierRound has all but the first session wait at a barrier, which the first
+// removes. It times from the request to remove it until each has passed.
 func (l Load) barrierRound(ctx context.Context, path string, rec *recorder) (int64, time.Duration, error) {
 	keeper, err := l.Sessions[0].Barrier(path)
 	if err != nil {

@@ -27,8 +27,8 @@ func (d drain) ends(handoffs int64, _ time.Duration) bool { return handoffs == i
 func (d drain) again() bool                               { return false }
 
 // cycle begins with the first grant after the warm-up. It ends with the first grant
-// after the duration, but not before as many handoffs as there are contenders: in
-// fewer, nobody has both asked and been granted, so there would be no wait to tell.
+// after the duration, but not before as many handoffs as there are contenders. In
+// fewer, nobody has both asked and been granted, and no wait is known.
 type cycle struct {
 	warmup
 	duration   time.Duration

@@ -39,9 +39,8 @@ type share struct {
 	turns    atomic.Int64
 }
 
-// shared runs this process's part of a drain or a cycle. The warm-up of a cycle is
-// at a path of its own, because a holder that waits for Begin must not have others
-// behind it that are to warm up first.
+// shared runs this process's part of a drain or a cycle. The warm-up of a cycle has a
+// path of its own: behind a holder that waits for Begin nobody could warm up.
 func (l Load) shared(ctx context.Context) (Measurement, error) {
 	if l.Workload == Cycle && l.Warmup > 0 {
 		warm := l
@@ -109,7 +108,7 @@ func (s *share) join(id int64) {
 	}
 }
 
-// commence lets the first in line go when everybody stands in it.
+// commence has the first in line go on when everybody stands in it.
 func (s *share) commence(ctx context.Context) (recipes.Stats, error) {
 	if err := s.rest.await(ctx, int64(len(s.Sessions))); err != nil {
 		return recipes.Stats{}, err

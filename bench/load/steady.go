@@ -17,10 +17,10 @@ const (
 	longestWarmup = 8
 )
 
-// warmup decides when a load has warmed up: when it has run for shortest and the
-// rates of the last three windows, each a quarter of shortest long and at least
-// ten turns, lie within 10 % of their mean; or, steady or not, after eight times
-// shortest. It is asked by one holder after the other.
+// warmup decides when a load has warmed up. It has run for shortest, and the rates of
+// the last three windows lie within 10 % of their mean. A window is a quarter of
+// shortest and at least ten turns. After eight times shortest the warm-up ends, steady
+// or not. It is asked by one holder after the other.
 type warmup struct {
 	shortest time.Duration
 

@@ -185,7 +185,7 @@ func (m *metrics) add(unit string, value float64) {
 	*m = append(*m, Metric{unit, value})
 }
 
-// time adds a time in whole nanoseconds, unless it is none.
+// time adds a time in whole nanoseconds, unless that is zero.
 func (m *metrics) time(unit string, ns float64) {
 	if ns = math.Round(ns); ns > 0 && !math.IsInf(ns, 0) {
 		*m = append(*m, Metric{unit, ns})

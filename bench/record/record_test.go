@@ -25,7 +25,7 @@ var environment = record.Environment{
 	Server: record.Server{Version: "3.8.0", Servers: 3, Mode: "ensemble"},
 }
 
-// drained returns a record whose figures are easy to follow by hand.
+// drained returns a record whose figures are easy to check.
 func drained(strategy recipes.Strategy, contenders int, handoff time.Duration) record.Record {
 	r := record.Record{
 		Recipe: load.Election, Workload: load.Drain, Strategy: strategy, Contenders: contenders,

@@ -11,8 +11,8 @@ import (
 // that Go supports.
 const ticks = 100
 
-// childrenCPU returns the processor time, in seconds, that the Java processes that
-// this process started have taken so far. It is false if there are none.
+// childrenCPU returns the processor time, in seconds, that the Java processes that this
+// process started have taken so far. It is false if no such process runs.
 func childrenCPU() (seconds float64, ok bool) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {

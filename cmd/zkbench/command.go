@@ -43,7 +43,7 @@ func verbs() []verb {
 		{"sweep", "run one over many numbers of contenders, and record it", command.sweepVerb},
 		{"compare", "tell what became better or worse between two files of results", command.compareVerb},
 		{"plan", "answer questions of capacity from a recorded sweep", command.planVerb},
-		{"report", "render records as an HTML page, pictures and tables", command.reportVerb},
+		{"report", "make an HTML page, figures and tables from records", command.reportVerb},
 		{"slo", "find the largest load under a latency objective", command.sloVerb},
 		{"serve", "run a server for trying things by hand", command.serveVerb},
 	}

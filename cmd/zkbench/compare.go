@@ -15,23 +15,26 @@ import (
 
 const compareHelp = `Usage: zkbench compare [flags] OLD NEW
 
-Tells what became better or worse from OLD to NEW: medians with confidence
-intervals, and the Mann-Whitney U test, for each unit of each benchmark that both
-files have. Each is a file of zkbench run (-record or -out) or of go test -bench.
-
-A change counts if it is significant after Holm's correction for the number of
-comparisons, and at least -effect large. Lower or higher is better as the files'
-Unit lines say; for ns/op, B/op and the like it is known. Results that are marked
-as invalid are left out.
-
-A file is not enough for two answers: to gate a build, run old and new in turns,
-ten times each or more, on one quiet machine.
+Tells what became better or worse from OLD to NEW. Each is a file of zkbench run (-record
+or -out) or of go test -bench.
 
 Examples:
 
 	zkbench run -record old.jsonl && (upgrade) && zkbench run -record new.jsonl
 	zkbench compare old.jsonl new.jsonl
 	zkbench compare -unit ns/op,p99-handoff-ns -filter '/contenders:100' old.jsonl new.jsonl
+
+Rules:
+
+	Compared   Each unit of each benchmark that both files have: medians with
+	           confidence intervals, and the Mann-Whitney U test.
+	Counts     A change counts if it is significant after Holm's correction for the
+	           number of comparisons, and at least -effect large.
+	Direction  The Unit lines of the files say whether lower or higher is better.
+	           For ns/op, B/op and the like it is known.
+	Invalid    Results that are marked as invalid are left out.
+	Gate       To gate a build, run old and new in turns, ten times each or more,
+	           on one quiet machine. A single file of each is not enough.
 
 Exit codes:
 

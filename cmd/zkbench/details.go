@@ -51,9 +51,8 @@ func memoryTotal() string {
 	return ""
 }
 
-// fsyncCost returns the median of how long it takes in dir to append a small
-// block to a file and have it on the disk: what every write of a server there
-// costs at least.
+// fsyncCost returns how long it takes in dir to append a small block to a file and have
+// it on the disk, in the median. Every write of a server there costs at least that.
 func fsyncCost(dir string) (time.Duration, error) {
 	f, err := os.CreateTemp(dir, "zkbench-fsync-")
 	if err != nil {

@@ -22,10 +22,10 @@ func main() { os.Exit(Main()) }
 
 // Main is main with an exit code.
 func Main() int {
-	// The first interrupt ends the run with what was measured so far; a second
-	// one kills, because the first takes itself away. A terminal that goes away is
-	// one too, unless nohup said that it is not; it says so twice, by its shell and
-	// when that has ended, so that from then on it is ignored.
+	// The first interrupt ends the run with what was measured so far; a second one
+	// kills, because the first takes itself away. A terminal that goes away is one too,
+	// unless nohup said that it is not. It says so twice, by its shell and when that
+	// has ended: after the first it is ignored.
 	interrupts := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		interrupts = append(interrupts, syscall.SIGHUP)

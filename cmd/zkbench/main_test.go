@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// withGo lets scripts use the go command as $GO, and the module in $TOP.
+// withGo has scripts use the go command as $GO, and the module in $TOP.
 func withGo(env *testscript.Env) error {
 	top, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {

@@ -14,10 +14,10 @@ var wantedFigures = []string{
 	"sum_jvm_pause_time_ms", "process_cpu_seconds",
 }
 
-// mntr reads the servers' figures: what they answer to mntr, added up. A server
-// that does not have a figure adds nothing. If one does not answer there are no
-// figures, and the records name all as missing: a sum that lacked a server only
-// before what is measured would have grown by all that it ever counted.
+// mntr reads the servers' figures: what they answer to mntr, added up. A server that
+// does not have a figure adds nothing. If one does not answer there are no figures, and
+// the records name all as missing. A sum that lacked a server only before the measured
+// part would grow by all that the server ever counted.
 func (w words) mntr(ctx context.Context) (map[string]float64, error) {
 	sum := map[string]float64{}
 	for _, addr := range w.addrs {

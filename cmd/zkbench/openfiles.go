@@ -10,9 +10,9 @@ import (
 // ownFiles is more than zkbench has open besides its sessions.
 const ownFiles = 100
 
-// openFiles is how many files the experiment needs at once in this process: one for a
-// session, another for it in an embedded server, and three in the relay that a failover
-// puts before it. Over the plugin or the relay process it is as many there.
+// openFiles is how many files the experiment needs at once in this process. A session
+// needs one, an embedded server another for it, and the relay of a failover three. Over
+// the plugin or the relay process it is as many there.
 func (s settings) openFiles() int {
 	each := 1
 	if s.inside() {

@@ -11,9 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
-// output is the file of a flag such as -out. It is written beside its final place and moved
-// there when it is complete, so that nobody ever finds half a file, and a run
-// that fails leaves the former one alone.
+// output is the file of a flag such as -out. It is written beside its final place and
+// moved there when it is complete. So nobody ever finds half a file, and a run that
+// fails leaves the former one alone.
 type output struct {
 	*os.File
 	flag  string // that named it

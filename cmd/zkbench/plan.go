@@ -18,34 +18,41 @@ import (
 
 const planHelp = `Usage: zkbench plan [flags] FILE...
 
-Answers questions of capacity from the records of a sweep, for each combination in
-them (each machine's by itself) that has at least 6 numbers of contenders from 2 up:
-
-	-at N,...   what to expect of N contenders: handoff times, throughput, watch
-	            events and bytes, each with an interval of 95% and with what the
-	            model was off by on levels that were left out of its fit
-	-p99 TIME   how many contenders keep the 99th percentile of the handoff under it
-
-Throughput follows the Universal Scalability Law, costs follow from what the
-strategy does: O(N) bytes a handoff for predecessor, O(N squared) for herd. Invalid
-trials are left out. It refuses to answer for more than -factor times the largest
-measured number, and warns of ZooKeeper's settings that stand in the way.
-
-With -hold H, the turn of a contender takes H plus a handoff, so that the last of
-N in line waits N-1 times that. It is assumed that a hold does not change the
-handoff, which a sweep with -hold can check.
-
-With -line-rate R, it tells how many independent lines of R handoffs a second the
-servers carry, if the records have trials of -workload many: 70% of the highest
-throughput that any number of lines made, in the median. Records of several runs
-with different -lines, in one file or in several, tell where that is.
+Answers questions of capacity from the records of a sweep. It fits a model to each
+combination that has at least 6 numbers of contenders from 2 up.
 
 Examples:
 
 	zkbench sweep -ensemble 1 -contenders 2..200 -record sweep.jsonl
 	zkbench plan -at 50,150,300 -p99 20ms -hold 100ms sweep.jsonl
+
 	zkbench run -ensemble 1 -workload many -contenders 5 -lines 20 -record many20.jsonl
 	zkbench plan -line-rate 2 sweep.jsonl many20.jsonl
+
+Questions:
+
+	-at N,...     What to expect of N contenders: handoff times, throughput, watch
+	              events and bytes. Each has an interval of 95%, and the error of
+	              the model on levels that were left out of its fit.
+	-p99 TIME     How many contenders keep the 99th percentile of the handoff under
+	              TIME.
+	-hold H       How long the last of N in line waits: N-1 times H plus a handoff.
+	              It is assumed that a hold does not change the handoff. A sweep
+	              with -hold can check that.
+	-line-rate R  How many independent lines of R handoffs a second the servers
+	              carry: 70% of the highest throughput that any number of lines
+	              made, in the median. The records need trials of -workload many,
+	              of several runs with different -lines.
+
+Rules:
+
+	Models    Throughput follows the Universal Scalability Law. Costs follow from
+	          the strategy: O(N) bytes a handoff for predecessor, O(N squared) for
+	          herd.
+	Limits    It refuses to answer for more than -factor times the largest measured
+	          number. It warns of ZooKeeper's settings that stand in the way.
+	Records   Invalid trials are left out. What different machines measured is kept
+	          apart.
 
 Exit codes:
 

@@ -16,9 +16,9 @@ const (
 	modulePath = "github.com/zkrecipes/zkrecipes"
 )
 
-// findPlugin returns the path of the plugin's executable: the one that was
-// given, else one beside zkbench, else one on the PATH, else one that it builds,
-// because under `go run` there is nothing beside zkbench.
+// findPlugin returns the path of the plugin's executable: the one that was given, else
+// one beside zkbench, else one on the PATH. Under `go run` there is nothing beside
+// zkbench, so at last it builds one.
 func findPlugin(ctx context.Context, given string, end *cleanup, say say) (string, error) {
 	if given != "" {
 		return given, nil

@@ -16,17 +16,24 @@ import (
 
 const reportHelp = `Usage: zkbench report [flags] FILE...
 
-Renders records (zkbench run or sweep with -record): one HTML page that needs no
-other file and no network, with throughput, latencies, costs and fairness against
-contenders, distributions, the plan and the environment; each figure as SVG; HdrHistogram's percentiles; tables in Markdown. Without flags the tables go
-to stdout. Invalid trials are left out and listed; what different machines measured
-is kept apart.
+Makes an HTML page, figures and tables from records (zkbench run or sweep with -record).
+Without flags the tables go to stdout, in Markdown.
 
 Examples:
 
 	zkbench report sweep.jsonl
 	zkbench report -html report.html -figures figures sweep.jsonl
 	zkbench report -figures figures -insert README.md sweep.jsonl
+
+Rules:
+
+	Page      The page needs no other file and no network. It has throughput,
+	          latencies, costs and fairness against contenders, distributions,
+	          the plan and the environment.
+	Interval  Figures show medians. Bars are 95% confidence intervals; of fewer
+	          than six trials there is none.
+	Records   Invalid trials are left out and listed. What different machines
+	          measured is kept apart.
 
 Exit codes:
 

@@ -55,7 +55,7 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	if err != nil {
 		return err
 	}
-	past, err := newPast(former, srv.about, s.limit)
+	known, err := newHistory(former, srv.about, s.limit)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	}
 	c.say("%d trials on %s, seed %d", len(e.Trials()), place(srv.about), e.Seed)
 	sink.describe(c.results(s.show), env)
-	err = c.measure(ctx, e, crew, past, sink, s.show)
+	err = c.measure(ctx, e, crew, known, sink, s.show)
 	if crew != nil && crew.Number() != 1 {
 		return err // the records are the first worker's
 	}
@@ -158,9 +158,9 @@ func (i *interruption) Unwrap() error { return i.why }
 //
 // With a crew, each trial is run together with the other workers, and the results
 // are written by the first.
-func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.Crew, past *past, out *sink, show show) (err error) {
+func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.Crew, known *history, out *sink, show show) (err error) {
 	trials := e.Trials()
-	records := past.records()
+	records := known.records()
 	progress := c.newProgress(trials)
 	defer func() {
 		progress.end()
@@ -172,7 +172,7 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 		running = crew.Context()
 	}
 	for done, trial := range trials {
-		if skip, why := past.skip(e.Record(trial)); skip {
+		if skip, why := known.skip(e.Record(trial)); skip {
 			if why != "" {
 				progress.pause()
 				c.say("left out: %s", why)
@@ -198,7 +198,7 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 			continue
 		}
 		records = append(records, r)
-		past.ceiling.Add(r)
+		known.ceiling.Add(r)
 		progress.pause()
 		if err := out.write(r); err != nil {
 			return err

@@ -12,15 +12,19 @@ import (
 
 const serveHelp = `Usage: zkbench serve [flags]
 
-Runs a ZooKeeper server until interrupted, for trying things by hand: the one that
-is built in, which keeps everything in memory, or with -ensemble real ones, whose
-files are removed at the end. The connect string goes to stdout when it serves.
+Runs a ZooKeeper server until it is interrupted, for trying things by hand. When it
+serves, the connect string goes to stdout.
 
 Examples:
 
 	zkbench serve
 	zkbench serve -listen 127.0.0.1:2181
 	zkbench serve -ensemble 3
+
+Rules:
+
+	The built-in server keeps everything in memory. With -ensemble, real servers
+	run, and their files are removed at the end.
 
 Exit codes:
 

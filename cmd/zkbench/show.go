@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 )
 
-// show is the flags that say what a run writes for whom.
+// show is the flags that choose what a run writes to stdout and stderr.
 type show struct {
 	raw, quiet bool
 	table      string
@@ -33,7 +33,7 @@ func (s *show) check() error {
 	return fmt.Errorf("-table %q: wide, narrow or none", s.table)
 }
 
-// terminal returns how wide a terminal w is, or false if it is none.
+// terminal returns how wide w is, or false if it is not a terminal.
 func terminal(w io.Writer) (width int, ok bool) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -18,23 +18,28 @@ import (
 
 const sloHelp = `Usage: zkbench slo -under TIME [flags]
 
-Finds the largest load whose 99th percentile stays under TIME: it doubles the load
-until that is missed, then halves the gap, with -probes trials at each load, of
-which the median counts.
-
-	-over rate        arrivals a second (-workload open, by -contenders sessions);
-	                  the wait from the intended start counts, and a load of
-	                  which something was not granted in time is missed
-	-over contenders  contenders in one line (-workload cycle unless given); the
-	                  handoff counts
-
-A probe that zkbench itself could not drive is made again; the fourth of them ends
-the search, because its figure would not be the server's. -record keeps all probes, for zkbench report.
+Finds the largest load whose 99th percentile stays under TIME. It doubles the load until
+that is missed, and then halves the gap.
 
 Examples:
 
 	zkbench slo -under 50ms -over rate -contenders 20 -hold 1ms
 	zkbench slo -under 20ms -over contenders -ensemble 3 -from 10 -to 500
+
+What is varied:
+
+	-over rate        Arrivals a second of -workload open, by -contenders sessions.
+	                  The wait from the scheduled arrival counts. A load of which
+	                  something was not granted in time is missed.
+	-over contenders  Contenders in one line, of -workload cycle unless given. The
+	                  handoff counts.
+
+Rules:
+
+	Probes    The median of -probes trials at each load decides.
+	Invalid   A probe that zkbench itself could not drive is made again. The fourth
+	          such probe ends the search: its figure would not be the server's.
+	Record    -record keeps all probes, for zkbench report.
 
 Exit codes:
 

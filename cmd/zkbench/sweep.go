@@ -8,21 +8,25 @@ import (
 
 const sweepHelp = `Usage: zkbench sweep -record FILE [flags]
 
-Runs an experiment over many numbers of contenders and keeps all of it in FILE,
-for zkbench plan and zkbench report. It is zkbench run with another default: 1, 2,
-5, 10, 20, 50 and 100 contenders; see zkbench run -h for workloads, results and exit
-codes. On a terminal it shows how long it will still
-take. An interrupt ends it with what was measured so far, which is a whole number
-of rounds give or take one; with -resume the same command goes on from there, even
-after a crash.
+Runs an experiment over many numbers of contenders and keeps all of it in FILE. The
+file is for zkbench plan, report and compare.
 
 Examples:
 
-	# Ten trials of each, on a real ZooKeeper started for it.
+	# Ten trials of each, on a real ZooKeeper that is started for it.
 	zkbench sweep -ensemble 1 -contenders 1..1000 -limit 20s -resume -record sweep.jsonl
 
-	# As a closed loop with a hold, for a plan at that hold.
+	# A closed loop with a hold, for a plan with that hold.
 	zkbench sweep -servers zk1:2181 -workload cycle -hold 10ms -record hold.jsonl
+
+Rules:
+
+	Default   It is zkbench run with 1, 2, 5, 10, 20, 50 and 100 contenders. See
+	          zkbench run -h for workloads, results and exit codes.
+	Progress  On a terminal it shows how long it will still take.
+	Resume    An interrupt ends it with what was measured so far. With -resume the
+	          same command goes on from there, even after a crash. It refuses a
+	          file that was recorded on another server or with other flags.
 
 Flags:
 

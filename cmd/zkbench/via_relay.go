@@ -17,10 +17,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// launchRelay calls the library, but lets a second process copy what goes to the
-// servers and comes from them. No plugin can be faster than that, because it is a
-// second process too and has more to do; what -via plugin takes beyond it is the
-// plugin's own.
+// launchRelay calls the library, but has a second process copy what goes to the servers
+// and comes from them. No plugin can be faster than that, because it is a second
+// process too and has more to do; what -via plugin takes beyond it is the plugin's own.
 func launchRelay(_ context.Context, _ settings, cfg recipes.SessionConfig, end *cleanup, _ say) (bench.Transport, error) {
 	if cfg.TLS != nil && cfg.TLS.ServerName == "" && hosts(cfg.Servers) > 1 {
 		return bench.Transport{}, errors.New("a session cannot tell at a relay which server's name to expect in the certificate; give -tls-server-name with one that is in all of them, or one of -servers")

@@ -50,7 +50,7 @@ func (w words) ask(ctx context.Context, addr, word string) (string, error) {
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("ask %s: no answer: %w", addr, context.Cause(ctx))
 	}
-	// With TLS a server may end the connection without a farewell.
+	// With TLS a server may end the connection without a closing alert.
 	if err != nil && (w.tls == nil || len(answer) == 0) {
 		return "", fmt.Errorf("ask %s: %w", addr, err)
 	}

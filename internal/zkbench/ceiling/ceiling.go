@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
-// Ceiling tells which trials would take too long, from those that were made with
-// fewer contenders: what a strategy costs in a line of a thousand is known after
-// lines of a hundred, and need not be waited for. Only the measured part counts.
+// Ceiling tells which trials would take too long, from those that were made with fewer
+// contenders. What a strategy costs in a line of a thousand is known after lines of a
+// hundred. Only the measured part counts.
 type Ceiling struct {
 	// Limit is how long a trial may take; 0 is no limit.
 	Limit time.Duration
@@ -40,13 +40,13 @@ func combinationOf(r record.Record) string {
 	return r.Name()
 }
 
-// TooLong reports whether a trial would take longer than the limit, and how long it
-// is expected to take: as the fastest of those that were made; or else what follows from
-// the two largest lines below it, by the power law through them, which is not taken
-// to be less than linear or more than cubic. (The herd is cubic: as many handoffs
-// as contenders, each with as many listings, each as long. What is measured for as
-// long as it was told to, and a failover, need not grow at all.) What is not known is
-// not too long.
+// TooLong reports whether a trial would take longer than the limit, and how long it is
+// expected to take. That is the time of the fastest such trial, if there was one.
+// Otherwise it follows from the two largest lines below it, by the power law through
+// them, of a power from one to three. (The herd is cubic: as many handoffs as
+// contenders, each with as many listings, each as long.) A load that is measured for a
+// given time, and a failover, need not grow: their power is from zero. What is not
+// known is not too long.
 func (c *Ceiling) TooLong(r record.Record) (expected time.Duration, yes bool) {
 	took := c.took[combinationOf(r)]
 	expected, ok := took[r.Contenders]

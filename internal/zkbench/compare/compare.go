@@ -32,7 +32,7 @@ func DefaultOptions() Options { return Options{Alpha: 0.05, Confidence: 0.95, Ef
 type Verdict string
 
 const (
-	// Same: no change was shown, which does not show that there is none.
+	// Same: no change was shown. That does not prove that nothing changed.
 	Same Verdict = "~"
 	// Better and Worse are changes that count.
 	Better Verdict = "better"

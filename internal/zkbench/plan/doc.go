@@ -13,23 +13,22 @@
 //
 //	X(N) = λN / (1 + σ(N-1) + κN(N-1))
 //
-// with λ, σ and κ not negative. Turned over, N/X(N) is linear in 1, N-1 and
-// N(N-1), so the best non-negative coefficients are found exactly, by least
-// squares of relative errors; a search for them (gonum's optimize) was considered
-// and would only add starting points and tolerances.
+// with λ, σ and κ not negative. Turned over, N/X(N) is linear in 1, N-1 and N(N-1). So
+// least squares of relative errors find the best non-negative coefficients exactly. A
+// numerical search was considered: it would only add starting points and tolerances.
 //
-// Costs of an operation follow from what the strategy does: of a line of N, a
-// predecessor lists N names once for each handoff, a + bN; the herd has up to N
-// contenders list N names each, a + bN + cN²; handoff costs the same however many
-// wait, but of the N-1 handoffs of a line all except the first are by somebody who
-// has waited, and watches its own place, a + b(N-2)/(N-1) + cN. Coefficients are not negative
-// here either: nothing gets cheaper because more wait.
+// Costs of an operation follow from what the strategy does in a line of N. A
+// predecessor lists N names once for each handoff: a + bN. The herd has up to N
+// contenders list N names each: a + bN + cN². Handoff costs the same however many wait.
+// Of its N-1 handoffs all except the first are by a contender that has waited and
+// watches its own place: a + b(N-2)/(N-1) + cN. Coefficients are not negative here
+// either: nothing gets cheaper because more wait.
 //
 // # How far to believe it
 //
-// Intervals come from a bootstrap that draws whole trials, never single handoffs,
-// which depend on each other; and each draw is off by one of the errors that the
-// model made on levels that were left out of its fit, so that an interval is of
-// what a measurement at N would give and not only of the curve. Beyond a stated
-// factor of the largest level the model refuses to answer.
+// Intervals come from a bootstrap. It draws whole trials, never single handoffs,
+// because those depend on each other. Each draw is off by one of the errors that the
+// model made on levels that were left out of its fit. So an interval is of what a
+// measurement at N would give, and not only of the curve. Beyond a stated factor of the
+// largest level the model refuses to answer.
 package plan

@@ -120,7 +120,8 @@ type Scalability struct {
 	Kappa  float64 // what contenders cost each other
 }
 
-// Scalability returns the fitted law, or false if there is none.
+// Scalability returns the fitted law, or false if the records have no throughput to
+// fit.
 func (m *Model) Scalability() (Scalability, bool) {
 	c := m.curves[unit.Handoffs]
 	if c == nil || c.fitted[0] == 0 {

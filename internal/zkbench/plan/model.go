@@ -167,9 +167,9 @@ func newCurve(unit string, law law, levels []int, byLevel map[int][]record.Recor
 	return c
 }
 
-// misses draws factors by which a prediction may be off: the logarithms of the
-// hold-out errors are taken for normal around zero, of a deviation that so few of
-// them tell only roughly, which is Student's t.
+// misses draws factors by which a prediction may be off. The logarithms of the hold-out
+// errors are taken for normal around zero. So few of them tell the deviation only
+// roughly, which makes it Student's t.
 func misses(random *rand.Rand, holdouts []float64, n int) []float64 {
 	var squares float64
 	for _, miss := range holdouts {

@@ -8,14 +8,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
-// Limits say from where on a trial tells more about the load generator than about
-// what it loads. A limit of 0 is none.
+// Limits say from where on a trial tells more about the load generator than about what
+// it loads. A limit of 0 is not checked.
 type Limits struct {
 	// CPU is the share of all processors that this process took, from 0 to 1.
 	CPU float64
-	// Sched is how long a runnable goroutine waited at the 99th percentile, and
-	// SchedShare the least share of the median handoff (or, without handoffs,
-	// wait) that this must be to matter.
+	// Sched is how long a runnable goroutine waited at the 99th percentile. It matters
+	// from SchedShare of the median handoff on, or of the median wait without handoffs.
 	Sched      time.Duration
 	SchedShare float64
 	// GC is the share of the measured time that the garbage collector stopped
@@ -35,9 +34,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// WithServer are the limits of a generator that has the server in its own
-// process: what that one takes cannot be told apart, so only what no server can
-// be blamed for counts.
+// WithServer are the limits of a generator that has the server in its own process. What
+// the server takes is not known by itself, so only what no server can cause counts.
 func WithServer() Limits {
 	l := DefaultLimits()
 	l.CPU, l.Sched = 0, 0

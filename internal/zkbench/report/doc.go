@@ -1,6 +1,6 @@
-// Package report renders records for people who were not there: one HTML page
-// that needs nothing but itself, the figures on it as SVG, a Markdown
-// table, and HdrHistogram's percentile files.
+// Package report renders records for people who were not there. It makes one HTML page
+// that needs nothing but itself, the figures on it as SVG, a Markdown table, and
+// HdrHistogram's percentile files.
 //
 //  1. [Group] the runs: one group for each set of lines that belong into one
 //     figure.

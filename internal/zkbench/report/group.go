@@ -112,8 +112,8 @@ func (l Level) Median(unit string) (Median, bool) {
 	return Median{of.Center, of.Lo, of.Hi, true}, true
 }
 
-// Histogram merges the trials' times: waits of an open load, handoffs of others.
-// It is nil if there are none.
+// Histogram merges the trials' times: waits of an open load, handoffs of others. It is
+// nil without times.
 func (l Level) Histogram() *hdrhistogram.Histogram {
 	sum := histogram.New()
 	for _, r := range l.Trials {

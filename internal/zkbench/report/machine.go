@@ -6,10 +6,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
-// Machines returns what tells the machines apart that made the records of runs: of a
-// record in its run the system, the processor and GOMAXPROCS, or "" for all of them
-// if one machine made all. What is not of one machine must not be taken for trials of
-// the same thing.
+// Machines returns what names the machine that made a record of runs: its system,
+// processor and GOMAXPROCS. It is "" for all of them if one machine made all. What is
+// not of one machine must not be taken for trials of the same thing.
 func Machines(runs []record.Run) func(record.Run, record.Record) string {
 	machine := func(run record.Run, r record.Record) string {
 		e := run.Environment

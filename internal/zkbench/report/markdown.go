@@ -52,8 +52,8 @@ type Table struct {
 // strategy, without columns that would be empty.
 func TableOf(s Set) Table { return tableOf(s, columns) }
 
-// MemoryOf returns the table of what sessions take in memory, by their number: the
-// resident memory of the processes that they live in (an embedded server included),
+// MemoryOf returns the table of what sessions take in memory, by their number. It has
+// the resident memory of the processes that they live in (an embedded server included),
 // the same for each session, and by how much each grew the heap. Resident memory has
 // what the process takes anyway, so that only long lines tell what a session costs.
 func MemoryOf(s Set) Table { return tableOf(s, memoryColumns) }

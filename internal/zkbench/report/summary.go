@@ -15,8 +15,8 @@ var summaryUnits = []struct{ unit, name string }{
 	{unit.Events, "events"},
 }
 
-// Summary writes a short table of each set in Markdown: a row for each number of
-// contenders, with handoffs per second, their 99th percentile and watch events of
+// Summary writes a short table of each set in Markdown, with a row for each number of
+// contenders. It has handoffs per second, their 99th percentile and watch events, of
 // one strategy beside those of the next. What was not measured is a dash. picture
 // returns the path of a figure for the page that the tables stand on; nil, or "" from
 // it, shows none.

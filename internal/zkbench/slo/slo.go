@@ -1,8 +1,8 @@
-// Package slo finds the largest load under an objective: it doubles the load
-// until the objective is missed, and halves the gap between the last pass and the
-// first fail until that is small enough. Every load is probed several times and
-// judged by the median, because a single probe that meets a neighbour's noise would
-// send the search the wrong way for good.
+// Package slo finds the largest load under an objective. It doubles the load until the
+// objective is missed. Then it halves the gap between the last pass and the first fail
+// until that is small enough. Every load is probed several times and judged by the
+// median, because a single probe that meets a neighbour's noise would send the search
+// the wrong way for good.
 package slo
 
 import (
@@ -45,8 +45,8 @@ func (l Level) Median() float64 {
 // Result is what a search found.
 type Result struct {
 	Levels []Level // in the order in which they were tried
-	// LastPass is the greatest load that passed below FirstFail, the smallest
-	// that failed; 0 if there is none.
+	// LastPass is the greatest load that passed below FirstFail, the smallest that
+	// failed. 0 stands for no such load.
 	LastPass, FirstFail int
 }
 

@@ -8,9 +8,9 @@ import (
 // gap is between two columns.
 const gap = "  "
 
-// Align returns rows of as many cells each as lines with columns: the first left
-// columns are aligned to the left, as words are, and the others to the right, as
-// numbers are.
+// Align returns rows of as many cells each as lines with columns. The first left
+// columns are aligned to the left, as words are. The others are aligned to the right,
+// as numbers are.
 func Align(rows [][]string, left int) string {
 	var widths []int
 	for _, row := range rows {

@@ -10,8 +10,8 @@ import (
 type column struct {
 	head string
 	cell func(r, baseline row) string
-	// importance decides what goes first. A key stays where its values tell rows
-	// apart, however little room there is.
+	// importance decides what goes first. A key stays where its values differ between
+	// rows, however little room there is.
 	importance int
 	key        bool
 }

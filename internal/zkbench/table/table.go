@@ -18,8 +18,8 @@ import (
 const Narrow = 80
 
 // Write writes a short table for people: the medians of the valid records of each
-// combination, with the strategies of one combination below each other and their
-// speed relative to the first of them. Without records it writes nothing.
+// combination. The strategies of one combination stand below each other, with their
+// speed relative to the first. Without records it writes nothing.
 //
 // A table that is wider than width leaves out columns, the least important first, and
 // says which. A width of 0 has room for all.
@@ -71,7 +71,7 @@ func (f filled) width() int {
 	return n + len(gap)
 }
 
-// tells reports whether a column tells rows apart.
+// tells reports whether a column differs between rows.
 func (f filled) tells() bool {
 	return slices.ContainsFunc(f.cells[1:], func(cell string) bool { return cell != f.cells[1] })
 }

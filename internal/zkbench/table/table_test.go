@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// drained returns a record whose figures are easy to follow by hand.
+// drained returns a record whose figures are easy to check.
 func drained(strategy recipes.Strategy, contenders int, handoff time.Duration) record.Record {
 	handoffs := int64(contenders) - 1
 	r := record.Record{
@@ -85,7 +85,7 @@ func TestTableFitsItsWidth(t *testing.T) {
 				t.Errorf("%q is neither in a table of width %d nor named:\n%s(%s", name, width, text, left)
 			}
 		}
-		// What tells the rows apart, and what it is about.
+		// What differs between rows, and what the table is about.
 		for _, name := range []string{"recipe", "workload", "via", "contenders", "strategy", "handoffs/s"} {
 			if width >= 80 && !strings.Contains(head, name) {
 				t.Errorf("a table of width %d has no %q", width, name)

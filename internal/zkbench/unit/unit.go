@@ -31,6 +31,6 @@ const (
 	RSSEach    = "MB-rss/session"  // MB-rss over the number of sessions
 )
 
-// Invalid is the configuration line of results that are invalid; it says why.
-// Programs that compare results keep different configurations apart.
+// Invalid is the configuration line of results that are invalid; it says why. Programs
+// that compare results do not mix different configurations.
 const Invalid = "invalid"

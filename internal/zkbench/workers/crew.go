@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Config says whom to meet, and where.
+// Config describes a meeting of workers.
 type Config struct {
 	// Path is where the workers meet. One run at a time can meet there.
 	Path string
@@ -47,8 +47,8 @@ type Crew struct {
 	done chan struct{} // closed when nobody watches any more
 }
 
-// Join makes this process the first worker that is not there yet, and returns when
-// all are. s should have no other use: its timeout is how long the others take to
+// Join makes this process the first worker that is not there yet, and returns when all
+// are. The session should have no other use. Its timeout is how long the others take to
 // notice that this process died. On an error the process is no worker.
 func Join(ctx context.Context, s recipes.Session, cfg Config) (*Crew, error) {
 	c := &Crew{cfg: cfg, done: make(chan struct{})}

@@ -1,5 +1,5 @@
 // Package workers has several processes, on several machines, run the same trials
-// together: they find each other at a path in ZooKeeper, begin and end each trial
+// together. They find each other at a path in ZooKeeper. They begin and end each trial
 // at a double barrier, and give what they measured to the first of them.
 //
 //  1. [Join] with a session of its own, which does nothing else. Every worker is
@@ -8,9 +8,9 @@
 //     and [Crew.Give] its record. The worker with number 1 gets all of them back.
 //  3. [Crew.Finish] when all is done; [Crew.Close] in any case.
 //
-// All recipes are this project's own: a Group for who is there, in whose data the
-// records travel (ephemeral, so that nothing is left behind by a run that dies),
-// and a DoubleBarrier for beginning and ending together.
+// All recipes are this project's own. A Group tells who is there. The records travel in
+// its data, which is ephemeral: a run that dies leaves nothing behind. A DoubleBarrier
+// is for beginning and ending together.
 //
 // # When a worker is missing
 //

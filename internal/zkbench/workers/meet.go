@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// farewell bounds what a worker does to go.
-const farewell = 10 * time.Second
+// leaveTimeout bounds what a worker does to leave.
+const leaveTimeout = 10 * time.Second
 
 func (m message) marshal() ([]byte, error) { return json.Marshal(m) }
 
@@ -106,7 +106,7 @@ func (c *Crew) Finish(ctx context.Context) {
 // part waits until all workers are about to leave, so that none finds another
 // missing that has left for the same reason.
 func (c *Crew) part(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	_, _ = c.given.Enter(ctx, nil)
 }
@@ -118,7 +118,7 @@ func (c *Crew) Close() { c.leave() }
 func (c *Crew) leave() {
 	c.stop(nil)
 	<-c.done
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	_ = c.membership.Leave(ctx) // its session's end will do it
 }

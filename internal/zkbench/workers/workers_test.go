@@ -181,7 +181,7 @@ func TestWorkersMeasureOneLineTogether(t *testing.T) {
 	})
 }
 
-// Whoever is missing is named, be it that nobody knows more than its number.
+// A worker that is missing is named, if only by its number.
 func TestWorkerThatNeverComesIsNamed(t *testing.T) {
 	at(t, func(m meeting) {
 		cfg := config(1, 3)

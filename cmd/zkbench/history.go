@@ -9,19 +9,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 )
 
-// past is what a run knows before a trial: what a file that it continues has, and
+// history is what a run knows before a trial: what a file that it continues has, and
 // how long others took.
-type past struct {
+type history struct {
 	runs    []record.Run
 	have    map[string]int  // valid records of the file, by name
 	told    map[string]bool // of combinations that are left out
 	ceiling ceiling.Ceiling
 }
 
-// newPast returns the past of a run on that server. An error is a usageError: the
+// newHistory returns the history of a run on that server. An error is a usageError: the
 // file is of another server.
-func newPast(runs []record.Run, about record.Server, limit time.Duration) (*past, error) {
-	p := &past{runs: runs, have: map[string]int{}, told: map[string]bool{}, ceiling: ceiling.Ceiling{Limit: limit}}
+func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*history, error) {
+	p := &history{runs: runs, have: map[string]int{}, told: map[string]bool{}, ceiling: ceiling.Ceiling{Limit: limit}}
 	for _, run := range runs {
 		if run.Environment.Server != about {
 			return nil, usageError{fmt.Errorf("-resume: the file is of %s, and this is %s; give another -record",
@@ -38,7 +38,7 @@ func newPast(runs []record.Run, about record.Server, limit time.Duration) (*past
 }
 
 // records are those of the file.
-func (p *past) records() (all []record.Record) {
+func (p *history) records() (all []record.Record) {
 	for _, run := range p.runs {
 		all = append(all, run.Records...)
 	}
@@ -47,7 +47,7 @@ func (p *past) records() (all []record.Record) {
 
 // skip reports whether a trial need not be made, and, once for each combination
 // that is left out, why.
-func (p *past) skip(r record.Record) (yes bool, why string) {
+func (p *history) skip(r record.Record) (yes bool, why string) {
 	if p.have[r.Name()] > 0 {
 		p.have[r.Name()]--
 		return true, ""
