@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// go-plugin logs as an error whatever ends the reading of stdout but its end.
+// go-plugin logs an error if the reading of stdout ends with anything but EOF.
 func TestStdoutThatIsClosedAfterTheProcessHasExitedHasEnded(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// What gRPC costs, over recipes that cost nothing: one call, one lock taken and
-// given back, and one event pushed. PROTOCOL.md has the numbers.
+// What gRPC costs, measured with recipes that cost nothing: one call, one lock acquired
+// and released, and one event pushed. PROTOCOL.md has the numbers.
 
 func BenchmarkCall(b *testing.B) {
 	forEachTransport(b, func(b *testing.B, s recipes.Session) {
@@ -86,7 +86,7 @@ func BenchmarkEvent(b *testing.B) {
 	})
 }
 
-// latencies are of one benchmark.
+// latencies are those of one benchmark.
 type latencies []time.Duration
 
 func (l *latencies) add(start time.Time) { *l = append(*l, time.Since(start)) }

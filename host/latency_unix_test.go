@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
-// unencrypted is a plugin over a socket without TLS, as it is debugged: what is
-// between it and a plugin that is launched is what AutoMTLS costs.
+// unencrypted is a plugin over a socket without TLS, as for debugging. The difference to
+// a plugin that is launched is the cost of AutoMTLS.
 func unencrypted(b *testing.B) *host.Plugin {
 	b.Helper()
 	r := listen(b)

@@ -201,8 +201,8 @@ func TestStartIsBounded(t *testing.T) {
 	r.accept(t, "silent").died(t)
 }
 
-// TestPluginThatIsMuteAfterTheHandshakeIsGivenUp: go-plugin's Client knows no
-// deadline there, and holds its lock.
+// TestPluginThatIsMuteAfterTheHandshakeIsGivenUp: go-plugin's Client has no deadline
+// there, and holds its lock.
 func TestPluginThatIsMuteAfterTheHandshakeIsGivenUp(t *testing.T) {
 	r := listen(t)
 	cfg := config(t, "mute", r.env())
@@ -217,8 +217,8 @@ func TestPluginThatIsMuteAfterTheHandshakeIsGivenUp(t *testing.T) {
 	r.accept(t, "mute").died(t)
 }
 
-// TestLaunchEndsWithItsContext: the error says that it was the caller who gave
-// up, and not that StartTimeout is too short.
+// TestLaunchEndsWithItsContext: the error says that the caller's context has ended, and
+// not that StartTimeout is too short.
 func TestLaunchEndsWithItsContext(t *testing.T) {
 	for _, why := range []error{context.Canceled, context.DeadlineExceeded} {
 		t.Run(why.Error(), func(t *testing.T) {
@@ -238,8 +238,8 @@ func TestLaunchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// ending is a context that ends when the test says so, as if its time were over
-// or it were cancelled.
+// ending is a context that ends when the test says so, as if its deadline had passed or
+// it had been cancelled.
 type ending struct {
 	context.Context
 	end chan struct{}

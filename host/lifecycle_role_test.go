@@ -25,7 +25,7 @@ func realPlugin() {
 	plugin.Serve(zookeeper.Open)
 }
 
-// doings are what a host is doing when somebody dies. Those that end report it.
+// doings are what a host is doing when a process dies. Those that end report it.
 var doings = map[string]func(context.Context, recipes.Session, func(string)) error{
 	"lock": func(ctx context.Context, s recipes.Session, say func(string)) error {
 		h, err := lockOf(ctx, s)
@@ -98,8 +98,8 @@ func leadershipOf(ctx context.Context, s recipes.Session) (recipes.Leadership, e
 	return e.Campaign(ctx, []byte("me"))
 }
 
-// runRealHost does one thing through a plugin over ZooKeeper, tells when its
-// session is lost, and stays.
+// runRealHost does one thing through a plugin over ZooKeeper, reports when its session is
+// lost, and goes on running.
 func runRealHost() {
 	must := func(err error) {
 		if err != nil {

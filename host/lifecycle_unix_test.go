@@ -22,12 +22,12 @@ import (
 type death struct {
 	victim string
 	signal syscall.Signal
-	// atOnce: what the host held is free at once, because a plugin that is
-	// well has closed the session. Otherwise it is free when ZooKeeper expires
-	// the session, at its timeout.
+	// atOnce: what the host held is free at once, because a plugin that runs has
+	// closed the session. Otherwise it is free when ZooKeeper expires the session,
+	// at its timeout.
 	atOnce bool
-	// told: the host lives and its session is lost, at once as well, or before
-	// ZooKeeper gives away what it held.
+	// told: the host lives and its session is lost, at once or before ZooKeeper
+	// gives away what it held.
 	told bool
 }
 
@@ -46,12 +46,12 @@ var deaths = []death{
 // A point is what the host is doing at that moment.
 type point struct {
 	name, doing string
-	// stuck: the request with this operation on the contender's znode has been
-	// carried out, and its answer does not come: the RPC is on its way.
+	// stuck: the server has carried out the request with this operation on the
+	// contender's znode, and its answer does not come. The RPC has not returned.
 	stuck zkserver.Op
-	// gone: with it the contender's znode goes.
+	// gone: the request deletes the contender's znode.
 	gone bool
-	// behind: somebody else is first in line.
+	// behind: another contender is first in line.
 	behind bool
 	// brief: it runs with -short as well.
 	brief bool
@@ -71,10 +71,10 @@ var points = []point{
 }
 
 const (
-	// soon is at once, on a machine that has much to do.
+	// soon is "at once" on a busy machine.
 	soon = 4 * time.Second
-	// longTimeout is that of a session whose end must not be waited for, and
-	// shortTimeout that of one which has to be.
+	// longTimeout is for a session whose timeout must not matter, and
+	// shortTimeout for one whose timeout the test waits for.
 	longTimeout  = 30 * time.Second
 	shortTimeout = 1500 * time.Millisecond
 )
@@ -172,13 +172,13 @@ func (l *lifecycle) knows(struck, freed time.Time) {
 	if d := lost.Sub(struck); l.signal != syscall.SIGSTOP && d > soon {
 		l.Errorf("the host knows after %v", d)
 	}
-	// A Release that was sent gives away what the host has given back.
+	// A Release that was sent frees what the host holds.
 	if !l.atOnce && !l.gone && lost.After(freed) {
 		l.Errorf("the host knows %v after ZooKeeper has given it away", lost.Sub(freed))
 	}
 }
 
-// first is somebody else, in this process, who stands in the same line.
+// first is another contender of the same line, in this process.
 func (l *lifecycle) first() contender {
 	s, err := zookeeper.Open(ctx(l), recipes.SessionConfig{Servers: []string{l.server.Addr()}, SessionTimeout: time.Hour})
 	if err != nil {
@@ -192,7 +192,7 @@ func (l *lifecycle) first() contender {
 	return campaign{s}
 }
 
-// stick has the answer of one request not come.
+// stick keeps back the answer of one request.
 func (l *lifecycle) stick() {
 	if l.stuck == 0 {
 		return
@@ -281,7 +281,7 @@ func (l *lifecycle) ephemerals() (paths []string) {
 	return paths
 }
 
-// end kills the host, if it was not, after which its plugin must be gone.
+// end kills the host if it still runs. Then its plugin must end.
 func (l *lifecycle) end() {
 	if l.signal == syscall.SIGSTOP {
 		l.strike(syscall.SIGCONT)

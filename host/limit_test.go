@@ -16,8 +16,8 @@ func serveLimited() {
 	plugin.Serve(new(fake.World).Open, plugin.Limits{Sessions: 1, Grants: 1, Watches: 1, Message: 4 << 10})
 }
 
-// TestLimits: what goes beyond is refused with an error that says so, and what
-// is given back can be had again.
+// TestLimits: what exceeds a limit is refused with an error that names the limit. What is
+// released can be had again.
 func TestLimits(t *testing.T) {
 	p := launch(t, config(t, "limited plugin"))
 	large := recipes.SessionConfig{Servers: []string{"fake"}, ACL: []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "x", ID: strings.Repeat("x", 8<<10)}}}

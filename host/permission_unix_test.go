@@ -45,8 +45,8 @@ func TestPluginThatOthersCouldReplaceIsRefused(t *testing.T) {
 	}
 }
 
-// TestLinkToAPluginIsCheckedOnBothEnds: who may replace the link chooses the
-// plugin, and so does who may replace what it leads to.
+// TestLinkToAPluginIsCheckedOnBothEnds: a user that may replace the link, or its target,
+// chooses the plugin.
 func TestLinkToAPluginIsCheckedOnBothEnds(t *testing.T) {
 	for _, open := range []string{"link", "target"} {
 		w := newWorld(t)
@@ -70,8 +70,8 @@ func TestLinkToAPluginIsCheckedOnBothEnds(t *testing.T) {
 	}
 }
 
-// TestLinkBetweenLinksIsCheckedToo: of the executable, and of a directory on its
-// way. Who may replace it chooses the plugin as well.
+// TestLinkBetweenLinksIsCheckedToo: of the executable, and of a directory above it. A user
+// that may replace it chooses the plugin too.
 func TestLinkBetweenLinksIsCheckedToo(t *testing.T) {
 	for _, linked := range []string{"plugin", "directory"} {
 		t.Run(linked, func(t *testing.T) {
@@ -112,9 +112,9 @@ func TestLinkBetweenLinksIsCheckedToo(t *testing.T) {
 	}
 }
 
-// TestStrangersPluginInTheWorkingDirectoryIsRefused: whoever makes a directory
-// in which others work must not choose what they run. It needs to give a file
-// away, and so the administrator.
+// TestStrangersPluginInTheWorkingDirectoryIsRefused: a user that makes a directory must
+// not choose what others run there. The test changes the owner of a file, so that it
+// needs the administrator.
 func TestStrangersPluginInTheWorkingDirectoryIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
@@ -137,7 +137,7 @@ func TestStrangersPluginInTheWorkingDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestFileThatCannotBeExecutedIsNoPlugin: it is not found.
+// TestFileThatCannotBeExecutedIsNoPlugin: Find does not return it.
 func TestFileThatCannotBeExecutedIsNoPlugin(t *testing.T) {
 	w := newWorld(t)
 	plugin := install(t, w.config, host.PluginName)

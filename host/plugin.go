@@ -40,7 +40,7 @@ type other interface {
 	gone() <-chan struct{}
 	// cleanUp removes what it has left. It has ended.
 	cleanUp()
-	// fate says how it ended, for people.
+	// ending says how it ended, for people.
 	ending() string
 	// pid is its process id, or 0.
 	pid() int

@@ -72,7 +72,7 @@ type things struct {
 	files, children, goroutines int
 }
 
-// within: what was there before may have ended since.
+// within reports whether there is no more than before, in b. Something may have ended since.
 func (a things) within(b things) bool {
 	return a.files <= b.files && a.children <= b.children && a.goroutines <= b.goroutines
 }

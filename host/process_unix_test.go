@@ -28,7 +28,7 @@ func signal(t *testing.T, pid int, sig syscall.Signal) {
 	}
 }
 
-// reaped fails if a process is there, be it as a zombie.
+// reaped fails if a process exists, also as a zombie.
 func reaped(t *testing.T, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
@@ -51,9 +51,9 @@ func startHost(t *testing.T, r *reports, timeout time.Duration, env ...string) (
 	return cmd, r.accept(t, "host"), plugin
 }
 
-// TestQuietPluginDiesWithItsHost kills a host with SIGKILL. Its plugin must
-// close the session, although what it writes to stderr goes nowhere, and exit
-// within about a second; and what the host cannot clean up, the plugin does.
+// TestQuietPluginDiesWithItsHost kills a host with SIGKILL. Its plugin must close the
+// session, although nobody reads its stderr, and exit within about a second. It cleans up
+// what the host cannot.
 func TestQuietPluginDiesWithItsHost(t *testing.T) {
 	tmp := shortTempDir(t)
 	r := listen(t)
@@ -72,8 +72,8 @@ func TestQuietPluginDiesWithItsHost(t *testing.T) {
 	empty(t, tmp)
 }
 
-// TestFrozenHostLosesItsLocks: a host that is stopped cannot hold a lock for
-// longer than its session's timeout, though its plugin is well.
+// TestFrozenHostLosesItsLocks: a host that is stopped cannot hold a lock for longer than
+// its session's timeout, though its plugin runs.
 func TestFrozenHostLosesItsLocks(t *testing.T) {
 	r := listen(t)
 	cmd, host, process := startHost(t, r, 700*time.Millisecond)
@@ -138,8 +138,8 @@ func TestKillDoesNotHangOnAFrozenPlugin(t *testing.T) {
 	reaped(t, pid)
 }
 
-// TestPluginFrozenDuringItsStartIsGivenUp: go-plugin's Client knows no deadline
-// between the handshake and the first call.
+// TestPluginFrozenDuringItsStartIsGivenUp: go-plugin's Client has no deadline between the
+// handshake and the first call.
 func TestPluginFrozenDuringItsStartIsGivenUp(t *testing.T) {
 	r := listen(t)
 	cfg := config(t, "plugin", r.env())
@@ -157,8 +157,8 @@ func TestPluginFrozenDuringItsStartIsGivenUp(t *testing.T) {
 	reaped(t, pid)
 }
 
-// TestPluginIsInAGroupOfItsOwn: what ends the host's group is for the host, which
-// releases what it holds when it has stopped its work.
+// TestPluginIsInAGroupOfItsOwn: a signal to the host's group is for the host only. It
+// stops its work first, and then releases what it holds.
 func TestPluginIsInAGroupOfItsOwn(t *testing.T) {
 	p := launch(t, config(t, "plugin"))
 	if group, err := syscall.Getpgid(p.PID()); err != nil || group != p.PID() {
@@ -166,8 +166,8 @@ func TestPluginIsInAGroupOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestInterruptAtTheTerminalIsTheHostsBusiness: also where a host of another
-// kind has started the plugin in its own process group.
+// TestInterruptAtTheTerminalIsTheHostsBusiness: also if a host in another language has
+// started the plugin in its own process group.
 func TestInterruptAtTheTerminalIsTheHostsBusiness(t *testing.T) {
 	p := launch(t, config(t, "plugin"))
 	s := open(t, p, time.Minute)

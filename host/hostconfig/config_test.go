@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// alone is an environment without variables and files of ours.
+// alone is an environment without zkrecipes' variables and files.
 func alone(t *testing.T) (dir string) {
 	t.Helper()
 	for _, e := range os.Environ() {
@@ -175,7 +175,7 @@ func TestSecretByVariable(t *testing.T) {
 	}
 }
 
-// Whose the znodes are may be said by variables too.
+// The user can also come from variables.
 func TestCredentialsFromVariablesAlone(t *testing.T) {
 	dir := alone(t)
 	t.Setenv("ZKRECIPES_AUTH_USER", "backup")

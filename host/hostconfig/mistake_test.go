@@ -122,7 +122,7 @@ func TestHalfOfTheCredentialsIsAMistake(t *testing.T) {
 	}
 }
 
-// TestFileThatIsNoText: one error, and not one for each byte.
+// TestFileThatIsNoText: it is one error, and not one for each byte.
 func TestFileThatIsNoText(t *testing.T) {
 	dir := alone(t)
 	for name, content := range map[string]string{

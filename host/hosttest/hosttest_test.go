@@ -113,8 +113,8 @@ func TestPluginProcessThatIsKilled(t *testing.T) {
 	closes(t, "Exited", w.Plugin.Exited())
 }
 
-// TestCloseTellsThatZooKeeperHasNotConfirmed: what the sessions held is not free
-// yet, though plugin and host are done with it.
+// TestCloseTellsThatZooKeeperHasNotConfirmed: plugin and host have closed the sessions,
+// and in ZooKeeper what they held is not free yet.
 func TestCloseTellsThatZooKeeperHasNotConfirmed(t *testing.T) {
 	w := hosttest.New(t)
 	cfg := w.Config()
