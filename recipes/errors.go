@@ -83,6 +83,18 @@ var (
 	// Check SessionConfig.Digest and the ACLs of the path.
 	ErrAccessDenied = errors.New("access denied")
 
+	// ErrQuota: the change would exceed a quota that an operator has set on the path
+	// or above it. Nothing was changed. Delete what is not needed, or raise the quota.
+	ErrQuota = errors.New("quota exceeded")
+
+	// ErrSASLRequired: the servers let only sessions in that authenticate by SASL,
+	// which this library does not. Nothing was changed.
+	ErrSASLRequired = errors.New("the servers require SASL authentication")
+
+	// ErrThrottled: the server has refused the request because it has waited there
+	// for too long. It was not carried out. Try again later, or ask less.
+	ErrThrottled = errors.New("throttled by the server")
+
 	// ErrTooLarge: the data are larger than SessionConfig.MaxPacket, and nothing was
 	// sent. Or a listing is, and cannot be received: the line is longer than MaxPacket
 	// has room for.

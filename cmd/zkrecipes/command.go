@@ -90,7 +90,7 @@ func (c *command) Run(args []string) int {
 	if errors.As(err, &silent) && silent.error == nil {
 		return exit // a command's own exit code
 	}
-	out.fail(err, exit)
+	out.fail(advised(err), exit)
 	return exit
 }
 

@@ -62,7 +62,7 @@ func serverAdvice(err error) string {
 	case errors.Is(err, recipes.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return "is the server running, is the address right, does a firewall or TLS stand between? Try: echo srvr | nc HOST PORT"
 	}
-	return ""
+	return adviceOn(err)
 }
 
 // lock takes a lock and compares the server's clock with this one.
@@ -70,7 +70,7 @@ func (v *doctorVerb) lock(ctx context.Context, s recipes.Session, server string)
 	before := time.Now()
 	age, err := takeLock(ctx, s)
 	if err != nil {
-		advice := ""
+		advice := adviceOn(err)
 		if errors.Is(err, recipes.ErrAccessDenied) {
 			advice = "give this user create and delete rights on the chroot, or change the chroot"
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Exit codes. They are part of the interface, and the help lists them. Verbs that
@@ -23,6 +25,27 @@ const (
 	exitMissing = 127
 	// A signal n has ended it: 128+n, from package job.
 )
+
+// advised adds to an error what a person can do about it.
+func advised(err error) error {
+	if advice := adviceOn(err); advice != "" {
+		return fmt.Errorf("%w; %s", err, advice)
+	}
+	return err
+}
+
+// adviceOn returns what to do about an error that any request may get, or "".
+func adviceOn(err error) string {
+	switch {
+	case errors.Is(err, recipes.ErrQuota):
+		return "delete what is not needed, or raise the quota: setquota in ZooKeeper's zkCli.sh"
+	case errors.Is(err, recipes.ErrSASLRequired):
+		return "zkrecipes does not support SASL; the servers have to allow sessions without it, or with digest"
+	case errors.Is(err, recipes.ErrThrottled):
+		return "the server is overloaded: try again later; zookeeper.throttledOpWaitTime is its limit"
+	}
+	return ""
+}
 
 // exitError is an error with its exit code.
 type exitError struct {

@@ -31,7 +31,7 @@ var sentinels = []error{
 	recipes.ErrPluginLost, recipes.ErrAuthFailed,
 	recipes.ErrRemoved, recipes.ErrRevoked, recipes.ErrReleased, recipes.ErrNotRevocable, recipes.ErrMismatch,
 	recipes.ErrNoTransaction, recipes.ErrUnknownSite, recipes.ErrVoted, recipes.ErrUndecided,
-	recipes.ErrOverflow, recipes.ErrUnsupported,
+	recipes.ErrOverflow, recipes.ErrUnsupported, recipes.ErrQuota, recipes.ErrSASLRequired, recipes.ErrThrottled,
 	context.Canceled, context.DeadlineExceeded,
 }
 

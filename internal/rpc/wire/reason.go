@@ -59,6 +59,9 @@ var kinds = []kind{
 	{context.DeadlineExceeded, "DEADLINE_EXCEEDED", codes.DeadlineExceeded},
 	{recipes.ErrOverflow, "OVERFLOW", codes.OutOfRange},
 	{recipes.ErrUnsupported, "UNSUPPORTED", codes.Unimplemented},
+	{recipes.ErrQuota, "QUOTA", codes.ResourceExhausted},
+	{recipes.ErrSASLRequired, "SASL_REQUIRED", codes.Unauthenticated},
+	{recipes.ErrThrottled, "THROTTLED", codes.Unavailable},
 }
 
 // matching returns the kinds that err matches, in the order of the table. An

@@ -48,8 +48,27 @@ var answers = []struct {
 	{errOversized, recipes.ErrTooLarge},
 }
 
+// The answers that go-zookeeper has no error for. It hands their code out as text.
+var unnamedCodes = map[int]error{
+	-124: recipes.ErrSASLRequired,
+	-125: recipes.ErrQuota,
+	-127: recipes.ErrThrottled,
+}
+
+// unnamed returns the sentinel of an answer that go-zookeeper has no error for, or nil.
+func unnamed(err error) error {
+	var code int
+	if _, scan := fmt.Sscanf(err.Error(), "unknown error: %d", &code); scan != nil {
+		return nil
+	}
+	return unnamedCodes[code]
+}
+
 // answer gives the server's answer its sentinel.
 func answer(what, path string, err error) error {
+	if sentinel := unnamed(err); sentinel != nil {
+		return fmt.Errorf("%s %s: %w", what, path, sentinel)
+	}
 	for _, a := range answers {
 		if errors.Is(err, a.answer) {
 			return fmt.Errorf("%s %s: %w", what, path, a.sentinel)

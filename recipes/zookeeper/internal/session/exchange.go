@@ -28,7 +28,7 @@ func (r reply) err() error {
 	if err, ok := codes[r.code]; ok {
 		return err
 	}
-	return fmt.Errorf("error code %d", r.code)
+	return fmt.Errorf("unknown error: %d", r.code) // as go-zookeeper has it
 }
 
 // codes are the errors that go-zookeeper has names for; it does not export the

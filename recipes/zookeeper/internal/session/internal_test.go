@@ -38,7 +38,7 @@ func TestEveryAnswerOfTheServerHasASentinel(t *testing.T) {
 			t.Errorf("%v is taken for a lost connection", a.answer)
 		}
 	}
-	unnamed := fmt.Errorf("unknown error: %v", -125)
+	unnamed := fmt.Errorf("unknown error: %v", -126)
 	if lostConnection(unnamed) {
 		t.Error("an answer without a name is taken for a lost connection")
 	}

@@ -216,7 +216,7 @@ func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 		}
 	}
 	refusing.refuse.Store(true)
-	if _, _, _, err := s.Neighbour(ctx, places[1], places[0].Path); !errors.Is(err, recipes.ErrInternal) {
+	if _, _, _, err := s.Neighbour(ctx, places[1], places[0].Path); !errors.Is(err, recipes.ErrThrottled) {
 		t.Errorf("got %v", err)
 	}
 	refusing.refuse.Store(false)
