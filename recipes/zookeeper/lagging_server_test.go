@@ -61,8 +61,8 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	}
 }
 
-// lagging is a server that knows nothing below a path until it has to catch up: by a
-// sync, or by a write, which is answered after everything that was before it.
+// lagging is a server that knows nothing below a path until it has to catch up. A sync
+// makes it, and so does a write, which is answered after everything before it.
 type lagging struct {
 	path   string
 	mu     sync.Mutex

@@ -86,6 +86,6 @@ func TestReadersClaimTogether(t *testing.T) {
 		<-granted
 	}
 	if d := srv.Counters().Sub(before); d.Writes != 1+readers || d.WatchEvents != 2*readers {
-		t.Errorf("%d readers were granted with %d writes and %d events; want the release, and for each reader one write and two events (the writer's znode, and its own, which the claim deletes)", readers, d.Writes, d.WatchEvents)
+		t.Errorf("%d readers were granted with %d writes and %d events; want the release, and one write and two events for each reader", readers, d.Writes, d.WatchEvents)
 	}
 }

@@ -17,14 +17,8 @@ const (
 // one fail. It does not poll: only a failed attempt leads to a wait.
 func backOff(ctx context.Context, s *session.Session, failures int) error {
 	limit := min(lastBackOff, firstBackOff<<min(failures-1, 10))
-	timer := time.NewTimer(rand.N(limit))
+	over := make(chan struct{})
+	timer := time.AfterFunc(rand.N(limit), func() { close(over) })
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-s.Done():
-		return s.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return s.Wait(ctx, "waiting to try again", over)
 }
