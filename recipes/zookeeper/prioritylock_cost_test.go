@@ -85,6 +85,7 @@ func TestReadersClaimTogether(t *testing.T) {
 	for range readers {
 		<-granted
 	}
+	// A reader watches the writer's znode, and its own, which its claim deletes.
 	if d := srv.Counters().Sub(before); d.Writes != 1+readers || d.WatchEvents != 2*readers {
 		t.Errorf("%d readers were granted with %d writes and %d events; want the release, and one write and two events for each reader", readers, d.Writes, d.WatchEvents)
 	}
