@@ -39,7 +39,7 @@ func (c *conn) receive(body []byte) error {
 // enqueue runs a request, or leaves it to the goroutine that runs an earlier request of
 // the same session.
 func (s *Server) enqueue(t task) {
-	q := &t.c.sess.queue
+	q := t.c.pipeline()
 	q.mu.Lock()
 	if q.busy {
 		q.waiting = append(q.waiting, t)

@@ -20,16 +20,17 @@ type Follower struct {
 
 	// Guarded by the server's mutex.
 	heard   map[*session]struct{} // since the leader asked
-	askAt   time.Time             // when the leader asks next
-	cut     chan struct{}         // non-nil while cut off, closed when that ends
-	backlog []func()              // what happened at the leader since, in order
+	queues  map[*session]*queue
+	askAt   time.Time     // when the leader asks next
+	cut     chan struct{} // non-nil while cut off, closed when that ends
+	backlog []func()      // what happened at the leader since, in order
 }
 
 // Follower returns a new follower of the server.
 func (s *Server) Follower() *Follower {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := &Follower{srv: s, heard: make(map[*session]struct{}), askAt: time.Now().Add(s.cfg.TickTime / 2)}
+	f := &Follower{srv: s, heard: make(map[*session]struct{}), queues: make(map[*session]*queue), askAt: time.Now().Add(s.cfg.TickTime / 2)}
 	s.followers = append(s.followers, f)
 	s.wakeKeeper()
 	return f
@@ -84,6 +85,22 @@ func (f *Follower) Heal() {
 		close(f.cut)
 		f.cut = nil
 	}
+}
+
+// pipeline is where the requests of the connection's session wait for each other:
+// each server has one of its own.
+func (c *conn) pipeline() *queue {
+	if c.follower == nil {
+		return &c.sess.queue
+	}
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	q := c.follower.queues[c.sess]
+	if q == nil {
+		q = new(queue)
+		c.follower.queues[c.sess] = q
+	}
+	return q
 }
 
 // touch notes that the client of a connection is alive.

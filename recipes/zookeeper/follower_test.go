@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,17 +16,29 @@ import (
 
 // link leads to a server, or a follower, over pipes; nowhere once it is cut.
 type link struct {
+	mu    sync.Mutex
 	serve func(net.Conn)
-	cut   bool
+}
+
+func linkTo(serve func(net.Conn)) *link { return &link{serve: serve} }
+
+// lead has the next connections lead to another server, or to none.
+func (l *link) lead(serve func(net.Conn)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.serve = serve
 }
 
 func (l *link) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	if l.cut {
+	l.mu.Lock()
+	serve := l.serve
+	l.mu.Unlock()
+	if serve == nil {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	client, server := net.Pipe()
-	go l.serve(server)
+	go serve(server)
 	return client, nil
 }
 
@@ -68,9 +81,9 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 	srv := zkserver.New(zkserver.Config{})
 	defer srv.Close()
 	follower := srv.Follower()
-	theirs := &link{serve: follower.ServeConn}
+	theirs := linkTo(follower.ServeConn)
 	holder := theirs.open(t, timeout)
-	waiter := (&link{serve: srv.ServeConn}).open(t, timeout)
+	waiter := linkTo(srv.ServeConn).open(t, timeout)
 	hold := acquire(t, holder)
 	joined := make(chan struct{})
 	granted := make(chan time.Time, 1)
@@ -89,7 +102,7 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 	if err := hold.Err(); err != nil {
 		t.Fatalf("lost though all is well: %v", err)
 	}
-	theirs.cut = true
+	theirs.lead(nil)
 	fail(follower)
 	failed := time.Now()
 	select {
@@ -122,8 +135,8 @@ func TestAReleaseThatIsToldLateGrantsNothing(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		follower := srv.Follower()
-		lags := (&link{serve: follower.ServeConn}).open(t, timeout)
-		holder, next := (&link{serve: srv.ServeConn}).open(t, timeout), (&link{serve: srv.ServeConn}).open(t, timeout)
+		lags := linkTo(follower.ServeConn).open(t, timeout)
+		holder, next := linkTo(srv.ServeConn).open(t, timeout), linkTo(srv.ServeConn).open(t, timeout)
 		first := acquire(t, holder)
 		joined := make(chan struct{}, 2)
 		wait := func(s recipes.Session) <-chan recipes.Hold {
@@ -171,4 +184,32 @@ func TestAReleaseThatIsToldLateGrantsNothing(t *testing.T) {
 			s.Close(t.Context())
 		}
 	})
+}
+
+// A holder leaves a follower that is cut off while there is time, and keeps what it
+// holds.
+func TestAHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
+	const timeout = 10 * time.Second
+	for phase := time.Duration(0); phase < timeout/5; phase += 170 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zkserver.New(zkserver.Config{})
+			defer srv.Close()
+			follower := srv.Follower()
+			first := linkTo(follower.ServeConn)
+			holder := first.open(t, timeout)
+			hold := acquire(t, holder)
+			time.Sleep(2*timeout + phase) // virtual
+			follower.CutOff()
+			first.lead(srv.ServeConn) // the next server
+			time.Sleep(3 * timeout)
+			if err := hold.Err(); err != nil {
+				t.Errorf("cut off %v after the grant: %v", 2*timeout+phase, err)
+			}
+			if err := hold.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			holder.Close(t.Context())
+			follower.Heal()
+		})
+	}
 }

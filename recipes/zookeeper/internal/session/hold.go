@@ -36,10 +36,15 @@ func (s *Session) holding() bool { return s.holds.Load() > 0 }
 
 // confirm has the leader answer something at least every tenth of the timeout,
 // until the session holds nothing. The transactions of others count.
+//
+// Where a sync is not answered for a quarter of the timeout, the server may be cut
+// off from the leader, and nothing else would tell: it is left for another one,
+// while there is time for that.
 func (s *Session) confirm() {
 	timer := time.NewTimer(s.untilConfirmation())
 	defer timer.Stop()
 	var sent *batch
+	var sentAt time.Time
 	for {
 		select {
 		case <-timer.C:
@@ -51,9 +56,13 @@ func (s *Session) confirm() {
 			if s.stopConfirming() {
 				return
 			}
-			// A second one before the first is answered would prove no more.
-			if sent == nil || sent.settled() {
-				sent = s.sendSync()
+			switch {
+			case sent == nil || sent.settled():
+				sent, sentAt = s.sendSync(), time.Now()
+			case time.Since(sentAt) >= s.Timeout()/4:
+				s.log.Warn("the leader does not answer; trying another server", "server", sent.conn.RemoteAddr())
+				sent.conn.Close()
+			default: // a second one before the first is answered would prove no more
 			}
 			wait = s.Timeout() / confirmations
 		}
