@@ -76,14 +76,9 @@ func newConn(c net.Conn, w *wire, deadline time.Time, failed func(error)) (*conn
 	if err := c.SetDeadline(deadline); err != nil {
 		return nil, err
 	}
-	return &conn{
-		Conn:   c,
-		wire:   w,
-		seen:   w.lastZxid.Load(),
-		failed: failed,
-		closed: make(chan struct{}),
-		in:     bufio.NewReaderSize(c, 2<<10),
-	}, nil
+	made := &conn{Conn: c, wire: w, seen: w.lastZxid.Load(), failed: failed, closed: make(chan struct{})}
+	made.in = bufio.NewReaderSize(arriving{made}, 2<<10)
+	return made, nil
 }
 
 // SetReadDeadline leaves the handshake to the deadline that newConn has set.

@@ -7,6 +7,19 @@ import (
 	"time"
 )
 
+// arriving reads what comes over the connection. go-zookeeper bounds the time of a
+// whole reply; where the link is slow and the reply is large, what arrives shows
+// that the server lives.
+type arriving struct{ *conn }
+
+func (a arriving) Read(p []byte) (int, error) {
+	n, err := a.Conn.Read(p)
+	if timeout := a.wire.sessionTimeout(); err == nil && timeout > 0 && a.isEstablished() {
+		err = a.Conn.SetReadDeadline(time.Now().Add(timeout * 2 / 3))
+	}
+	return n, err
+}
+
 // Read delivers the bytes of frames, after having looked at the start of each.
 func (c *conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {

@@ -47,6 +47,17 @@ func TestEveryAnswerOfTheServerHasASentinel(t *testing.T) {
 	}
 }
 
+// Whoever looks at the deadline while the handshake is being answered finds a
+// timeout, and neither a timer nor a contact.
+func TestADeadlineBeforeTheFirstContact(t *testing.T) {
+	s := &Session{wire: newWire(1 << 10), ctx: t.Context()}
+	s.wire.start = time.Now().Add(-time.Hour)
+	s.wire.timeout.Store(int64(time.Second))
+	if err := s.Err(); err != nil {
+		t.Errorf("lost before it was established: %v", err)
+	}
+}
+
 // CURATOR-79: anything that is not the server's answer leaves the outcome open.
 func TestWhateverIsNotAnAnswerIsALostConnection(t *testing.T) {
 	for _, err := range []error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, &connError{net.ErrClosed}, fmt.Errorf("send: %w", &connError{errors.New("broken pipe")})} {

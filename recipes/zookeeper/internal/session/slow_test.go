@@ -1,0 +1,64 @@
+package session_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// slow is a connection on which each byte takes a while to arrive.
+type slow struct {
+	net.Conn
+	each time.Duration
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p[:min(len(p), 512)])
+	time.Sleep(time.Duration(n) * s.each) // virtual
+	return n, err
+}
+
+// A large reply over a slow link is awaited for as long as it arrives.
+func TestAReplyThatTakesLongToArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout, nodes = 10 * time.Second, 400 // of about 58 bytes each in a listing
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go srv.ServeConn(server)
+			return &slow{client, timeout * 8 / 10 / (nodes * 58)}, nil
+		}
+		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10}, dial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeNow(s)
+		for range nodes {
+			if _, err := s.CreateProtected(t.Context(), "/many", "lock-", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, list := range map[string]func() ([]string, error){
+			"through go-zookeeper": func() ([]string, error) { return s.Children(t.Context(), "/many") },
+			"past go-zookeeper":    func() ([]string, error) { names, _, err := s.List(t.Context(), "/many"); return names, err },
+		} {
+			began := time.Now()
+			if names, err := list(); err != nil || len(names) != nodes {
+				t.Errorf("%s: %d names, %v", name, len(names), err)
+			}
+			if took := time.Since(began); took < timeout*2/3 {
+				t.Errorf("%s: took %v: the case was not met", name, took)
+			}
+		}
+		if n := s.Counters().Reconnects; n != 0 {
+			t.Errorf("%d reconnects", n)
+		}
+	})
+}
