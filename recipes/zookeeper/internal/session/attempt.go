@@ -14,9 +14,9 @@ type attempt struct {
 }
 
 // begin sends them when the session is connected. Where that fails, some of it
-// may have been sent. It returns after ctx has ended where the server reads
-// nothing any more and the connection's buffers are full: when the deadline of
-// writing, two thirds of the session's timeout, has passed.
+// may have been sent. A server that reads nothing any more, with full buffers in
+// between, keeps begin past the end of ctx: until the deadline for writing, two
+// thirds of the session timeout, has passed.
 func (a *attempt) begin(ctx context.Context) {
 	if _, a.failed = a.session.Connected(ctx); a.failed != nil {
 		return

@@ -8,7 +8,7 @@ import (
 )
 
 // closeAfterwards closes the session at the server over connections of its own,
-// when go-zookeeper is gone: a zk.Conn that was told to close gives up with its
+// when go-zookeeper is gone. A zk.Conn that was told to close gives up with its
 // connection, and the session's nodes would stay until it expires.
 func (s *Session) closeAfterwards(ctx context.Context) error {
 	for {

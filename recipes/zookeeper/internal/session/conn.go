@@ -119,9 +119,9 @@ func (c *conn) Write(frame []byte) (int, error) {
 		if op == opSetWatches {
 			// go-zookeeper's own, of watches from before this connection: the
 			// server is to arm them, and not to tell what has changed since.
-			// Whoever waited has been woken and looks again, and this may be
-			// sent after that look: a change that is told then, of a znode
-			// whose name has come back meanwhile, would be taken for one that
+			// All waiters have been woken and look again, maybe before this is
+			// sent. A change that was told after such a look, of a znode whose
+			// name was given again in between, would be taken for one that
 			// happened after the look.
 			frame = withZxid(frame, setWatchesZxidAt, math.MaxInt64)
 		}
@@ -130,9 +130,9 @@ func (c *conn) Write(frame []byte) (int, error) {
 	c.wire.counters.requestBytes.Add(int64(len(frame)))
 	if err := c.write(frame); err != nil && c.isEstablished() {
 		// go-zookeeper answers a request whose writing failed, and answers it
-		// again when the connection ends: where it has room for one answer
-		// only, as for the credentials that it gives again, it hangs for good.
-		// So it learns of the failure by the end of the connection alone.
+		// again when the connection ends. Where it has room for one answer
+		// only, as for the credentials of a reconnect, it hangs for good. So it
+		// learns of the failure by the end of the connection alone.
 		c.Close()
 	} else if err != nil {
 		return 0, err

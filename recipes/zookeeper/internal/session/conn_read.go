@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// arriving reads what comes over the connection. go-zookeeper bounds the time of a
-// whole reply; where the link is slow and the reply is large, what arrives shows
-// that the server lives.
+// arriving reads what comes over the connection, and puts off the deadline for
+// reading whenever something does. go-zookeeper bounds the time of a whole reply,
+// and a large one may take longer on a slow link.
 type arriving struct{ *conn }
 
 func (a arriving) Read(p []byte) (int, error) {
@@ -157,8 +157,8 @@ func (c *conn) answered(request sent, well bool) {
 }
 
 // oversized drops the body of a reply that is larger than the session takes, and
-// makes its header say so. go-zookeeper would close the connection, connect,
-// and be asked the same again.
+// has its header say so. go-zookeeper would close the connection, connect, and
+// send the same request again.
 func (c *conn) oversized() error {
 	if _, err := c.in.Discard(c.rest); err != nil {
 		return err

@@ -5,20 +5,14 @@ import (
 	"time"
 )
 
-// A server that answers has heard of the session; its leader, which alone
-// decides when the session expires, may not have. A follower tells the leader
-// whom it has heard of only when the leader asks, every half tick. If it dies in
-// between, the leader counts from what it was told before.
-//
-// So of a contact (a request or ping that was answered) two things are noted: when
-// it was sent, and whether the leader is known to have it. See doc.go, "What the
-// leader knows", for why the following proves that it has.
+// This file notes which contacts (requests and pings that were answered) the leader
+// is known to have. The reasons are in doc.go, "What the leader knows".
 
 const (
-	// youth is how long after its answer a contact is too young for the leader
-	// to have asked for it, as a share of the session timeout: a quarter, which
-	// is half a tick of the smallest timeout that ZooKeeper grants, and an eighth
-	// of that for a leader that asks late.
+	// A contact is young, so that the leader may not have asked for it, for this
+	// share of the session timeout after its answer. A quarter is half a tick where
+	// the timeout is the smallest that ZooKeeper grants. An eighth of that is for
+	// a leader that asks late.
 	youthPercent = 28
 
 	// confirmations is how many times in a session timeout whoever holds

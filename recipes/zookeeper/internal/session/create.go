@@ -23,8 +23,8 @@ const protectedPrefix = "_c_"
 // The GUID is how the node is found again when the reply to the creation was
 // lost: "the client should call getChildren() and check for a node containing
 // the guid" (ZooKeeper Recipes, "Recoverable Errors and the GUID"). Two things
-// are added to the text: a sync first, because the listing may come from a
-// server that has not heard of the node yet; and a look at the owner, because a
+// are added to the text. A sync comes first, because the listing may come from a
+// server that has not heard of the node yet. And the owner is looked at, because a
 // name alone does not say whose session the node belongs to.
 //
 // On an error nothing remains of it: if ctx ends while the outcome is not known,
@@ -82,9 +82,9 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 }
 
 // find looks for the child of dir that starts with prefix and belongs to this
-// session, in a connection later than the given one. It returns "" if there is
-// none: after the sync, a creation sent before can not happen any more, because
-// the ensemble orders it before the sync or refuses it (SESSIONMOVED).
+// session, in a connection later than the given one. It returns "" if no such
+// child exists. After the sync, a creation sent before cannot happen any more: the
+// ensemble orders it before the sync, or refuses it (SESSIONMOVED).
 func (s *Session) find(ctx context.Context, connections int, dir, prefix string) (string, error) {
 	if _, err := s.connectedAfter(ctx, connections); err != nil {
 		return "", err

@@ -12,10 +12,10 @@ import (
 // Delete deletes a znode that this session created with protection. Its name is
 // used once, so nobody else's node can be hit however often this is sent.
 //
-// It does not wait: the channel gives nil when the node is known to be gone,
+// It does not wait. The channel gives nil when the node is known to be gone,
 // ErrNoNode if it was gone before anything of this call reached the server, or
-// the reason why the session was lost. Whoever reads it or not, the deletion
-// goes on until it is known or the session is over.
+// the reason why the session was lost. The deletion goes on until its outcome is
+// known or the session is over, also if nobody reads the channel.
 func (s *Session) Delete(path string) <-chan error {
 	done := make(chan error, 1)
 	if !s.Background(func(life context.Context) { done <- s.deleteUntilKnown(life, path) }) {
@@ -45,9 +45,9 @@ func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 // was last known: a node of the same name that was created later is left alone.
 //
 // ZooKeeper cannot compare a czxid when it deletes. So the deletion names the
-// version, and before it is sent again the node is looked at. What is left is a
-// node that another hand has deleted, and a third has created again with as many
-// changes, within the way of one request.
+// version, and before it is sent again the node is looked at. One case is left:
+// another client has deleted the node, and somebody has created it again with as
+// many changes, while one request was on its way.
 func (s *Session) DeleteOwned(path string, stat Stat) <-chan error {
 	done := make(chan error, 1)
 	if !s.Background(func(life context.Context) { done <- s.deleteOwned(life, path, stat) }) {

@@ -2,9 +2,9 @@ package session
 
 import "context"
 
-// detached runs create, which must not return before its outcome is known unless
-// the session is over, and gives up when ctx ends or the session is lost; create
-// goes on then, and what it made is undone. end, if not nil, is called when
+// detached runs create, and gives up when ctx ends or the session is lost. Then
+// create goes on, and what it made is undone. It must not return before its
+// outcome is known, unless the session is over. end, if not nil, is called when
 // nothing of that goes on any more.
 func detached[T any](ctx context.Context, s *Session, what string, create func(life context.Context) (T, error), undo func(context.Context, T), end func()) (T, error) {
 	type result struct {

@@ -13,10 +13,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Backoff between attempts to reach a server: the first attempt after a
-// connection was lost is made at once (another server of the ensemble may be
-// fine), then the pause doubles. Jitter keeps the clients of a restarted
-// ensemble from coming all together. go-zookeeper has none of it.
+// Backoff between attempts to reach a server. The first attempt after a connection
+// was lost is made at once, for another server of the ensemble may be fine. Then
+// the pause doubles. Jitter keeps the clients of a restarted ensemble from coming
+// all together. go-zookeeper has none of it.
 const (
 	firstBackoff = 20 * time.Millisecond
 	maxBackoff   = time.Second
@@ -75,9 +75,9 @@ func (d *dialer) Init([]string) error { return nil }
 
 func (d *dialer) Len() int { return len(d.servers) }
 
-// Next returns the server to try. go-zookeeper looks whether it was closed only
-// where retryStart is true, and then sleeps for a second unless it was: right
-// for a closed gate, and too slow for anything else.
+// Next returns the server to try. Only where retryStart is true does go-zookeeper
+// look whether it was closed, and if it was not, it sleeps for a second. That is
+// right for a closed gate, and too slow for anything else.
 func (d *dialer) Next() (server string, retryStart bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -198,8 +198,8 @@ func (d *dialer) drop() {
 }
 
 // defaultDial reaches one of the addresses of a name, which may be those of the
-// whole ensemble. net.Dialer tries them in the same order each time, and gives the
-// first, if it is silent, all the time that there is: a single server that stands
+// whole ensemble. net.Dialer tries them in the same order each time, and waits for
+// the first, if it is silent, until the time is over. A single server that stands
 // still would keep the session from all the others.
 func defaultDial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
@@ -220,8 +220,8 @@ func defaultDial(ctx context.Context, network, address string) (net.Conn, error)
 const nextAddress = 250 * time.Millisecond
 
 // dialAny returns the first connection to one of the addresses. Each is tried a
-// moment after the one before, or when that has failed, and goes on meanwhile: to
-// give each a share of the time would keep the session from servers that are far.
+// moment after the one before, or when that has failed; the ones before go on. A
+// share of the time for each would keep the session from servers that are far.
 func dialAny(ctx context.Context, addresses []string, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
 	type result struct {
 		conn net.Conn

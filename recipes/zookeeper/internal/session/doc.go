@@ -22,13 +22,16 @@
 //
 // # What go-zookeeper/zk 1.0.4 needs to be protected from
 //
-// Everything that its API cannot express is done on the bytes, in conn.go, under
-// its feet: bounding the handshake (its own limit is ten times the receive
-// timeout, and none for the body), measuring when the server was last heard,
-// counting, keeping lastZxid (which the library reads and writes from different
-// goroutines without synchronisation), and having watches from before a reconnect
-// armed again without a word on what has changed since (which would come when
-// whoever waited may have looked again already).
+// What its API cannot express is done on the bytes below it, in conn.go:
+//
+//   - The handshake is bounded. The library's own limit is ten times the receive
+//     timeout, and the body has none.
+//   - Contacts with the server are noted, and everything is counted.
+//   - lastZxid is kept here. The library reads and writes it from different
+//     goroutines without synchronisation.
+//   - After a reconnect, watches from before are armed again without a word on what
+//     has changed since: that would come when the waiters may have looked already.
+//   - A reply is awaited as long as it arrives, however large it is.
 //
 // # What the leader knows
 //

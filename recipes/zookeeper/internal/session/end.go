@@ -30,9 +30,9 @@ func (s *Session) end(reason error) {
 }
 
 // tryToClose tells the server that the session is over, if that can be told at
-// once: where requests pass and answers do not, the next in line need not wait
-// for the session to expire. The server may have answered the handshake or not: it
-// takes the request after that.
+// once. Where requests pass and answers do not, the next in line need not wait
+// until the session expires. The server takes the request also if its answer to
+// the handshake has not arrived.
 func (s *Session) tryToClose() {
 	c := s.dialer.connection()
 	if c == nil || !c.asked() {

@@ -17,7 +17,7 @@ func (e *connError) Error() string { return e.err.Error() }
 func (e *connError) Unwrap() error { return e.err }
 
 // lostConnection reports whether err says that the connection failed, so that
-// nobody knows whether the request was carried out. Any other error is the
+// the outcome of the request is unknown. Any other error is the
 // server's answer, even one whose code go-zookeeper has no name for.
 func lostConnection(err error) bool {
 	var ce *connError

@@ -10,10 +10,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// HandOver deletes a place in a way that tells whoever watches it that its
-// holder has released it, and not died or given up: in one transaction its data
-// is set, which only this session may do, and it is deleted. The event of the
-// first uses up the watch.
+// HandOver deletes a place in a way that tells its watcher that the holder has
+// released it, and has not died or given up. In one transaction it sets the data,
+// which only this session may do, and deletes the place. The event of the first
+// uses up the watch.
 //
 // It is known, and repeated, on the terms of DeletePlace, which it falls back to
 // where the data may not be set.

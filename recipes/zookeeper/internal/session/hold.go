@@ -38,8 +38,8 @@ func (s *Session) holding() bool { return s.holds.Load() > 0 }
 // until the session holds nothing. The transactions of others count.
 //
 // Where a sync is not answered for a quarter of the timeout, the server may be cut
-// off from the leader, and nothing else would tell: it is left for another one,
-// while there is time for that.
+// off from the leader. Nothing else would tell. The session goes to another server
+// then, while there is time for that.
 func (s *Session) confirm() {
 	timer := time.NewTimer(s.untilConfirmation())
 	defer timer.Stop()
@@ -100,10 +100,10 @@ func (s *Session) syncRequest(path string) request {
 	return request{opSync, e.Bytes}
 }
 
-// SyncOn has the server of a connection catch up with the leader: when it returns
-// true, whatever had happened for the whole ensemble when this call began, and is
-// watched on the connection, has been told. It returns false if the connection is
-// lost; disconnected is the channel that Connected has returned for it.
+// SyncOn has the server of a connection catch up with the leader. When it returns
+// true, the connection's watches have told what the leader had done before the
+// call. It returns false if the connection is lost; disconnected is the channel
+// that Connected has returned for it.
 func (s *Session) SyncOn(ctx context.Context, disconnected <-chan struct{}) (bool, error) {
 	replies, err := s.exchange(ctx, s.syncRequest("/"))
 	if err == nil {

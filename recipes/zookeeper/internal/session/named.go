@@ -14,11 +14,10 @@ import (
 // record. Missing parents are created, as by CreateProtected. If the name is taken
 // the error matches ErrNodeExists, also where it is this session that has it.
 //
-// The name holds no GUID, so after a lost reply a node of that name has to be
-// known for this call's: it is, if this session owns it and it was created after
-// the call began. The session's own earlier creations have smaller transaction
-// ids than the last one it had seen then, and of its own calls for one path only
-// one runs at a time; other sessions' nodes have other owners.
+// The name holds no GUID. So after a lost reply a node of that name is known for
+// this call's by its owner, this session, and by its creation after the call began.
+// The session's own earlier creations have smaller transaction ids than the last
+// one that it had seen then. Of its own calls for one path only one runs at a time.
 //
 // On an error nothing remains of it, on the terms of CreateProtected.
 func (s *Session) CreateNamed(ctx context.Context, path string, data []byte) (Stat, error) {
@@ -76,7 +75,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 			if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 				return Stat{}, err
 			}
-			// Known not to have happened, or undone by another hand.
+			// Known not to have happened, or undone by another client.
 		case life.Err() != nil:
 			return Stat{}, s.Err()
 		default:

@@ -59,7 +59,7 @@ func (s *Session) DeleteOnce(ctx context.Context, path string, version int32) er
 }
 
 // Create creates a persistent znode, and what is missing above it. After a lost
-// reply it looks: the creation is sent again only if it is known not to have
+// reply it looks. The creation is sent again only if it is known not to have
 // happened, because no child of the parent has come or gone since. Otherwise the
 // error matches ErrUnknownOutcome: either the node is there, and nobody can tell
 // who made it, or it may have been made and deleted again by another.

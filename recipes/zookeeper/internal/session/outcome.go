@@ -34,9 +34,9 @@ func (s *Session) reason(ctx context.Context) error {
 	return cmp.Or(s.Err(), err)
 }
 
-// Unsettled reports whether err leaves the outcome of a write unknown, and it can
-// still be found out, or the write sent again: the session lives, and ctx has not
-// ended. Where it reports false, Because says what to tell the caller.
+// Unsettled reports whether err leaves the outcome of a write unknown, while the
+// session lives and ctx has not ended: the outcome can be found out, or the write
+// sent again. Where it reports false, Because says what to tell the caller.
 func (s *Session) Unsettled(ctx context.Context, err error) bool {
 	return errors.Is(err, recipes.ErrUnknownOutcome) && s.reason(ctx) == nil
 }

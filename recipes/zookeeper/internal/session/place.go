@@ -41,9 +41,9 @@ func PlaceData(data []byte) ([]byte, bool) {
 }
 
 // ErrNoPlace says that a place cannot be had, so that the caller has to do with
-// CreateProtected: the server does not take the session's identity, it does not
-// know create2 (before ZooKeeper 3.5), or numbers have come to an end and it gives
-// the same to all.
+// CreateProtected. The server does not take the session's identity, or does not
+// know create2 (before ZooKeeper 3.5), or gives the same number to all because
+// numbers have come to an end.
 var ErrNoPlace = errors.New("no place by number alone can be had")
 
 // CreatePlace creates a place below dir. Missing parents are created, as by

@@ -14,11 +14,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// find is Session.find for a place, whose name does not tell whose it is: it reads
-// those called name, from the latest on, until one is older than begun, a
+// find is Session.find for a place, whose name does not tell whose it is. It reads
+// the znodes called name, from the latest on, until one is older than begun, a
 // transaction from before the creation was sent. Where numbers have come to their
-// end, they do not tell who came later, and all of them are read: few, for that is
-// where contenders go over to other names.
+// end they do not tell who came later, and it reads all. They are few, for there
+// contenders go over to other names.
 func (c *placeCreation) find(ctx context.Context) (Place, error) {
 	s, dir := c.session, c.dir
 	if _, err := s.connectedAfter(ctx, c.connections); err != nil {

@@ -43,8 +43,8 @@ func (p *places) giveUp(place Place) bool {
 func (s *Session) ForgetPlace(place Place) { s.places.giveUp(place) }
 
 // DeletePlace deletes a place without handing it over, on the terms of
-// DeleteOwned; it looks first whether the place is there, for there may be
-// another of its name, with the same version.
+// DeleteOwned. It looks first whether the place is there: another one may have its
+// name, with the same version.
 func (s *Session) DeletePlace(place Place) <-chan error {
 	done := make(chan error, 1)
 	if !s.places.giveUp(place) {

@@ -50,8 +50,8 @@ func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch,
 }
 
 // DeletionW returns the record of a znode that cannot have children, with a watch
-// that fires when it is deleted, and not when its data is changed: it watches
-// the children that never come.
+// that fires when it is deleted. It does not fire when the data is changed, for
+// what it watches is the children that never come.
 func (s *Session) DeletionW(ctx context.Context, path string) (Stat, *Watch, error) {
 	read := func(_ []string, stat *Stat, err error) (Stat, error) {
 		if err != nil {

@@ -54,7 +54,7 @@ func (s *Session) CommitOnce(ctx context.Context, dir string, parent func(contex
 	}
 }
 
-// errReceiptLost: another hand has deleted or written the receipt, and the
+// errReceiptLost: another client has deleted or written the receipt, and the
 // transaction is known not to have happened.
 var errReceiptLost = errors.New("receipt lost")
 
@@ -77,7 +77,7 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 		case refused != nil && sent && errors.Is(err, recipes.ErrBadVersion):
 			return s.recall(ctx, r), nil
 		case refused != nil && sent:
-			return Outcome{}, fmt.Errorf("%w: another hand has deleted %s", recipes.ErrUnknownOutcome, r.path)
+			return Outcome{}, fmt.Errorf("%w: another client has deleted %s", recipes.ErrUnknownOutcome, r.path)
 		case refused != nil:
 			s.Delete(r.path)
 			if !errors.Is(err, recipes.ErrNoNode) && !errors.Is(err, recipes.ErrBadVersion) {

@@ -86,8 +86,8 @@ func (s *Session) suspended() {
 	s.events.Set(recipes.Event{State: recipes.Suspended})
 }
 
-// trust is how long after a contact the session trusts that it lives: its timeout,
-// less a twentieth for clocks that do not run at the same rate and timers that
+// trust is how long after a contact the session trusts that it lives. That is its
+// timeout, less a twentieth for clocks that run at different rates and timers that
 // fire late. It is 0 before there is a session.
 //
 // A server on which the session is resumed may grant another timeout than the one

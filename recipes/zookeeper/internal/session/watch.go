@@ -21,8 +21,8 @@ type Watch struct {
 func (w *Watch) Changed() bool { return w.changed }
 
 // Fired is closed when the watch has fired. It says nothing about what it found:
-// look again. It does not fire when the connection is lost, nor after that: who
-// waits for it waits for that too, and looks again.
+// look again. It does not fire when the connection is lost, nor after that. A
+// waiter waits for that too, and looks again.
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
 
 // watchKey is what is watched: the node itself or its children. A getData and an
@@ -34,12 +34,12 @@ type watchKey struct {
 }
 
 // watches are the watches that a session waits for. go-zookeeper keeps a channel
-// for each call that watches, and cannot take one back, so waits that were
-// abandoned would pile up; here the next waiter finds the watch that is armed.
+// for each call that watches, and cannot take one back, so that abandoned waits
+// would pile up. Here the next waiter finds the watch that is armed.
 //
-// With the connection its watches are taken to be gone, and whoever waits has
-// been woken and arms them again: go-zookeeper does so too, but where it cannot
-// (a long list of them does not fit in its buffer) it tells nobody.
+// When a connection is lost its watches are taken to be gone. The waiters have been
+// woken, and arm them again. go-zookeeper does so too, but where it cannot (a long
+// list of them does not fit in its buffer) it tells nobody.
 type watches struct {
 	mu          sync.Mutex
 	byKey       map[watchKey]*Watch
