@@ -23,7 +23,7 @@ func (l *leadership) Resign(ctx context.Context) error { return l.Release(ctx) }
 // session. It also names the znode to the grant, which deletes it when it ends. If
 // the znode exists, Acknowledge replaces its data.
 func (l *leadership) Acknowledge(ctx context.Context, data []byte) error {
-	l.Append(l.ack)
+	l.Attach(l.ack)
 	for {
 		var create session.Txn
 		create.Create(l.ack, data, true)

@@ -1,7 +1,7 @@
 // Package line is what locks, shared locks, semaphores and elections have in
-// common: contenders that
-// stand in line below a path, in the order of the sequence numbers that
-// ZooKeeper gave their znodes, each waiting for those ahead that block it.
+// common. Contenders stand in line below a path, in the order of the sequence
+// numbers that ZooKeeper gave their znodes. Each waits for those ahead that block
+// it.
 //
 // It owns enrolment, order, the strategies of waiting, the decision that a
 // contender is granted, and giving the place up again. Which contenders block
@@ -9,13 +9,13 @@
 //
 // # Why it is safe
 //
-// A contender is granted when a listing of the line, made while its own node
-// stood in it, shows nobody ahead that blocks it, and a look at the own node
-// after that listing finds it there and owned by this session. Sequence numbers
-// of one parent only grow, so whoever was not ahead at the listing never will
-// be. The own node is ephemeral: as long as it exists nobody else can be granted,
-// and the leader keeps it until the session is over; the session declares itself
-// lost before that.
+// A contender is granted after two looks. A listing of the line, in which its own
+// znode stands, shows nobody ahead that blocks it. A look at its znode after that
+// listing finds it there, and owned by this session. Sequence numbers of one
+// parent only grow, so a contender that was not ahead at the listing never will be.
+// The znode is ephemeral. As long as it exists nobody else can be granted, and the
+// leader keeps it until the session is over. The session declares itself lost
+// before that.
 //
 // A waiter wakes when the znode it watches goes, and whenever the connection is
 // lost; then it starts again from the listing. It never concludes anything from

@@ -54,9 +54,9 @@ func parse(name, marker string) (int32, bool) {
 func Before(a, b int32) bool { return a-b < 0 }
 
 // Exhausted reports whether the numbers of the contender's parent have come to an
-// end. From 2147483647 on ZooKeeper (3.8.0 among others) does not count any more:
-// it gives that number to everybody, and those that follow it, which are negative,
-// to whoever is created while the creation before is under way.
+// end. From 2147483647 on ZooKeeper (3.8.0 among others) does not count any more.
+// It gives that number to everybody. A znode that is created while the creation
+// before it is under way gets one that follows, which is negative.
 func (e Entry) Exhausted() bool { return e.Sequence == math.MaxInt32 || e.Sequence < 0 }
 
 // Sort puts entries in the order of their sequence numbers, and those with the

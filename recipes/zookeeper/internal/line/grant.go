@@ -25,10 +25,10 @@ type Grant struct {
 	revoked  chan struct{}
 	result   error
 
-	mu        sync.Mutex
-	reason    error    // why it stands no longer
-	yielding  bool     // a transaction of one's own may be deleting the own node
-	appendage []string // znodes that go with the own one
+	mu       sync.Mutex
+	reason   error    // why it stands no longer
+	yielding bool     // a transaction of one's own may be deleting the own node
+	attached []string // znodes that go with the own one
 }
 
 func newGrant(s *session.Session, path string, token recipes.Token) *Grant {
@@ -102,7 +102,7 @@ func (g *Grant) endLocked(reason error) bool {
 	return true
 }
 
-// Removed notes that somebody else has deleted the own node.
+// Removed notes that somebody else has deleted the contender's znode.
 func (g *Grant) Removed() error {
 	reason := recipes.ErrRemoved
 	if g.wasAsked() {
@@ -113,13 +113,13 @@ func (g *Grant) Removed() error {
 		if g.place != nil {
 			g.session.ForgetPlace(g.place.Place)
 		}
-		g.deleteAppendage()
+		g.deleteAttached()
 	}
 	return err
 }
 
-// Yield runs f, which gives the turn to somebody by deleting the own node, and
-// ends the grant if it succeeds.
+// Yield runs f, which gives the turn to somebody by deleting the contender's znode,
+// and ends the grant if it succeeds.
 func (g *Grant) Yield(f func() error) error {
 	g.setYielding(true)
 	err := f()
@@ -147,25 +147,25 @@ func (g *Grant) endYielding() {
 	}
 }
 
-// Append names a znode, created with the grant's guard, that is deleted when the
+// Attach names a znode, created with the grant's guard, that is deleted when the
 // grant ends while the session goes on.
-func (g *Grant) Append(path string) {
+func (g *Grant) Attach(path string) {
 	g.mu.Lock()
-	if !slices.Contains(g.appendage, path) {
-		g.appendage = append(g.appendage, path)
+	if !slices.Contains(g.attached, path) {
+		g.attached = append(g.attached, path)
 	}
 	ended := g.reason != nil
 	g.mu.Unlock()
 	if ended {
-		g.deleteAppendage()
+		g.deleteAttached()
 	}
 }
 
-// deleteAppendage starts the deletion of what goes with the own node.
-func (g *Grant) deleteAppendage() []<-chan error {
+// deleteAttached starts the deletion of what goes with the contender's znode.
+func (g *Grant) deleteAttached() []<-chan error {
 	g.mu.Lock()
-	paths := g.appendage
-	g.appendage = nil
+	paths := g.attached
+	g.attached = nil
 	g.mu.Unlock()
 	var deletions []<-chan error
 	for _, path := range paths {

@@ -27,7 +27,7 @@ func (g *Grant) Release(ctx context.Context) error {
 // not before: the holder may not have stopped yet.
 var errUnwatched = errors.New("cannot watch")
 
-// giveBack deletes the own node. What it cannot wait for goes on without it.
+// giveBack deletes the contender's znode. What it cannot wait for goes on without it.
 func (g *Grant) giveBack(ctx context.Context) {
 	if !g.end(recipes.ErrReleased) {
 		g.mu.Lock()
@@ -35,7 +35,7 @@ func (g *Grant) giveBack(ctx context.Context) {
 		g.mu.Unlock()
 		if errors.Is(g.result, errUnwatched) {
 			g.delete()
-			g.deleteAppendage()
+			g.deleteAttached()
 		}
 		close(g.released)
 		return
@@ -48,7 +48,7 @@ func (g *Grant) giveBack(ctx context.Context) {
 	}
 	select {
 	case err := <-deletion:
-		if !g.hasAppendage() {
+		if !g.hasAttached() {
 			g.given(err)
 			return
 		}
@@ -63,7 +63,7 @@ func (g *Grant) giveBack(ctx context.Context) {
 	}
 }
 
-// delete starts the deletion of the own node.
+// delete starts the deletion of the contender's znode.
 func (g *Grant) delete() <-chan error {
 	if g.place != nil {
 		return g.session.DeletePlace(g.place.Place)
@@ -71,18 +71,18 @@ func (g *Grant) delete() <-chan error {
 	return g.session.Delete(g.path)
 }
 
-func (g *Grant) hasAppendage() bool {
+func (g *Grant) hasAttached() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.appendage) > 0
+	return len(g.attached) > 0
 }
 
-// given deletes what goes with the own node, which is deleted, or not, because of
-// err, and tells who waits for the release: as long as the own node exists, a
-// transaction that its check lets through could add to what goes with it.
+// given deletes what goes with the contender's znode, and ends the release. err is
+// how the deletion of that znode has ended. Nothing may be deleted before: as long
+// as the znode exists, a transaction that checks it could add to what goes with it.
 func (g *Grant) given(err error) {
 	defer close(g.released)
-	for _, deletion := range g.deleteAppendage() {
+	for _, deletion := range g.deleteAttached() {
 		<-deletion
 	}
 	switch {

@@ -16,8 +16,8 @@ func (g *Grant) Revoked() <-chan struct{} {
 	return g.revoked
 }
 
-// heed notes what the own node's data says. It is called by one goroutine.
-func (g *Grant) heed(data []byte) {
+// noteRequest closes revoked if the data of the contender's znode asks for that. It is called by one goroutine.
+func (g *Grant) noteRequest(data []byte) {
 	if g.asked != nil && !g.wasAsked() && g.asked(data) {
 		close(g.revoked)
 	}
@@ -32,7 +32,7 @@ func (g *Grant) wasAsked() bool {
 	}
 }
 
-// watchOwn waits for the deletion of the own node by somebody else. Like every
+// watchOwn waits for the deletion of the contender's znode by somebody else. Like every
 // wait it looks again whenever the connection was lost.
 func (g *Grant) watchOwn(ctx context.Context) {
 	for {
@@ -53,7 +53,7 @@ func (g *Grant) watchOwn(ctx context.Context) {
 			}
 			return
 		}
-		g.heed(node.Data)
+		g.noteRequest(node.Data)
 		select {
 		case <-watch.Fired():
 		case <-disconnected:
@@ -65,7 +65,7 @@ func (g *Grant) watchOwn(ctx context.Context) {
 	}
 }
 
-// look reads the own node, if there is something to read, and watches it.
+// look reads the contender's znode, if there is something to read, and watches it.
 func (g *Grant) look(ctx context.Context) (session.Node, *session.Watch, error) {
 	if g.place == nil {
 		return g.session.GetW(ctx, g.path)

@@ -14,7 +14,7 @@ func (g *Grant) Write(ctx context.Context, ops ...recipes.Op) error {
 	return session.GuardedWrite(ctx, g.Commit, ops)
 }
 
-// Commit commits a transaction together with a check of the own node. The index
+// Commit commits a transaction together with a check of the contender's znode. The index
 // in a *session.TxnError is that of the operation in t.
 //
 // The check is for existence: the name holds a GUID, so a node of that name is
@@ -30,7 +30,7 @@ func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
 		var guarded session.Txn
 		guarded.Check(g.path, recipes.AnyVersion)
 		if g.place != nil {
-			err := g.place.check(ctx, &guarded, g.Append)
+			err := g.place.check(ctx, &guarded, g.Attach)
 			switch {
 			case errors.Is(err, recipes.ErrNoNode):
 				err = g.Removed()
@@ -54,7 +54,7 @@ func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
 			g.place.drop(ctx) // somebody has deleted the guard; another will do
 			continue
 		case errors.As(err, &refused) && refused.Index < checks:
-			// Not by its own index: the check is none of the caller's operations.
+			// Not by its own index: the check is not one of the caller's operations.
 			return fmt.Errorf("guarded write: check of %s: %w", g.path, refused.Err)
 		case errors.As(err, &refused):
 			return &session.TxnError{Index: refused.Index - checks, Err: refused.Err}

@@ -20,8 +20,8 @@ func (l *Line) hands() bool {
 // enterByPlace is Enter with the strategy handoff.
 func (l *Line) enterByPlace(ctx context.Context, r Request) (*Grant, error) {
 	marker := l.Markers[0]
-	crowded := l.Crowds.at(l.Path)
-	place, siblings, err := l.Session.CreatePlace(ctx, l.Path, marker, r.Data, !crowded || r.Try)
+	busy := l.Busy.at(l.Path)
+	place, siblings, err := l.Session.CreatePlace(ctx, l.Path, marker, r.Data, !busy || r.Try)
 	if err != nil {
 		return nil, err
 	}
@@ -47,9 +47,9 @@ func (l *Line) enterByPlace(ctx context.Context, r Request) (*Grant, error) {
 	return nil, l.left(ctx, l.Session.DeletePlace(place), err)
 }
 
-// noPlace gives up a place that is none: its name may be another's before the
-// parent is removed, and who stands ahead cannot be told from it. It is waited
-// for, so that the contender does not meet itself.
+// noPlace deletes a znode that cannot be used as a place in line: its name may be
+// given again before the parent is removed, and does not tell who stands ahead. It
+// waits for the deletion, so that the contender does not meet itself.
 func (l *Line) noPlace(ctx context.Context, place session.Place) error {
 	select {
 	case <-l.Session.DeletePlace(place):
@@ -78,10 +78,9 @@ func (w *waiter) entry() (Entry, error) {
 // few is a number of znodes that are listed as soon as asked for one by one.
 const few = 8
 
-// wait waits until the contender is granted. Its predecessor is first looked for
-// where its number says, unless the line is known to be short; that failing, in
-// the listing. siblings is the number of other children of the line's path, or
-// negative.
+// wait waits until the contender is granted. It looks for the predecessor where the
+// number says, unless the line is known to be short. If that fails it lists the
+// line. siblings is the number of other children of the line's path, or negative.
 func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, error) {
 	l := w.line
 	joined := func(position int) {
@@ -91,7 +90,7 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 		}
 	}
 	if siblings == 0 {
-		l.Crowds.note(l.Path, false)
+		l.Busy.note(l.Path, false)
 		joined(0)
 		return w.granted()
 	}
@@ -112,7 +111,7 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 			}
 			position = len(ahead)
 			if position == 0 {
-				l.Crowds.note(l.Path, waited)
+				l.Busy.note(l.Path, waited)
 				joined(0)
 				if waited {
 					return w.grantedAfterListing(ctx)
@@ -131,7 +130,7 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 			return nil, fmt.Errorf("waiting for %s: %w", l.Path, err)
 		case next == handed:
 			l.Session.CountHandoff()
-			l.Crowds.note(l.Path, true)
+			l.Busy.note(l.Path, true)
 			return w.granted()
 		case next == reconnected:
 			// Who stood ahead may well stand there still.
@@ -144,7 +143,7 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 	}
 }
 
-// await watches the contender called target and waits for what becomes of it.
+// await watches the contender called target and waits until something happens to it.
 func (w *waiter) await(ctx context.Context, target string, disconnected <-chan struct{}, watching func()) (outcome, error) {
 	s := w.line.Session
 	node, ahead, own, err := s.Neighbour(ctx, w.place, gopath.Join(w.line.Path, target))

@@ -19,13 +19,13 @@ type Line struct {
 	Markers  []string // what comes before the sequence number: "lock-", "n_"; one for each kind of contender
 	Strategy recipes.Strategy
 	Rule     Rule
-	Permits  int     // a contender is granted when fewer of its blockers stand; 0 is 1
-	Crowds   *Crowds // of the session
+	Permits  int   // a contender is granted when fewer of its blockers stand; 0 is 1
+	Busy     *Busy // of the session
 
-	// Passes, if not nil, returns what reports that the nearest blocker, whose
-	// znode has that data, lets me go first after all, and that nobody ahead of
-	// it can block me either; nil if that one never does. It makes a try cost one
-	// read more.
+	// Passes, if not nil, returns a function that reads the data of the nearest
+	// blocker's znode. It reports that this one allows the contender to go first
+	// after all, and that nobody ahead of it can block the contender either. Passes
+	// returns nil if that can never be. It makes a try cost one read more.
 	Passes func(me, nearest Entry) func(data []byte) bool
 	// Asked, if not nil, reports whether the data of a granted contender's
 	// znode asks it to give way: Grant.Revoked.
@@ -69,8 +69,8 @@ func (l *Line) Enter(ctx context.Context, r Request) (*Grant, error) {
 	return nil, l.left(ctx, l.Session.Delete(path), err)
 }
 
-// left is err, after which the contender leaves. Somebody who tried in vain has
-// left the line when he is told so.
+// left is err, after which the contender leaves. A contender that did not get the
+// turn at once has left the line when it is told so.
 func (l *Line) left(ctx context.Context, deletion <-chan error, err error) error {
 	if !errors.Is(err, recipes.ErrContended) {
 		return err
@@ -117,12 +117,12 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 			return l.grant(ctx, me, waited)
 		}
 		nearest := blockers[len(blockers)-1]
-		var lets func(data []byte) bool
+		var allows func(data []byte) bool
 		if l.Passes != nil {
-			lets = l.Passes(me, nearest)
+			allows = l.Passes(me, nearest)
 		}
 		if r.Try {
-			passes, err := l.tryPass(ctx, nearest, lets)
+			passes, err := l.tryPass(ctx, nearest, allows)
 			if errors.Is(err, recipes.ErrNoNode) {
 				continue // it left between the listing and the look
 			}
@@ -136,10 +136,10 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, blockers[0].Name))
 		}
 		targets := watched(l.Strategy, blockers, permits)
-		if lets != nil && !slices.Contains(targets, nearest) {
+		if allows != nil && !slices.Contains(targets, nearest) {
 			targets = append(slices.Clone(targets), nearest) // its leaving is enough, if the next one passes
 		}
-		passes, err := l.arm(ctx, &armed, nearest, lets, targets, disconnected)
+		passes, err := l.arm(ctx, &armed, nearest, allows, targets, disconnected)
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue
 		}
@@ -157,20 +157,20 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 	}
 }
 
-// tryPass reports whether the nearest blocker lets me go first, without a watch.
-func (l *Line) tryPass(ctx context.Context, nearest Entry, lets func([]byte) bool) (bool, error) {
-	if lets == nil {
+// tryPass reports whether the nearest blocker allows the contender to go first, without a watch.
+func (l *Line) tryPass(ctx context.Context, nearest Entry, allows func([]byte) bool) (bool, error) {
+	if allows == nil {
 		return false, nil
 	}
 	node, err := l.Session.Get(ctx, gopath.Join(l.Path, nearest.Name))
-	return err == nil && lets(node.Data), err
+	return err == nil && allows(node.Data), err
 }
 
 // arm watches the targets, and reports whether the nearest blocker, if it is
-// among them, lets me go first.
-func (l *Line) arm(ctx context.Context, armed *Watches, nearest Entry, lets func([]byte) bool, targets []Entry, connection <-chan struct{}) (passes bool, err error) {
+// among them, allows the contender to go first.
+func (l *Line) arm(ctx context.Context, armed *Watches, nearest Entry, allows func([]byte) bool, targets []Entry, connection <-chan struct{}) (passes bool, err error) {
 	armed.Keep(targets, connection)
-	if lets != nil && l.Strategy == recipes.Herd {
+	if allows != nil && l.Strategy == recipes.Herd {
 		armed.Drop(nearest.Name) // it may have been watched when it was not the nearest
 	}
 	for _, target := range targets {
@@ -178,7 +178,7 @@ func (l *Line) arm(ctx context.Context, armed *Watches, nearest Entry, lets func
 		if err != nil {
 			return false, err
 		}
-		if fresh && lets != nil && target == nearest && lets(node.Data) {
+		if fresh && allows != nil && target == nearest && allows(node.Data) {
 			return true, nil
 		}
 	}
@@ -204,8 +204,8 @@ func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entr
 // It is getData, not exists, because a contender that may not read its own znode
 // could neither watch nor guard it; so it is refused here.
 //
-// Who has waited asks the leader: see doc.go, "A server that lags". Who has not has
-// just been answered by it, when it created the znode.
+// A contender that has waited asks the leader: see doc.go, "A server that lags". One
+// that has not waited has just been answered by it, when it created the znode.
 func (l *Line) grant(ctx context.Context, me Entry, waited bool) (*Grant, error) {
 	path, read := gopath.Join(l.Path, me.Name), l.Session.Get
 	if waited {

@@ -31,10 +31,10 @@ func (l *Line) Order(ctx context.Context, names []string) ([]Entry, error) {
 	return entries, l.breakTies(ctx, entries)
 }
 
-// breakTies puts contenders whose numbers do not tell who came first in the order
-// in which their znodes were created: those whose parent has no more numbers, and
-// gets them again only when it is removed. Neither their numbers nor a GUID must
-// decide then: a newcomer could go before the holder.
+// breakTies orders contenders whose numbers do not tell who came first, by the
+// creation of their znodes. Their parent has no more numbers, and gets them again
+// only when it is removed. Neither their numbers nor a GUID must decide: a newcomer
+// could go before the holder.
 //
 // A contender that has left meanwhile keeps its place at the end of its tie,
 // where a look at it will find it gone.

@@ -10,8 +10,8 @@ import (
 )
 
 // placeGuard is what a grant has to know of its znode where the name alone does
-// not say that it is the contender's: it comes back if the line's path is removed
-// and made again.
+// not say that it is the contender's. The name is given again if the line's path is
+// removed and made again.
 type placeGuard struct {
 	session.Place
 	session *session.Session

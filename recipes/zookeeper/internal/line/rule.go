@@ -29,14 +29,13 @@ func Shared(reader string) Rule {
 	}
 }
 
-// watched returns which of the blockers a waiter watches, where it is granted
-// when fewer than permits of them stand: permits of them, of which one must have
-// left before that, so that no wake-up is missed. (Of fewer than permits
-// watched, all could stay while the others go.) The herd all watch the first of
-// the line, so that each departure of a first one wakes them all; with
-// predecessor it is the nearest ahead, for one permit the largest j < i that can
-// block, so that a departure wakes no more than permits waiters however long the
-// line, and just one when the first in line leaves.
+// watched returns which of the blockers a waiter watches. It is granted when fewer
+// than permits of them are left, so it watches permits of them: one of these must
+// leave before, and no wake-up is missed. (Of fewer than permits watched, all could
+// stay while the others go.) With herd they are the first of the line, so that each
+// departure of a first one wakes all. With predecessor they are the nearest ahead;
+// for one permit, the largest j < i that can block. So a departure wakes no more
+// than permits waiters however long the line, and just one when the first leaves.
 func watched(strategy recipes.Strategy, blockers []Entry, permits int) []Entry {
 	if strategy == recipes.Herd {
 		return blockers[:permits]
