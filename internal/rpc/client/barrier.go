@@ -50,7 +50,7 @@ func (b *barrier) Wait(ctx context.Context) error {
 }
 
 func (b *barrier) IsSet(ctx context.Context) (bool, error) {
-	return ask(ctx, b.s, b.what(), func(ctx context.Context) (bool, error) {
+	return query(ctx, b.s, b.what(), func(ctx context.Context) (bool, error) {
 		r, err := b.rpc.LookAtBarrier(ctx, &pb.LookAtBarrierRequest{Session: b.s.handle, Path: b.path})
 		return r.GetPlaced(), err
 	})

@@ -27,9 +27,9 @@ func (s *session) call(ctx context.Context, what string, rpc func(context.Contex
 	return s.explain(ctx, what, err)
 }
 
-// ask is call for a call whose answer is all that it is made for. There is none
+// query is call for a call whose answer is all that it is made for. There is none
 // with an error.
-func ask[T any](ctx context.Context, s *session, what string, rpc func(context.Context) (T, error)) (T, error) {
+func query[T any](ctx context.Context, s *session, what string, rpc func(context.Context) (T, error)) (T, error) {
 	var told T
 	err := s.call(ctx, what, func(ctx context.Context) (err error) {
 		told, err = rpc(ctx)

@@ -172,10 +172,10 @@ func (s *session) watchClock() {
 		case <-s.clock.changed:
 			ticker.Reset(every())
 			s.beat()
-			s.look()
+			s.checkClock()
 			deadline.Reset(s.clock.left())
 		case <-deadline.C:
-			s.look()
+			s.checkClock()
 			deadline.Reset(s.clock.left())
 		}
 	}
@@ -186,10 +186,10 @@ func (s *session) beat() {
 	_ = s.stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: b}}) // Recv tells of a broken stream
 }
 
-// look ends the session if its deadline has passed. It is asked by everything
+// checkClock ends the session if its deadline has passed. It is asked by everything
 // that answers for the session, because a process that was stopped for longer
 // than the session timeout runs other goroutines before its timers.
-func (s *session) look() {
+func (s *session) checkClock() {
 	if s.clock.left() > 0 {
 		return
 	}

@@ -37,7 +37,7 @@ func (c *configuration) Get(ctx context.Context, key string) (recipes.Entry, err
 	if err := recipes.ValidateKey(key); err != nil {
 		return recipes.Entry{}, err
 	}
-	return ask(ctx, c.s, c.what(key), func(ctx context.Context) (recipes.Entry, error) {
+	return query(ctx, c.s, c.what(key), func(ctx context.Context) (recipes.Entry, error) {
 		r, err := c.rpc.GetKey(ctx, &pb.GetKeyRequest{Session: c.s.handle, Path: c.path, Key: key})
 		return wire.Entry(r.GetEntry()), err
 	})
@@ -68,7 +68,7 @@ func (c *configuration) Delete(ctx context.Context, key string, expected recipes
 }
 
 func (c *configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
-	return ask(ctx, c.s, "configuration "+c.path, func(ctx context.Context) ([]recipes.Entry, error) {
+	return query(ctx, c.s, "configuration "+c.path, func(ctx context.Context) ([]recipes.Entry, error) {
 		r, err := c.rpc.SnapshotKeys(ctx, &pb.SnapshotKeysRequest{Session: c.s.handle, Path: c.path})
 		return wire.Entries(r.GetEntries()), err
 	})

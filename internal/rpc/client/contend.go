@@ -26,14 +26,14 @@ type unplaced struct {
 func (u unplaced) GetGrant() *pb.Grant { return u.response.GetGrant() }
 func (u unplaced) GetPlace() *pb.Place { return nil }
 
-// A contest is a call that asks for a grant.
-type contest func(ctx context.Context, requestID string) (answer, error)
+// An attempt is a call that asks for a grant.
+type attempt func(ctx context.Context, requestID string) (answer, error)
 
 // contend makes a call that asks for a grant of a recipe, by its capability's
 // name. Whatever becomes of it, nothing is left in line, and nothing granted,
 // that the caller does not know of: a call that gRPC failed, or the caller
 // stopped waiting for, is abandoned by its id until the plugin has taken notice.
-func (s *session) contend(ctx context.Context, recipe, what string, joined func(recipes.Place), run contest) (*grant, error) {
+func (s *session) contend(ctx context.Context, recipe, what string, joined func(recipes.Place), run attempt) (*grant, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -57,7 +57,7 @@ func (s *session) contend(ctx context.Context, recipe, what string, joined func(
 // await makes the call and, while it waits, calls joined, if not nil, as soon
 // as the stream or the call itself tells the place, exactly once. The call is
 // the caller's own: the goroutine is for the one that nobody is waiting for.
-func (s *session) await(ctx context.Context, id string, joined func(recipes.Place), run contest) (a answer, err error) {
+func (s *session) await(ctx context.Context, id string, joined func(recipes.Place), run attempt) (a answer, err error) {
 	call := func(ctx context.Context) (err error) {
 		a, err = run(ctx, id)
 		return err
@@ -139,7 +139,7 @@ func (s *session) abandon(id string) {
 
 // remember notes a grant, so that the session's end is its end.
 func (s *session) remember(g *grant) error {
-	s.look()
+	s.checkClock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {

@@ -13,7 +13,7 @@ func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.
 	if err := errors.Join(recipes.ValidatePath(path), recipes.ValidateKinds(kinds...)); err != nil {
 		return recipes.Lines{}, err
 	}
-	return ask(ctx, s, "contenders at "+path, func(ctx context.Context) (recipes.Lines, error) {
+	return query(ctx, s, "contenders at "+path, func(ctx context.Context) (recipes.Lines, error) {
 		r, err := pb.NewContenderServiceClient(s.conn).Contenders(ctx, &pb.ContendersRequest{
 			Session: s.handle, Path: path, Kinds: wire.ToKinds(kinds),
 		})

@@ -27,7 +27,7 @@ func (s *session) Counter(path string, _ recipes.CounterConfig) (recipes.Counter
 func (c *counter) Path() string { return c.path }
 
 func (c *counter) Get(ctx context.Context) (int64, error) {
-	return ask(ctx, c.s, "counter "+c.path, func(ctx context.Context) (int64, error) {
+	return query(ctx, c.s, "counter "+c.path, func(ctx context.Context) (int64, error) {
 		r, err := c.rpc.GetCount(ctx, &pb.GetCountRequest{Session: c.s.handle, Path: c.path})
 		return r.GetCount(), err
 	})
@@ -62,7 +62,7 @@ func (s *session) Latch(path string, cfg recipes.LatchConfig) (recipes.Latch, er
 func (l *latch) Path() string { return l.path }
 
 func (l *latch) Count(ctx context.Context) (int64, error) {
-	return ask(ctx, l.s, "latch "+l.path, func(ctx context.Context) (int64, error) {
+	return query(ctx, l.s, "latch "+l.path, func(ctx context.Context) (int64, error) {
 		r, err := l.rpc.GetLatch(ctx, &pb.GetLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count})
 		return r.GetRemaining(), err
 	})

@@ -55,7 +55,7 @@ type passage struct {
 func (p *passage) Members() []string { return append([]string(nil), p.members...) }
 
 func (p *passage) Leave(ctx context.Context) error {
-	p.s.look()
+	p.s.checkClock()
 	p.s.forget(p.id)
 	p.lose(recipes.ErrReleased)
 	err := p.s.try(ctx, func(ctx context.Context) error {

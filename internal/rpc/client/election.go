@@ -55,14 +55,14 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 }
 
 func (e *election) Leader(ctx context.Context) (recipes.Leader, error) {
-	return ask(ctx, e.s, "election "+e.path, func(ctx context.Context) (recipes.Leader, error) {
+	return query(ctx, e.s, "election "+e.path, func(ctx context.Context) (recipes.Leader, error) {
 		r, err := e.s.elections.Leader(ctx, &pb.LeaderRequest{Session: e.s.handle, Path: e.path})
 		return wire.Leader(r.GetLeader()), err
 	})
 }
 
 func (e *election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
-	return ask(ctx, e.s, "election "+e.path, func(ctx context.Context) (recipes.Leader, error) {
+	return query(ctx, e.s, "election "+e.path, func(ctx context.Context) (recipes.Leader, error) {
 		r, err := e.s.elections.Acknowledged(ctx, &pb.AcknowledgedRequest{Session: e.s.handle, Path: e.path})
 		return wire.Leader(r.GetLeader()), err
 	})

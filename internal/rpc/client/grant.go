@@ -39,7 +39,7 @@ func (g *grant) Token() recipes.Token { return g.token }
 func (g *grant) Znode() string        { return g.znode }
 
 func (g *grant) Done() <-chan struct{} {
-	g.s.look()
+	g.s.checkClock()
 	g.watch.Do(func() { g.s.spawn(g.arm) })
 	return g.lost
 }
@@ -54,7 +54,7 @@ func (g *grant) arm() {
 }
 
 func (g *grant) Err() error {
-	g.s.look()
+	g.s.checkClock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.err
@@ -161,7 +161,7 @@ func outcome(ctx context.Context, done <-chan struct{}, err *error) error {
 // startRelease closes Done, and reports whether this is the first release; an
 // error says that the grant had been lost before.
 func (g *grant) startRelease() (first bool, err error) {
-	g.s.look()
+	g.s.checkClock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {

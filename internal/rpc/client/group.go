@@ -62,7 +62,7 @@ func (m membership) Update(ctx context.Context, data []byte) error {
 func (m membership) Leave(ctx context.Context) error { return m.release(ctx) }
 
 func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
-	return ask(ctx, g.s, g.what(), func(ctx context.Context) ([]recipes.Member, error) {
+	return query(ctx, g.s, g.what(), func(ctx context.Context) ([]recipes.Member, error) {
 		r, err := g.rpc.Members(ctx, &pb.MembersRequest{Session: g.s.handle, Path: g.path})
 		return wire.Members(r.GetMembers()), err
 	})

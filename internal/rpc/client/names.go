@@ -75,14 +75,14 @@ func (n *names) Lookup(ctx context.Context, name string) (recipes.Record, error)
 	if err := recipes.ValidateName(name); err != nil {
 		return recipes.Record{}, err
 	}
-	return ask(ctx, n.s, n.what(name), func(ctx context.Context) (recipes.Record, error) {
+	return query(ctx, n.s, n.what(name), func(ctx context.Context) (recipes.Record, error) {
 		r, err := n.rpc.LookupName(ctx, &pb.LookupNameRequest{Session: n.s.handle, Path: n.path, Name: name})
 		return wire.Record(r.GetRecord()), err
 	})
 }
 
 func (n *names) List(ctx context.Context) ([]recipes.Record, error) {
-	return ask(ctx, n.s, "names of "+n.path, func(ctx context.Context) ([]recipes.Record, error) {
+	return query(ctx, n.s, "names of "+n.path, func(ctx context.Context) ([]recipes.Record, error) {
 		records := []recipes.Record{}
 		r, err := n.rpc.ListNames(ctx, &pb.ListNamesRequest{Session: n.s.handle, Path: n.path})
 		for _, record := range r.GetRecords() {

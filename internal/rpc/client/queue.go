@@ -138,21 +138,21 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 }
 
 func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
-	return ask(ctx, q.s, q.String(), func(ctx context.Context) (recipes.Element, error) {
+	return query(ctx, q.s, q.String(), func(ctx context.Context) (recipes.Element, error) {
 		r, err := q.s.queues.PeekElement(ctx, &pb.PeekElementRequest{Session: q.s.handle, Queue: q.ref()})
 		return wire.Element(r.GetElement()), err
 	})
 }
 
 func (q *queue) Len(ctx context.Context) (int, error) {
-	return ask(ctx, q.s, q.String(), func(ctx context.Context) (int, error) {
+	return query(ctx, q.s, q.String(), func(ctx context.Context) (int, error) {
 		r, err := q.s.queues.CountElements(ctx, &pb.CountElementsRequest{Session: q.s.handle, Queue: q.ref()})
 		return int(r.GetCount()), err
 	})
 }
 
 func (q *queue) DeadLetters(ctx context.Context) ([]recipes.Element, error) {
-	return ask(ctx, q.s, q.String(), func(ctx context.Context) ([]recipes.Element, error) {
+	return query(ctx, q.s, q.String(), func(ctx context.Context) ([]recipes.Element, error) {
 		r, err := q.s.queues.ListDeadLetters(ctx, &pb.ListDeadLettersRequest{Session: q.s.handle, Queue: q.ref()})
 		return wire.Elements(r.GetElements()), err
 	})

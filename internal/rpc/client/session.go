@@ -161,10 +161,10 @@ func (s *session) finish(reason error) {
 
 func (s *session) ID() int64              { return s.id }
 func (s *session) Timeout() time.Duration { return s.clock.sessionTimeout() }
-func (s *session) Done() <-chan struct{}  { s.look(); return s.over.Done() }
+func (s *session) Done() <-chan struct{}  { s.checkClock(); return s.over.Done() }
 
 func (s *session) State() recipes.State {
-	s.look()
+	s.checkClock()
 	e, _, _ := s.events.Get()
 	return e.State
 }
@@ -172,14 +172,14 @@ func (s *session) State() recipes.State {
 func (s *session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
 
 func (s *session) Err() error {
-	s.look()
+	s.checkClock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
 func (s *session) Stats(ctx context.Context) (recipes.Stats, error) {
-	return ask(ctx, s, "stats", func(ctx context.Context) (recipes.Stats, error) {
+	return query(ctx, s, "stats", func(ctx context.Context) (recipes.Stats, error) {
 		r, err := s.sessions.Stats(ctx, &pb.StatsRequest{Session: s.handle})
 		return wire.Stats(r), err
 	})

@@ -88,7 +88,7 @@ func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, erro
 }
 
 func (t *transaction) Status(ctx context.Context) (recipes.TransactionStatus, error) {
-	return ask(ctx, t.s, t.String(), func(ctx context.Context) (recipes.TransactionStatus, error) {
+	return query(ctx, t.s, t.String(), func(ctx context.Context) (recipes.TransactionStatus, error) {
 		r, err := t.s.transactions.GetTransaction(ctx, &pb.GetTransactionRequest{Session: t.s.handle, Path: t.path})
 		return wire.TransactionStatus(r), err
 	})

@@ -8,19 +8,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A contest waits for a grant of one of ss's recipes. Where that is a line, it
+// An attempt waits for a grant of one of ss's recipes. Where that is a line, it
 // calls joined once.
-type contest func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error)
+type attempt func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error)
 
-// contend runs the contest for a request, or joins the call that already does,
-// and returns the claim that has got the grant. The error of a contender who had
+// contend runs the attempt for a request, or joins the call that already does,
+// and returns the ticket that has got the grant. The error of a contender who had
 // joined a line says where: the host tells its application in any case.
-func (s *Server) contend(ctx context.Context, r request, announce bool, run contest) (*claim, error) {
+func (s *Server) contend(ctx context.Context, r request, announce bool, run attempt) (*ticket, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, err
 	}
-	c, err := ss.claims.call(ctx, r.GetRequestId(), announce, run)
+	c, err := ss.tickets.call(ctx, r.GetRequestId(), announce, run)
 	if c != nil && err != nil {
 		return nil, wire.ToStatus(err, c.place)
 	}
@@ -35,11 +35,11 @@ func holding(h recipes.Hold, err error) (*held, error) {
 	return &held{Grant: h, giveBack: h.Release}, nil
 }
 
-func toGrant(c *claim) *pb.Grant {
+func toGrant(c *ticket) *pb.Grant {
 	return &pb.Grant{Token: int64(c.grant.Token()), Znode: c.grant.Znode()}
 }
 
-func toPlace(c *claim) *pb.Place {
+func toPlace(c *ticket) *pb.Place {
 	if c.place == nil {
 		return nil
 	}

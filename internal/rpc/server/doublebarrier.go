@@ -43,8 +43,8 @@ func takeOut(p recipes.Passage) func(context.Context) error {
 	}
 }
 
-// passage is the member that a claim has got.
-func passage(c *claim) (recipes.Passage, error) {
+// passage is the member that a ticket has got.
+func passage(c *ticket) (recipes.Passage, error) {
 	return as[recipes.Passage](c, "no place in a double barrier")
 }
 
@@ -58,6 +58,6 @@ func (s doubleBarrierService) LeaveDoubleBarrier(ctx context.Context, r *pb.Leav
 		return nil, err
 	}
 	err = p.Leave(ctx)
-	ss.claims.finished(c)
+	ss.tickets.finished(c)
 	return &pb.LeaveDoubleBarrierResponse{}, err
 }

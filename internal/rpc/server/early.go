@@ -24,7 +24,7 @@ func early(ctx context.Context) (context.Context, context.CancelFunc) {
 // ends when the call is abandoned, and a moment before its time is up, so that an
 // answer says what has become of it.
 func (ss *session) patient(ctx context.Context, r interface{ GetRequestId() string }) (context.Context, context.CancelFunc) {
-	ctx, end := ss.claims.abandonable(ctx, r.GetRequestId())
+	ctx, end := ss.tickets.abandonable(ctx, r.GetRequestId())
 	ctx, cancel := early(ctx)
 	return ctx, func() { cancel(); end() }
 }

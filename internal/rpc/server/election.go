@@ -45,7 +45,7 @@ func (s electionService) Acknowledge(ctx context.Context, r *pb.AcknowledgeReque
 		return nil, err
 	}
 	err = leadership.Acknowledge(ctx, r.GetData())
-	ss.claims.judge(c, err)
+	ss.tickets.judge(c, err)
 	return &pb.AcknowledgeResponse{}, err
 }
 

@@ -22,18 +22,18 @@ type request interface {
 }
 
 // granted finds the grant that a request is about.
-func (s *Server) granted(r request) (*session, *claim, error) {
+func (s *Server) granted(r request) (*session, *ticket, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := ss.claims.granted(r.GetRequestId())
+	c, err := ss.tickets.granted(r.GetRequestId())
 	return ss, c, err
 }
 
-// as is what a claim has got, if that is a G; what says in the negative what it
+// as is what a ticket has got, if that is a G; what says in the negative what it
 // should be.
-func as[G any](c *claim, what string) (G, error) {
+func as[G any](c *ticket, what string) (G, error) {
 	g, ok := c.grant.Grant.(G)
 	if !ok {
 		return g, fmt.Errorf("%w: request %s holds %s", recipes.ErrInvalid, c.id, what)
@@ -47,7 +47,7 @@ func (s grantService) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.Re
 		return nil, err
 	}
 	err = c.grant.giveBack(ctx)
-	ss.claims.finished(c)
+	ss.tickets.finished(c)
 	return &pb.ReleaseResponse{}, err
 }
 
@@ -57,14 +57,14 @@ func (s grantService) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteR
 		return nil, err
 	}
 	err = c.grant.Write(ctx, wire.Ops(r.GetOps())...)
-	ss.claims.judge(c, err)
+	ss.tickets.judge(c, err)
 	return &pb.WriteResponse{}, err
 }
 
 // judge notices a grant that turned out not to stand.
-func (cs *claims) judge(c *claim, err error) {
+func (ts *tickets) judge(c *ticket, err error) {
 	if errors.Is(err, recipes.ErrNotHeld) {
-		cs.finished(c)
+		ts.finished(c)
 	}
 }
 
@@ -73,7 +73,7 @@ func (s grantService) Watch(_ context.Context, r *pb.WatchRequest) (*pb.WatchRes
 	if err != nil {
 		return nil, err
 	}
-	ss.claims.watch(c)
+	ss.tickets.watch(c)
 	return &pb.WatchResponse{}, nil
 }
 
@@ -82,6 +82,6 @@ func (s grantService) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.Aban
 	if err != nil {
 		return nil, err
 	}
-	ss.claims.abandon(r.GetRequestId())
+	ss.tickets.abandon(r.GetRequestId())
 	return &pb.AbandonResponse{}, nil
 }

@@ -50,7 +50,7 @@ func (s *Server) update(ctx context.Context, r request, data []byte) error {
 		return err
 	}
 	err = u.Update(ctx, data)
-	ss.claims.judge(c, err)
+	ss.tickets.judge(c, err)
 	return err
 }
 

@@ -27,9 +27,9 @@ func deafTo(method string) grpc.DialOption {
 	})
 }
 
-// handOff has a holder who listens, and an heir who waits, in sessions that open
+// handOff has a holder who listens, and an successor who waits, in sessions that open
 // opens for a host.
-func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...grpc.DialOption) (holder recipes.PriorityHold, heir string, granted <-chan error) {
+func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...grpc.DialOption) (holder recipes.PriorityHold, successor string, granted <-chan error) {
 	t.Helper()
 	srv, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
@@ -61,18 +61,18 @@ func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...g
 	return holder, (<-joined).Znode, done
 }
 
-// TestHandOffWhoseAnswerIsLostClosesLost: the heir holds by then, and two would
+// TestHandOffWhoseAnswerIsLostClosesLost: the successor holds by then, and two would
 // take themselves for the holder.
 func TestHandOffWhoseAnswerIsLostClosesLost(t *testing.T) {
-	holder, heir, granted := handOff(t, func(*zkserver.Server) recipes.Opener { return zookeeper.Open }, deafTo("HandOff"))
-	handsOff(bounded(t), t, holder, heir, granted)
+	holder, successor, granted := handOff(t, func(*zkserver.Server) recipes.Opener { return zookeeper.Open }, deafTo("HandOff"))
+	handsOff(bounded(t), t, holder, successor, granted)
 }
 
 // TestHandOffThatIsGivenUpClosesLost: the reply was lost, and the plugin learns that
 // it has happened before its answer, which is that nobody knows.
 func TestHandOffThatIsGivenUpClosesLost(t *testing.T) {
 	learnt := make(chan recipes.PriorityHold, 2)
-	holder, heir, granted := handOff(t, func(srv *zkserver.Server) recipes.Opener {
+	holder, successor, granted := handOff(t, func(srv *zkserver.Server) recipes.Opener {
 		return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 			s, err := zookeeper.Open(ctx, cfg)
 			return known{s, learnt, srv}, err
@@ -82,14 +82,14 @@ func TestHandOffThatIsGivenUpClosesLost(t *testing.T) {
 	holder.Done() // has the plugin watch
 	ctx, cancel := context.WithCancel(bounded(t))
 	go func() { <-inPlugin.Done(); cancel() }()
-	handsOff(ctx, t, holder, heir, granted)
+	handsOff(ctx, t, holder, successor, granted)
 }
 
 // handsOff hands off, with an answer that tells nothing.
-func handsOff(ctx context.Context, t *testing.T, holder recipes.PriorityHold, heir string, granted <-chan error) {
+func handsOff(ctx context.Context, t *testing.T, holder recipes.PriorityHold, successor string, granted <-chan error) {
 	t.Helper()
 	lost := holder.Done()
-	if err := holder.HandOff(ctx, heir); !errors.Is(err, recipes.ErrUnknownOutcome) {
+	if err := holder.HandOff(ctx, successor); !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Fatal(err)
 	}
 	if err := <-granted; err != nil {
@@ -137,10 +137,10 @@ type knownHold struct {
 	session known
 }
 
-func (h knownHold) HandOff(ctx context.Context, heir string) error {
+func (h knownHold) HandOff(ctx context.Context, successor string) error {
 	h.session.server.SetFault(func(r zkserver.Request) zkserver.Fault {
 		mine := r.SessionID == h.session.ID()
 		return zkserver.Fault{DropReply: mine && r.Op == zkserver.OpMulti, CloseBefore: mine && r.Op == zkserver.OpSync}
 	})
-	return h.PriorityHold.HandOff(ctx, heir)
+	return h.PriorityHold.HandOff(ctx, successor)
 }

@@ -39,7 +39,7 @@ func (s queueService) PutElements(ctx context.Context, r *pb.PutElementsRequest)
 }
 
 func (ss *session) put(ctx context.Context, r *pb.PutElementsRequest) ([]recipes.ElementID, error) {
-	ctx, cancel := ss.claims.abandonable(ctx, r.GetRequestId())
+	ctx, cancel := ss.tickets.abandonable(ctx, r.GetRequestId())
 	defer cancel()
 	q := r.GetQueue()
 	if q.GetCapacity() > 0 { // it may wait for room
@@ -85,7 +85,7 @@ func (s queueService) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRe
 	}, nil
 }
 
-func deliveryOf(c *claim) (recipes.Delivery, error) {
+func deliveryOf(c *ticket) (recipes.Delivery, error) {
 	return as[recipes.Delivery](c, "no element")
 }
 
@@ -99,7 +99,7 @@ func (s queueService) AcknowledgeElement(ctx context.Context, r *pb.AcknowledgeE
 		return nil, err
 	}
 	err = d.Ack(ctx)
-	ss.claims.finished(c)
+	ss.tickets.finished(c)
 	return &pb.AcknowledgeElementResponse{}, err
 }
 

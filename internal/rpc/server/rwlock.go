@@ -85,7 +85,7 @@ func (s readWriteLockService) Downgrade(ctx context.Context, r *pb.DowngradeRequ
 		return nil, err
 	}
 	err = hold.Downgrade(ctx)
-	ss.claims.judge(c, err)
+	ss.tickets.judge(c, err)
 	return &pb.DowngradeResponse{}, err
 }
 
@@ -103,12 +103,12 @@ func (s readWriteLockService) HandOff(ctx context.Context, r *pb.HandOffRequest)
 	// itself for the holder, and the successor is one already.
 	switch {
 	case errors.Is(hold.Err(), recipes.ErrReleased): // as the hold may know though the call's time was up
-		ss.claims.finished(c)
+		ss.tickets.finished(c)
 		ss.tellLost(c, recipes.ErrReleased)
 	case errors.Is(err, recipes.ErrUnknownOutcome):
-		ss.claims.watch(c)
+		ss.tickets.watch(c)
 	}
-	ss.claims.judge(c, err)
+	ss.tickets.judge(c, err)
 	return &pb.HandOffResponse{}, err
 }
 

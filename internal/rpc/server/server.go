@@ -22,9 +22,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// farewellTimeout bounds how long a session that the plugin ends stays open for
+// hearTimeout bounds how long a session that the plugin ends stays open for
 // its host to hear of that first.
-const farewellTimeout = 200 * time.Millisecond
+const hearTimeout = 200 * time.Millisecond
 
 // closeTimeout bounds the closing of a session whose stream has ended. What it
 // does not reach, ZooKeeper's own timeout ends.

@@ -31,7 +31,7 @@ type session struct {
 	ctx         context.Context // ends when the session is on its way out
 	cancel      context.CancelCauseFunc
 	out         outbox
-	claims      *claims
+	tickets     *tickets
 	memberships memberships    // of sites in transactions
 	tasks       sync.WaitGroup // what runs for the session beside its calls
 }
@@ -92,7 +92,7 @@ func (s *Server) start(opened recipes.Session) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel}
 	ss.out.ready = make(chan struct{}, 1)
-	ss.claims = newClaims(ss, s.cfg.Limits.Grants)
+	ss.tickets = newTickets(ss, s.cfg.Limits.Grants)
 	s.add(ss)
 	s.log.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout().String())
 	return ss
@@ -106,7 +106,7 @@ func (s *Server) end(ss *session) {
 	if err := ss.close(); err != nil {
 		s.unconfirmed(err)
 	}
-	ss.claims.close()
+	ss.tickets.close()
 	ss.tasks.Wait()
 	s.log.Debug("session ended", "session", fmt.Sprintf("%#x", ss.ID()), "reason", ss.Err())
 }
@@ -172,9 +172,9 @@ func (ss *session) tell(st stream, told recipes.State) error {
 				return err
 			}
 		case <-ss.Done():
-			return ss.farewell(st, ss.Err())
+			return ss.tellEnd(st, ss.Err())
 		case <-ss.ctx.Done():
-			err := ss.farewell(st, context.Cause(ss.ctx))
+			err := ss.tellEnd(st, context.Cause(ss.ctx))
 			ss.awaitHost(st)
 			return err
 		case e, ok := <-events:
@@ -195,7 +195,7 @@ func (ss *session) tell(st stream, told recipes.State) error {
 
 // farewell sends the last message: the host is told before the session is
 // closed in ZooKeeper and others can be granted what it held.
-func (ss *session) farewell(st stream, reason error) error {
+func (ss *session) tellEnd(st stream, reason error) error {
 	if err := ss.flush(st); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (ss *session) farewell(st stream, reason error) error {
 // awaitHost gives the host time to hear the farewell of a session that has not
 // ended in ZooKeeper yet: it hangs up when it has.
 func (ss *session) awaitHost(st stream) {
-	patience := time.NewTimer(farewellTimeout)
+	patience := time.NewTimer(hearTimeout)
 	defer patience.Stop()
 	select {
 	case <-st.Context().Done():

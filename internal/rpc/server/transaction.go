@@ -86,7 +86,7 @@ func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTra
 	if err := t.Begin(ctx, r.GetPayload(), r.GetSites()...); err != nil {
 		return nil, err
 	}
-	ss.claims.undoable(ctx, r.GetRequestId(), func() { begun(t) })
+	ss.tickets.undoable(ctx, r.GetRequestId(), func() { begun(t) })
 	return &pb.BeginTransactionResponse{}, nil
 }
 
@@ -122,7 +122,7 @@ func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTrans
 		return nil, err
 	}
 	membership := ss.memberships.add(site)
-	ss.claims.undoable(ctx, r.GetRequestId(), func() { ss.memberships.remove(membership) })
+	ss.tickets.undoable(ctx, r.GetRequestId(), func() { ss.memberships.remove(membership) })
 	return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: membership}, nil
 }
 

@@ -9,15 +9,15 @@ import (
 
 // TestAbandonEndsACallThatIsNoClaim: also one that it has overtaken, and no other.
 func TestAbandonEndsACallThatIsNoClaim(t *testing.T) {
-	cs := newClaims(nil, 1)
+	ts := newTickets(nil, 1)
 	begin := func(id string) context.Context {
-		ctx, end := cs.abandonable(t.Context(), id)
+		ctx, end := ts.abandonable(t.Context(), id)
 		t.Cleanup(end)
 		return ctx
 	}
 	one, other, none := begin("one"), begin("other"), begin("")
-	cs.abandon("one")
-	cs.abandon("late")
+	ts.abandon("one")
+	ts.abandon("late")
 	late := begin("late")
 	for name, ctx := range map[string]context.Context{"the abandoned": one, "the late": late} {
 		if ctx.Err() == nil {
@@ -33,11 +33,11 @@ func TestAbandonEndsACallThatIsNoClaim(t *testing.T) {
 
 // TestCallThatHasEndedIsForgotten: nothing is kept of it.
 func TestCallThatHasEndedIsForgotten(t *testing.T) {
-	cs := newClaims(nil, 1)
-	_, end := cs.abandonable(t.Context(), "one")
+	ts := newTickets(nil, 1)
+	_, end := ts.abandonable(t.Context(), "one")
 	end()
-	if len(cs.waits) > 0 {
-		t.Errorf("%d are remembered", len(cs.waits))
+	if len(ts.waits) > 0 {
+		t.Errorf("%d are remembered", len(ts.waits))
 	}
 }
 
@@ -45,33 +45,33 @@ func TestCallThatHasEndedIsForgotten(t *testing.T) {
 // that it has succeeded, and of the latest calls only.
 func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 	ss := new(session)
-	cs := newClaims(ss, 1)
+	ts := newTickets(ss, 1)
 	undone := make(map[string]int)
 	succeed := func(ctx context.Context, id string) {
-		cs.undoable(ctx, id, func() { undone[id]++ })
+		ts.undoable(ctx, id, func() { undone[id]++ })
 	}
-	ctx, end := cs.abandonable(t.Context(), "running")
-	cs.abandon("running")
+	ctx, end := ts.abandonable(t.Context(), "running")
+	ts.abandon("running")
 	succeed(ctx, "running")
 	end()
 	succeed(t.Context(), "answered")
 	for range 2 {
-		cs.abandon("answered")
+		ts.abandon("answered")
 		ss.tasks.Wait()
 	}
 	succeed(t.Context(), "")
-	cs.abandon("")
+	ts.abandon("")
 	succeed(t.Context(), "oldest")
 	for i := range remembered {
 		succeed(t.Context(), fmt.Sprint(i))
 	}
-	cs.abandon("oldest")
-	cs.abandon("0")
+	ts.abandon("oldest")
+	ts.abandon("0")
 	ss.tasks.Wait()
 	if want := map[string]int{"running": 1, "answered": 1, "0": 1}; !maps.Equal(undone, want) {
 		t.Errorf("undone %v; want %v", undone, want)
 	}
-	if len(cs.undos) > remembered || len(cs.undoIDs) > remembered {
-		t.Errorf("%d are remembered", len(cs.undos))
+	if len(ts.undos) > remembered || len(ts.undoIDs) > remembered {
+		t.Errorf("%d are remembered", len(ts.undos))
 	}
 }

@@ -26,15 +26,15 @@ func (s *Server) Options() []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(s.cfg.Limits.Message),
 		grpc.StaticStreamWindowSize(wire.StreamWindow),
 		grpc.StaticConnWindowSize(wire.ConnectionWindow),
-		grpc.ChainUnaryInterceptor(guardUnary(logger)),
-		grpc.ChainStreamInterceptor(guardStream(logger), l.stream),
+		grpc.ChainUnaryInterceptor(containUnary(logger)),
+		grpc.ChainStreamInterceptor(containStream(logger), l.stream),
 	)
 }
 
 // loggerKey is where the calls of a guarded server find its logger.
 type loggerKey struct{}
 
-func guardUnary(logger hclog.Logger) grpc.UnaryServerInterceptor {
+func containUnary(logger hclog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 		defer func() { contain(recover(), logger, info.FullMethod, &err) }()
 		answer, err = handle(context.WithValue(ctx, loggerKey{}, logger), r)
@@ -42,7 +42,7 @@ func guardUnary(logger hclog.Logger) grpc.UnaryServerInterceptor {
 	}
 }
 
-func guardStream(logger hclog.Logger) grpc.StreamServerInterceptor {
+func containStream(logger hclog.Logger) grpc.StreamServerInterceptor {
 	return func(srv any, st grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 		defer func() { contain(recover(), logger, info.FullMethod, &err) }()
 		return toStatus(handle(srv, st))
@@ -73,9 +73,9 @@ func noted(panicked any, logger hclog.Logger, where string) error {
 	return fmt.Errorf("%w: %s panicked; the plugin's log has more", recipes.ErrInternal, where)
 }
 
-// contained is a contest whose panic is an error: it runs in a goroutine of its
+// contained is an attempt whose panic is an error: it runs in a goroutine of its
 // own, where no interceptor is. ctx is that of the call.
-func contained(ctx context.Context, run contest) contest {
+func contained(ctx context.Context, run attempt) attempt {
 	logger, ok := ctx.Value(loggerKey{}).(hclog.Logger)
 	if !ok {
 		logger = hclog.NewNullLogger()
@@ -83,7 +83,7 @@ func contained(ctx context.Context, run contest) contest {
 	return func(ctx context.Context, ss *session, joined func(recipes.Place)) (h *held, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				h, err = nil, noted(p, logger, "a contest")
+				h, err = nil, noted(p, logger, "an attempt")
 			}
 		}()
 		return run(ctx, ss, joined)

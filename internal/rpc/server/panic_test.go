@@ -21,7 +21,7 @@ func logTo(b *strings.Builder) hclog.Logger {
 // TestPanicInAHandlerIsAnErrorOfItsCall: and does not reach the others.
 func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	var log strings.Builder
-	_, err := guardUnary(logTo(&log))(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x/Unary"}, func(context.Context, any) (any, error) {
+	_, err := containUnary(logTo(&log))(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x/Unary"}, func(context.Context, any) (any, error) {
 		panic("s3cret")
 	})
 	check := func(err error, where string) {
@@ -29,13 +29,13 @@ func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 		if err, _ = wire.Error(err); !errors.Is(err, recipes.ErrInternal) || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), where) {
 			t.Errorf("the host is told %v", err)
 		}
-		if !strings.Contains(log.String(), "s3cret") || !strings.Contains(log.String(), "guard_test.go") {
+		if !strings.Contains(log.String(), "s3cret") || !strings.Contains(log.String(), "panic_test.go") {
 			t.Errorf("the log lacks the panic or its stack: %s", log.String())
 		}
 		log.Reset()
 	}
 	check(err, "/x/Unary")
-	err = guardStream(logTo(&log))(nil, nil, &grpc.StreamServerInfo{FullMethod: "/x/Stream"}, func(any, grpc.ServerStream) error {
+	err = containStream(logTo(&log))(nil, nil, &grpc.StreamServerInfo{FullMethod: "/x/Stream"}, func(any, grpc.ServerStream) error {
 		panic("s3cret")
 	})
 	check(err, "/x/Stream")
@@ -43,13 +43,13 @@ func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	ctx := context.WithValue(t.Context(), loggerKey{}, logTo(&log))
 	h, err := contained(ctx, func(context.Context, *session, func(recipes.Place)) (*held, error) { panic("s3cret") })(t.Context(), nil, nil)
 	if h != nil {
-		t.Error("a contest that panicked holds something")
+		t.Error("an attempt that panicked holds something")
 	}
-	check(toStatus(err), "contest")
+	check(toStatus(err), "attempt")
 }
 
 func TestErrorOfAHandlerIsTheContracts(t *testing.T) {
-	answer, err := guardUnary(hclog.NewNullLogger())(t.Context(), nil, &grpc.UnaryServerInfo{}, func(context.Context, any) (any, error) {
+	answer, err := containUnary(hclog.NewNullLogger())(t.Context(), nil, &grpc.UnaryServerInfo{}, func(context.Context, any) (any, error) {
 		return 5, recipes.ErrContended
 	})
 	e, said := wire.Error(err)
