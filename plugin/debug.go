@@ -41,15 +41,15 @@ func ParseReattach(value string) (Reattach, error) {
 	return r, nil
 }
 
-// Debug serves sessions that open opens to every host that has ReattachEnv, one
-// after the other or at the same time, until ctx ends. announce is called once,
-// with where that is.
+// Debug serves sessions that open opens to every host that has ReattachEnv, until
+// ctx ends. Several hosts may come, one after the other or at the same time.
+// announce is called once, with the address.
 //
-// It is for debugging only. Nobody has launched this process, so that there are
-// no certificates to agree on: the connection is neither encrypted nor
-// authenticated, and on Unix only the permissions of the socket's directory keep
-// other users away. It fails in a process that was told to use AutoMTLS. A host
-// that dies takes its sessions with it, as always, but not this process.
+// It is for debugging only. No host has launched this process, so there are no
+// certificates to agree on: the connection is neither encrypted nor authenticated.
+// On Unix only the permissions of the socket's directory keep other users away.
+// Debug fails in a process that was told to use AutoMTLS. A host that dies takes its
+// sessions with it, as always, but not this process.
 func Debug(ctx context.Context, open recipes.Opener, announce func(Reattach), options ...Option) error {
 	cfg, err := configure(open, options)
 	if err != nil {

@@ -28,9 +28,8 @@ const ProtocolVersion = 1
 // that the plugin logs at, by hclog's names.
 const LogLevelEnv = "ZKRECIPES_PLUGIN_LOG_LEVEL"
 
-// Handshake is go-plugin's magic cookie. It is no secret and protects nothing:
-// it tells a plugin that was started by a host from one that was started by
-// hand.
+// Handshake is go-plugin's magic cookie. It is public and protects nothing. By it a
+// plugin knows whether a host has started it, or a person.
 func Handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{
 		MagicCookieKey:   "ZKRECIPES_PLUGIN",

@@ -118,9 +118,9 @@ type process struct {
 	unattended bool
 }
 
-// watch stops the gRPC server, and with it Serve, when nobody wants the plugin
-// any more. go-plugin has no such thing: a plugin of its own that logs nothing
-// lives on when its host is killed, and with it its sessions and locks.
+// watch stops the gRPC server, and with it Serve, when no host wants the plugin any
+// more. go-plugin has no such thing: a plugin that logs nothing would live on when
+// its host is killed, and its sessions and locks with it.
 func (p *process) watch(s *grpc.Server, terminated <-chan os.Signal) {
 	attach := time.NewTimer(attachTimeout)
 	defer attach.Stop()

@@ -11,9 +11,9 @@ import (
 // terminations returns a channel that gets SIGTERM, and has the process ignore
 // the signals that are meant for its host.
 //
-// SIGPIPE is one of them: when the host dies, stderr is a pipe that nobody
-// reads, and Go's runtime kills a process that writes to it, before it has
-// closed its sessions.
+// SIGPIPE is one of them. When the host dies, stderr is a pipe that nobody reads.
+// Go's runtime kills a process that writes to such a pipe, before it has closed its
+// sessions.
 func terminations() <-chan os.Signal {
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT)
 	terminated := make(chan os.Signal, 1)

@@ -15,11 +15,11 @@ import (
 // requirePythonEnv makes it a failure that the host in Python cannot be run.
 const requirePythonEnv = "ZKRECIPES_REQUIRE_PYTHON"
 
-// TestHostInPython compiles the .proto files with the system's protoc, and runs the
-// host in testdata/python-client with what that makes: handshake with mutual TLS,
-// session, lock, token, refusals with their reasons, a stream that is half-closed, and
-// the plugin's end. It needs protoc with its well-known types, python3 with grpc, and
-// openssl.
+// TestHostInPython compiles the .proto files with the system's protoc and runs the
+// host in testdata/python-client with the result. That is a handshake with mutual
+// TLS, a session, a lock and its token, refusals with their reasons, a half-closed
+// stream, and the plugin's end. It needs protoc with its well-known types, python3
+// with grpc, and openssl.
 func TestHostInPython(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the plugin")

@@ -4,8 +4,8 @@
 // the benchmark, broken locks included.
 //
 // It is not a model of ZooKeeper: nothing expires or waits on a network. Tests end
-// sessions, delete znodes and break locks by hand. Recipes other than Lock and Election
-// are not there, and panic.
+// sessions, delete znodes and break locks through its methods. Recipes other than
+// Lock and Election do not exist in it, and panic.
 package fake
 
 import (

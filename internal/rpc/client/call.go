@@ -27,8 +27,8 @@ func (s *session) call(ctx context.Context, what string, rpc func(context.Contex
 	return s.explain(ctx, what, err)
 }
 
-// query is call for a call whose answer is all that it is made for. There is none
-// with an error.
+// query is call for a call that only asks for its answer. An error comes without an
+// answer.
 func query[T any](ctx context.Context, s *session, what string, rpc func(context.Context) (T, error)) (T, error) {
 	var told T
 	err := s.call(ctx, what, func(ctx context.Context) (err error) {
@@ -42,9 +42,9 @@ func query[T any](ctx context.Context, s *session, what string, rpc func(context
 	return told, nil
 }
 
-// explain returns the error of a call that gRPC says has failed. What the
-// plugin's recipes said names the operation already; a plugin without that
-// recipe cannot.
+// explain returns the error of a call that gRPC says has failed. An error of the
+// plugin's recipes already names the operation. A plugin without that recipe cannot
+// name it.
 func (s *session) explain(ctx context.Context, what string, err error) error {
 	e, said := wire.Error(err)
 	v := s.verdict(ctx, e, said)
@@ -58,8 +58,8 @@ func (s *session) explain(ctx context.Context, what string, err error) error {
 }
 
 // keepOutcome adds to the loss of a session what the plugin has said of the call:
-// that nobody knows whether it was carried out, or that it was not. The loss alone
-// tells neither.
+// that its outcome is unknown, or that it was not carried out. The loss alone tells
+// neither.
 func keepOutcome(lost, said error) error {
 	for _, outcome := range []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld} {
 		if errors.Is(said, outcome) && !errors.Is(lost, outcome) {

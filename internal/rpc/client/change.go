@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// change makes a call that is never repeated, because what it does may not be
-// done twice. When gRPC fails it, nobody knows whether it was carried out.
+// change makes a call that is never repeated, because what it does may not be done
+// twice. When gRPC fails the call, its outcome is unknown.
 func (s *session) change(ctx context.Context, what string, rpc func(context.Context) error) error {
 	if err := s.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -46,10 +46,10 @@ func (s *session) explainChange(ctx context.Context, what string, err error) err
 const answerTime = 250 * time.Millisecond
 
 // changeAbandonably is change for a call that may wait for long before it does
-// anything, and whose request id the plugin knows. When ctx is cancelled the plugin
-// is told so by Abandon, and the call has a moment left in which it answers what
-// has become of it: to cancel the call itself would leave that unknown. A call that
-// gRPC failed is abandoned too, so that nothing goes on that nobody knows of.
+// anything, and whose request id the plugin knows. When ctx is cancelled, the plugin
+// is told so by Abandon. The call then has a moment left in which it answers what
+// has become of it. Cancelling the call itself would leave that unknown. A call that
+// gRPC failed is abandoned too: the caller does not know what it does.
 func (s *session) changeAbandonably(ctx context.Context, what string, rpc func(ctx context.Context, requestID string) error) error {
 	id := uuid.NewString()
 	abandon := sync.OnceFunc(func() { s.abandon(id) })

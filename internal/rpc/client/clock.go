@@ -10,16 +10,16 @@ import (
 )
 
 // beatsPerTimeout is how many beats are sent in one session timeout. The plugin's
-// session asks the leader as often. As long as all is well a contact that the
-// leader knows is at most 0.6 of the timeout old, so that three beats in a row have
-// to fail before the session is given up.
+// session asks the leader as often. As long as all is well, a contact that the
+// leader knows is at most 0.6 of the timeout old. So three beats in a row have to
+// fail before the session is given up.
 const beatsPerTimeout = 10
 
 // clock knows until when ZooKeeper is certain to keep the session: for the session
-// timeout after the plugin's last contact. An echo tells how old that was when the
-// echo was written. The beat was sent before that, so that the contact cannot have
-// been earlier than the age before the beat's sending, however long either message
-// lay somewhere.
+// timeout after the plugin's last contact. An echo tells how old that contact was
+// when the echo was written. The beat was sent before that. So the contact was not
+// earlier than that age before the beat's sending, however long either message was
+// under way.
 //
 // While the host holds something, a contact counts only when ZooKeeper's leader is
 // known to have heard of it, as for the session in the plugin.

@@ -29,10 +29,10 @@ func (u unplaced) GetPlace() *pb.Place { return nil }
 // An attempt is a call that asks for a grant.
 type attempt func(ctx context.Context, requestID string) (answer, error)
 
-// contend makes a call that asks for a grant of a recipe, by its capability's
-// name. Whatever becomes of it, nothing is left in line, and nothing granted,
-// that the caller does not know of: a call that gRPC failed, or the caller
-// stopped waiting for, is abandoned by its id until the plugin has taken notice.
+// contend makes a call that asks for a grant of a recipe, by its capability's name.
+// It leaves nothing in line, and nothing granted, that the caller does not know of.
+// A call that gRPC failed, or that the caller stopped waiting for, is abandoned by
+// its id until the plugin has taken notice.
 func (s *session) contend(ctx context.Context, recipe, what string, joined func(recipes.Place), run attempt) (*grant, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)

@@ -125,9 +125,9 @@ func (g *grant) change(ctx context.Context, what string, ops []recipes.Op, rpc f
 	return notHeld(err)
 }
 
-// release gives the grant back. It is the session's work, and goes on when ctx
-// ends, but begins as the caller's own: whoever is next waits for it, and to
-// start a goroutine first is a wake-up more on that way.
+// release gives the grant back. It is the session's work and goes on when ctx ends.
+// But it begins in the caller's goroutine: the next contender waits for it, and
+// starting another goroutine first would cost a wake-up.
 func (g *grant) release(ctx context.Context) error {
 	first, err := g.startRelease()
 	if err != nil {

@@ -57,8 +57,8 @@ func newSession(c *Client, st stream, hangUp context.CancelFunc, o *pb.Opened) *
 	return s
 }
 
-// run starts the session's goroutines and waits for the first echo, without
-// which nobody knows how old the session is.
+// run starts the session's goroutines and waits for the first echo: before it the
+// age of the session is unknown.
 func (s *session) run(ctx context.Context) error {
 	if !s.spawn(s.listen) || !s.spawn(s.watchClock) {
 		s.lose(recipes.ErrClosed)

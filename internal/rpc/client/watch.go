@@ -9,11 +9,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 )
 
-// watch opens a stream of the plugin's whose first message is the present value,
-// and returns a channel that gives it and then the latest of those that follow:
-// it reads without waiting for the application, so that a slow reader gets the
-// latest value and not those that queue. The channel is closed when ctx ends or
-// the session is lost.
+// watch opens a stream of the plugin's whose first message is the present value. It
+// returns a channel that gives that value and then the latest of those that follow.
+// It reads without waiting for the application, so a slow reader gets the latest
+// value. The channel is closed when ctx ends or the session is lost.
 func watch[M, T any](ctx context.Context, s *session, what string,
 	open func(context.Context) (grpc.ServerStreamingClient[M], error), value func(*M) T) (<-chan T, error) {
 	if err := s.Err(); err != nil {

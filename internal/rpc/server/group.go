@@ -54,7 +54,7 @@ func (s *Server) update(ctx context.Context, r request, data []byte) error {
 	return err
 }
 
-// group finds a group; the own member's name does not matter to those who look.
+// group finds a group, for calls that do not depend on the caller's own name in it.
 func (s groupService) group(handle, path string) (recipes.Group, error) {
 	ss, err := s.session(handle)
 	if err != nil {

@@ -68,8 +68,8 @@ func TestHandOffWhoseAnswerIsLostClosesLost(t *testing.T) {
 	handsOff(bounded(t), t, holder, successor, granted)
 }
 
-// TestHandOffThatIsGivenUpClosesLost: the reply was lost, and the plugin learns that
-// it has happened before its answer, which is that nobody knows.
+// TestHandOffThatIsGivenUpClosesLost: the reply was lost. The plugin learns that the
+// hand-off has happened before its answer, which is an unknown outcome.
 func TestHandOffThatIsGivenUpClosesLost(t *testing.T) {
 	learnt := make(chan recipes.PriorityHold, 2)
 	holder, successor, granted := handOff(t, func(srv *zkserver.Server) recipes.Opener {
@@ -105,8 +105,8 @@ func handsOff(ctx context.Context, t *testing.T, holder recipes.PriorityHold, su
 	}
 }
 
-// known is a session that tells of its priority holds, and cannot find out what
-// became of a transaction whose reply was lost.
+// known is a session that shows its priority holds, and for which the outcome of a
+// transaction whose reply was lost stays unknown.
 type known struct {
 	recipes.Session
 	holds  chan<- recipes.PriorityHold

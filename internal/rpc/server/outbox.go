@@ -6,9 +6,9 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// outbox holds what waits to be sent on a session's stream. It never refuses
-// and never drops: it holds at most one message for each watched grant and each
-// contender that joins, and one beat, so that it needs no bound of its own.
+// outbox holds what waits to be sent on a session's stream. It never refuses and
+// never drops. It holds at most one message for each watched grant and each
+// contender that joins, and one beat. So it needs no bound of its own.
 type outbox struct {
 	ready chan struct{} // holds one element when there is something to take
 

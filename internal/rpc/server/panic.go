@@ -14,11 +14,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Options are what a gRPC server needs that serves s: the limits, telemetry if
-// it is wanted, that errors reach the host as what they are in the contract, and
-// that a panic in a handler becomes an error of that call (recipes.ErrInternal)
-// and is logged with its stack, while the plugin, which other sessions depend
-// on, lives.
+// Options are what a gRPC server needs that serves s: the limits, and telemetry if
+// it is wanted. They also give errors the form in which a host reads them. A panic
+// in a handler becomes an error of that call (recipes.ErrInternal) and is logged
+// with its stack. The plugin lives on, because other sessions depend on it.
 func (s *Server) Options() []grpc.ServerOption {
 	logger := s.cfg.Logger.Named("rpc")
 	l := newLimiter(s.cfg.Limits)

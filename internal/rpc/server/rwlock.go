@@ -99,8 +99,8 @@ func (s readWriteLockService) HandOff(ctx context.Context, r *pb.HandOffRequest)
 		return nil, err
 	}
 	err = hold.HandOff(ctx, r.GetSuccessor())
-	// A host that does not get the answer, or is told that nobody knows, would take
-	// itself for the holder, and the successor is one already.
+	// A host that does not get the answer, or is told that the outcome is unknown,
+	// would take itself for the holder. The successor already is one.
 	switch {
 	case errors.Is(hold.Err(), recipes.ErrReleased): // as the hold may know though the call's time was up
 		ss.tickets.finished(c)

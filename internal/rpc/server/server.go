@@ -22,12 +22,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// hearTimeout bounds how long a session that the plugin ends stays open for
-// its host to hear of that first.
+// hearTimeout bounds how long a session that the plugin ends stays open for its host
+// to hear of that first.
 const hearTimeout = 200 * time.Millisecond
 
-// closeTimeout bounds the closing of a session whose stream has ended. What it
-// does not reach, ZooKeeper's own timeout ends.
+// closeTimeout bounds the closing of a session whose stream has ended. If it is too
+// short, ZooKeeper's own timeout ends the session.
 const closeTimeout = 2 * time.Second
 
 // Config says what to serve. Only Open is required.
@@ -44,15 +44,15 @@ type Config struct {
 	Open recipes.Opener
 	// Version is told to those who ask for Info.
 	Version string
-	// Logger has names added for what logs: "session" for sessions that come
-	// and go, "rpc" for calls, and "zookeeper" for what is given to Open. No
-	// password and no key goes there. nil discards it.
+	// Logger has names added for what logs: "session" for sessions that come and go,
+	// "rpc" for calls, "zookeeper" for what is given to Open. It gets no password
+	// and no key. nil discards the log.
 	Logger hclog.Logger
 	// Limits bound what hosts can have.
 	Limits Limits
 	// TracerProvider and MeterProvider get the spans and the metrics of gRPC's
-	// OpenTelemetry instrumentation; a span has its caller in the host for a
-	// parent. nil is none, and costs nothing.
+	// OpenTelemetry instrumentation. The parent of a span is its caller's in the
+	// host. A provider that is nil gets nothing, and costs nothing.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 }

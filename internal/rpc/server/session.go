@@ -22,7 +22,7 @@ type sessionService struct {
 // stream is the lease: see SessionService.Open in session.proto.
 type stream = grpc.BidiStreamingServer[pb.OpenRequest, pb.OpenResponse]
 
-// session is one ZooKeeper session and the stream that it hangs on.
+// session is one ZooKeeper session and the stream that it depends on.
 type session struct {
 	handle string
 	recipes.Session
@@ -39,8 +39,8 @@ type session struct {
 // errFrozen ends a session whose host sends no beats.
 var errFrozen = fmt.Errorf("%w: the host has sent no beat for the session timeout", recipes.ErrPluginLost)
 
-// errShutdown ends the sessions of a plugin that stops, and errNoMore is why it
-// opens none: who has another plugin, or can launch one, may ask that.
+// errShutdown ends the sessions of a plugin that stops. errNoMore is why it opens no
+// more: a host that has another plugin, or can launch one, may use that.
 var (
 	errShutdown = fmt.Errorf("%w: the plugin is shutting down", recipes.ErrPluginLost)
 	errNoMore   = fmt.Errorf("open session: %w: %w", recipes.ErrUnavailable, errShutdown)
@@ -193,8 +193,8 @@ func (ss *session) tell(st stream, told recipes.State) error {
 	}
 }
 
-// farewell sends the last message: the host is told before the session is
-// closed in ZooKeeper and others can be granted what it held.
+// tellEnd sends the last message: the host is told before the session is closed in
+// ZooKeeper and others can be granted what it held.
 func (ss *session) tellEnd(st stream, reason error) error {
 	if err := ss.flush(st); err != nil {
 		return err
@@ -202,8 +202,8 @@ func (ss *session) tellEnd(st stream, reason error) error {
 	return ss.sendState(st, recipes.Event{State: recipes.Lost, Reason: reason})
 }
 
-// awaitHost gives the host time to hear the farewell of a session that has not
-// ended in ZooKeeper yet: it hangs up when it has.
+// awaitHost gives the host time to hear the last message of a session that has not
+// ended in ZooKeeper yet. The host hangs up when it has heard it.
 func (ss *session) awaitHost(st stream) {
 	patience := time.NewTimer(hearTimeout)
 	defer patience.Stop()

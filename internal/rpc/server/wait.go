@@ -2,9 +2,9 @@ package server
 
 import "context"
 
-// abandonable is ctx, which ends when id is abandoned too, for a call that asks
-// for no grant. Whoever cancels such a call gets no answer; whoever abandons it is
-// told what has become of it. Without an id it is ctx.
+// abandonable is ctx, which also ends when id is abandoned. It is for a call that
+// asks for no grant. A host that cancels such a call gets no answer. A host that
+// abandons it is told what has become of it. Without an id it is ctx.
 func (ts *tickets) abandonable(ctx context.Context, id string) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancel(ctx)
 	if id == "" {
@@ -25,9 +25,9 @@ func (ts *tickets) abandonable(ctx context.Context, id string) (context.Context,
 	}
 }
 
-// undoable has Abandon run undo for a call that has succeeded, whose answer may still
-// be lost. ctx is the call's own: if it has ended, nobody reads the answer, and undo
-// runs now.
+// undoable has Abandon run undo for a call that has succeeded, whose answer may
+// still be lost. ctx is the call's own. If it has ended, the answer is not read, and
+// undo runs now.
 func (ts *tickets) undoable(ctx context.Context, id string, undo func()) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -44,8 +44,8 @@ func (ts *tickets) undoable(ctx context.Context, id string, undo func()) {
 	}
 }
 
-// background runs f beside the session's calls, unless the session is ending: its end
-// undoes what stands. It needs mu.
+// background runs f beside the session's calls. If the session is ending it does
+// not: that undoes everything. It needs mu.
 func (ts *tickets) background(f func()) {
 	if !ts.closed {
 		ts.ss.tasks.Go(f)

@@ -31,8 +31,8 @@ func Dial(t trace.TracerProvider, m metric.MeterProvider) []grpc.DialOption {
 }
 
 // options leaves nothing to OpenTelemetry's globals, which belong to the
-// application: without a provider there is none. Both ends are ours, so that the
-// context goes in W3C's form whatever the application uses elsewhere.
+// application: where a provider is not given, nothing is recorded. Both ends are
+// ours, so the context goes in W3C's form, whatever the application uses elsewhere.
 func options(t trace.TracerProvider, m metric.MeterProvider) []otelgrpc.Option {
 	if t == nil {
 		t = notrace.NewTracerProvider()

@@ -88,8 +88,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoTextCanBeSent: others may have written it, in another language or
-// by hand, and a message that cannot be sent tells nothing of the rest of it.
+// TestWhatIsNoTextCanBeSent: a program in another language, or an operator, may have
+// written it. A message that cannot be sent would lose everything else in it too.
 func TestWhatIsNoTextCanBeSent(t *testing.T) {
 	const bytes, text = "a\xff", "a\uFFFD"
 	m := wire.ToTransactionStatus(recipes.TransactionStatus{

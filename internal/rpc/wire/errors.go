@@ -22,9 +22,9 @@ const (
 	metaWriteCause = "write_cause"
 )
 
-// maxText bounds the text of an error on the wire: it travels in HTTP/2
-// headers, whose size is limited, and an error that is too large to be sent
-// would arrive as another one.
+// maxText bounds the text of an error on the wire. It travels in HTTP/2 headers,
+// whose size is limited. An error that is too large to be sent would arrive as
+// another one.
 const maxText = 2 << 10
 
 // A Remote is an error that came over the wire: the text of the far side, and
@@ -72,10 +72,10 @@ func ToStatus(err error, place *recipes.Place) error {
 	return s.Err()
 }
 
-// Error returns what a call that failed with err means in the contract, and
-// whether the far side's recipes said so; if not, gRPC itself failed, and
-// whether the call was carried out is not known from the error. An error that
-// is no status is returned as it is.
+// Error returns what a call that failed with err means in the contract, and whether
+// the far side's recipes said so. If they did not, gRPC itself failed, and the error
+// does not tell whether the call was carried out. An error without a gRPC status is
+// returned unchanged.
 func Error(err error) (e error, said bool) {
 	if err == nil {
 		return nil, false
@@ -101,9 +101,9 @@ func Error(err error) (e error, said bool) {
 	return &Remote{text: s.Message(), is: is}, true
 }
 
-// unsupported is what a plugin says of a service or a method that came later
-// than it. gRPC says it in the plugin's place, but it is as certain as what the
-// recipes say: nobody has carried the call out.
+// unsupported is the error of a service or a method that came later than the plugin.
+// gRPC says it in the plugin's place. It is as certain as what the recipes say: the
+// call was not carried out.
 func unsupported(s *status.Status) error {
 	return &Remote{text: fmt.Sprintf("%v: %s", recipes.ErrUnsupported, s.Message()), is: []error{recipes.ErrUnsupported}}
 }
@@ -156,8 +156,8 @@ func ToFailure(err error) *pb.Failure {
 }
 
 // Failure returns the error that a stream reports. If it does not match base,
-// because the far side is newer or broken, base is added: what depends on the
-// kind of event must not depend on the plugin's good manners.
+// because the far side is newer or broken, base is added: what the host does depends
+// on the kind of event, and must not depend on the plugin's choice of names.
 func Failure(f *pb.Failure, base error) error {
 	is := sentinels(f.GetReasons())
 	e := &Remote{text: f.GetMessage(), is: is}
