@@ -119,8 +119,8 @@ type process struct {
 }
 
 // watch stops the gRPC server, and with it Serve, when no host wants the plugin any
-// more. go-plugin has no such thing: a plugin that logs nothing would live on when
-// its host is killed, and its sessions and locks with it.
+// more. go-plugin has no such thing: when its host is killed, a plugin that logs
+// nothing would live on. So would its sessions and locks.
 func (p *process) watch(s *grpc.Server, terminated <-chan os.Signal) {
 	attach := time.NewTimer(attachTimeout)
 	defer attach.Stop()

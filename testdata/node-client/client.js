@@ -76,11 +76,11 @@ async function main () {
   try {
     const { target, exited } = await launch(directory)
 
-    // 2. The lifeline: the plugin lives as long as this stream.
+    // 2. The plugin lives as long as the stream of Attach.
     const plugin = new v1.PluginService(target, insecure)
-    const lifeline = plugin.Attach({})
-    lifeline.on('error', () => {})
-    await new Promise((resolve) => lifeline.once('data', resolve))
+    const attached = plugin.Attach({})
+    attached.on('error', () => {})
+    await new Promise((resolve) => attached.once('data', resolve))
     console.log('capabilities', (await call(plugin, 'Info', {})).capabilities.join(' '))
 
     const session = await open(target)
@@ -105,7 +105,7 @@ async function main () {
     // 6. The end.
     await call(plugin, 'Shutdown', {})
     session.end()
-    lifeline.cancel()
+    attached.cancel()
     await exited
     console.log('the plugin has ended')
   } finally {

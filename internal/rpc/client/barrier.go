@@ -30,7 +30,7 @@ func (b *barrier) what() string { return "barrier " + b.path }
 
 func (b *barrier) Set(ctx context.Context, data []byte) error {
 	return b.s.change(ctx, b.what(), func(ctx context.Context) error {
-		_, err := b.rpc.PlaceBarrier(ctx, &pb.PlaceBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
+		_, err := b.rpc.SetBarrier(ctx, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
 		return err
 	})
 }
@@ -51,7 +51,7 @@ func (b *barrier) Wait(ctx context.Context) error {
 
 func (b *barrier) IsSet(ctx context.Context) (bool, error) {
 	return query(ctx, b.s, b.what(), func(ctx context.Context) (bool, error) {
-		r, err := b.rpc.LookAtBarrier(ctx, &pb.LookAtBarrierRequest{Session: b.s.handle, Path: b.path})
-		return r.GetPlaced(), err
+		r, err := b.rpc.GetBarrier(ctx, &pb.GetBarrierRequest{Session: b.s.handle, Path: b.path})
+		return r.GetSet(), err
 	})
 }

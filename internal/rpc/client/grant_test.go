@@ -33,7 +33,7 @@ func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
 	if errors.Is(watched.Err(), recipes.ErrSessionLost) || s.Err() != nil {
 		t.Errorf("the session is lost too: %v", s.Err())
 	}
-	// Nobody has asked about the other: nobody knows, until a write finds out.
+	// The other one is not watched: its loss is found out by a write.
 	if err := silent.Err(); err != nil || spy.count("Watch") != 1 {
 		t.Errorf("%v after %d watches", err, spy.count("Watch"))
 	}

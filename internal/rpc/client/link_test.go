@@ -98,8 +98,8 @@ type wire struct {
 	frozen chan struct{} // closed by thaw; nil when moving
 }
 
-// attach takes the first connection; there is no second, as there is none to a
-// plugin that has died.
+// attach takes the first connection and refuses a second one, as a plugin that has
+// died does.
 func (w *wire) attach(c net.Conn) (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

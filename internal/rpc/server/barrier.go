@@ -20,12 +20,12 @@ func (s barrierService) barrier(handle, path string) (recipes.Barrier, error) {
 	return ss.Barrier(path)
 }
 
-func (s barrierService) PlaceBarrier(ctx context.Context, r *pb.PlaceBarrierRequest) (*pb.PlaceBarrierResponse, error) {
+func (s barrierService) SetBarrier(ctx context.Context, r *pb.SetBarrierRequest) (*pb.SetBarrierResponse, error) {
 	b, err := s.barrier(r.GetSession(), r.GetPath())
 	if err == nil {
 		err = b.Set(ctx, r.GetData())
 	}
-	return &pb.PlaceBarrierResponse{}, err
+	return &pb.SetBarrierResponse{}, err
 }
 
 func (s barrierService) RemoveBarrier(ctx context.Context, r *pb.RemoveBarrierRequest) (*pb.RemoveBarrierResponse, error) {
@@ -44,11 +44,11 @@ func (s barrierService) WaitBarrier(ctx context.Context, r *pb.WaitBarrierReques
 	return &pb.WaitBarrierResponse{}, err
 }
 
-func (s barrierService) LookAtBarrier(ctx context.Context, r *pb.LookAtBarrierRequest) (*pb.LookAtBarrierResponse, error) {
+func (s barrierService) GetBarrier(ctx context.Context, r *pb.GetBarrierRequest) (*pb.GetBarrierResponse, error) {
 	b, err := s.barrier(r.GetSession(), r.GetPath())
 	if err != nil {
 		return nil, err
 	}
-	placed, err := b.IsSet(ctx)
-	return &pb.LookAtBarrierResponse{Placed: placed}, err
+	set, err := b.IsSet(ctx)
+	return &pb.GetBarrierResponse{Set: set}, err
 }

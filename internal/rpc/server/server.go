@@ -34,13 +34,13 @@ const closeTimeout = 2 * time.Second
 type Config struct {
 	// Open opens the sessions.
 	//
-	// Sessions should have a method LastContact() time.Time that returns when
-	// the last request or ping that ZooKeeper has answered was sent, and
-	// KnownContact() time.Time for the last of which ZooKeeper's leader is known
-	// to have heard, or would be if the session held something. Without
-	// it the host's clock has to assume that this was two thirds of the
-	// session timeout ago, the longest silence that ZooKeeper's clients bear
-	// before they call themselves disconnected.
+	// Sessions should have two methods. LastContact() time.Time returns when the
+	// last request or ping that ZooKeeper has answered was sent. KnownContact()
+	// time.Time returns the same for the last one of which ZooKeeper's leader is
+	// known to have heard, or would be if the session held something. Without them
+	// the host's clock has to assume that this was two thirds of the session timeout
+	// ago: the longest silence that ZooKeeper's clients bear before they call
+	// themselves disconnected.
 	Open recipes.Opener
 	// Version is told to those who ask for Info.
 	Version string

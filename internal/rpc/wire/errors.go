@@ -102,8 +102,8 @@ func Error(err error) (e error, said bool) {
 }
 
 // unsupported is the error of a service or a method that came later than the plugin.
-// gRPC says it in the plugin's place. It is as certain as what the recipes say: the
-// call was not carried out.
+// gRPC says it in the plugin's place. It is just as certain: the call was not
+// carried out.
 func unsupported(s *status.Status) error {
 	return &Remote{text: fmt.Sprintf("%v: %s", recipes.ErrUnsupported, s.Message()), is: []error{recipes.ErrUnsupported}}
 }
@@ -156,8 +156,8 @@ func ToFailure(err error) *pb.Failure {
 }
 
 // Failure returns the error that a stream reports. If it does not match base,
-// because the far side is newer or broken, base is added: what the host does depends
-// on the kind of event, and must not depend on the plugin's choice of names.
+// because the far side is newer or broken, base is added. What the host does depends
+// on the kind of event, and must not depend on the names that the plugin chose.
 func Failure(f *pb.Failure, base error) error {
 	is := sentinels(f.GetReasons())
 	e := &Remote{text: f.GetMessage(), is: is}

@@ -21,31 +21,31 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// PlaceBarrierRequest names a barrier.
-type PlaceBarrierRequest struct {
+// SetBarrierRequest names a barrier.
+type SetBarrierRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	// For people who look at the znode.
+	// For people who read the znode.
 	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *PlaceBarrierRequest) Reset() {
-	*x = PlaceBarrierRequest{}
+func (x *SetBarrierRequest) Reset() {
+	*x = SetBarrierRequest{}
 	mi := &file_zkrecipes_v1_barrier_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *PlaceBarrierRequest) String() string {
+func (x *SetBarrierRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*PlaceBarrierRequest) ProtoMessage() {}
+func (*SetBarrierRequest) ProtoMessage() {}
 
-func (x *PlaceBarrierRequest) ProtoReflect() protoreflect.Message {
+func (x *SetBarrierRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_zkrecipes_v1_barrier_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -57,52 +57,52 @@ func (x *PlaceBarrierRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use PlaceBarrierRequest.ProtoReflect.Descriptor instead.
-func (*PlaceBarrierRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use SetBarrierRequest.ProtoReflect.Descriptor instead.
+func (*SetBarrierRequest) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_barrier_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *PlaceBarrierRequest) GetSession() string {
+func (x *SetBarrierRequest) GetSession() string {
 	if x != nil {
 		return x.Session
 	}
 	return ""
 }
 
-func (x *PlaceBarrierRequest) GetPath() string {
+func (x *SetBarrierRequest) GetPath() string {
 	if x != nil {
 		return x.Path
 	}
 	return ""
 }
 
-func (x *PlaceBarrierRequest) GetData() []byte {
+func (x *SetBarrierRequest) GetData() []byte {
 	if x != nil {
 		return x.Data
 	}
 	return nil
 }
 
-type PlaceBarrierResponse struct {
+type SetBarrierResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *PlaceBarrierResponse) Reset() {
-	*x = PlaceBarrierResponse{}
+func (x *SetBarrierResponse) Reset() {
+	*x = SetBarrierResponse{}
 	mi := &file_zkrecipes_v1_barrier_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *PlaceBarrierResponse) String() string {
+func (x *SetBarrierResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*PlaceBarrierResponse) ProtoMessage() {}
+func (*SetBarrierResponse) ProtoMessage() {}
 
-func (x *PlaceBarrierResponse) ProtoReflect() protoreflect.Message {
+func (x *SetBarrierResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_zkrecipes_v1_barrier_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -114,8 +114,8 @@ func (x *PlaceBarrierResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use PlaceBarrierResponse.ProtoReflect.Descriptor instead.
-func (*PlaceBarrierResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use SetBarrierResponse.ProtoReflect.Descriptor instead.
+func (*SetBarrierResponse) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_barrier_proto_rawDescGZIP(), []int{1}
 }
 
@@ -297,8 +297,8 @@ func (*WaitBarrierResponse) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_barrier_proto_rawDescGZIP(), []int{5}
 }
 
-// LookAtBarrierRequest names a barrier.
-type LookAtBarrierRequest struct {
+// GetBarrierRequest names a barrier.
+type GetBarrierRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
@@ -306,20 +306,20 @@ type LookAtBarrierRequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LookAtBarrierRequest) Reset() {
-	*x = LookAtBarrierRequest{}
+func (x *GetBarrierRequest) Reset() {
+	*x = GetBarrierRequest{}
 	mi := &file_zkrecipes_v1_barrier_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LookAtBarrierRequest) String() string {
+func (x *GetBarrierRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LookAtBarrierRequest) ProtoMessage() {}
+func (*GetBarrierRequest) ProtoMessage() {}
 
-func (x *LookAtBarrierRequest) ProtoReflect() protoreflect.Message {
+func (x *GetBarrierRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_zkrecipes_v1_barrier_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -331,46 +331,46 @@ func (x *LookAtBarrierRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LookAtBarrierRequest.ProtoReflect.Descriptor instead.
-func (*LookAtBarrierRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetBarrierRequest.ProtoReflect.Descriptor instead.
+func (*GetBarrierRequest) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_barrier_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *LookAtBarrierRequest) GetSession() string {
+func (x *GetBarrierRequest) GetSession() string {
 	if x != nil {
 		return x.Session
 	}
 	return ""
 }
 
-func (x *LookAtBarrierRequest) GetPath() string {
+func (x *GetBarrierRequest) GetPath() string {
 	if x != nil {
 		return x.Path
 	}
 	return ""
 }
 
-type LookAtBarrierResponse struct {
+type GetBarrierResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Placed        bool                   `protobuf:"varint,1,opt,name=placed,proto3" json:"placed,omitempty"`
+	Set           bool                   `protobuf:"varint,1,opt,name=set,proto3" json:"set,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LookAtBarrierResponse) Reset() {
-	*x = LookAtBarrierResponse{}
+func (x *GetBarrierResponse) Reset() {
+	*x = GetBarrierResponse{}
 	mi := &file_zkrecipes_v1_barrier_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LookAtBarrierResponse) String() string {
+func (x *GetBarrierResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LookAtBarrierResponse) ProtoMessage() {}
+func (*GetBarrierResponse) ProtoMessage() {}
 
-func (x *LookAtBarrierResponse) ProtoReflect() protoreflect.Message {
+func (x *GetBarrierResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_zkrecipes_v1_barrier_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -382,14 +382,14 @@ func (x *LookAtBarrierResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LookAtBarrierResponse.ProtoReflect.Descriptor instead.
-func (*LookAtBarrierResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetBarrierResponse.ProtoReflect.Descriptor instead.
+func (*GetBarrierResponse) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_barrier_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *LookAtBarrierResponse) GetPlaced() bool {
+func (x *GetBarrierResponse) GetSet() bool {
 	if x != nil {
-		return x.Placed
+		return x.Set
 	}
 	return false
 }
@@ -398,12 +398,12 @@ var File_zkrecipes_v1_barrier_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_barrier_proto_rawDesc = "" +
 	"\n" +
-	"\x1azkrecipes/v1/barrier.proto\x12\fzkrecipes.v1\"W\n" +
-	"\x13PlaceBarrierRequest\x12\x18\n" +
+	"\x1azkrecipes/v1/barrier.proto\x12\fzkrecipes.v1\"U\n" +
+	"\x11SetBarrierRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\x16\n" +
-	"\x14PlaceBarrierResponse\"D\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\x14\n" +
+	"\x12SetBarrierResponse\"D\n" +
 	"\x14RemoveBarrierRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\"\x17\n" +
@@ -411,17 +411,19 @@ const file_zkrecipes_v1_barrier_proto_rawDesc = "" +
 	"\x12WaitBarrierRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\"\x15\n" +
-	"\x13WaitBarrierResponse\"D\n" +
-	"\x14LookAtBarrierRequest\x12\x18\n" +
+	"\x13WaitBarrierResponse\"A\n" +
+	"\x11GetBarrierRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"/\n" +
-	"\x15LookAtBarrierResponse\x12\x16\n" +
-	"\x06placed\x18\x01 \x01(\bR\x06placed2\xef\x02\n" +
-	"\x0eBarrierService\x12U\n" +
-	"\fPlaceBarrier\x12!.zkrecipes.v1.PlaceBarrierRequest\x1a\".zkrecipes.v1.PlaceBarrierResponse\x12X\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"&\n" +
+	"\x12GetBarrierResponse\x12\x10\n" +
+	"\x03set\x18\x01 \x01(\bR\x03set2\xe0\x02\n" +
+	"\x0eBarrierService\x12O\n" +
+	"\n" +
+	"SetBarrier\x12\x1f.zkrecipes.v1.SetBarrierRequest\x1a .zkrecipes.v1.SetBarrierResponse\x12X\n" +
 	"\rRemoveBarrier\x12\".zkrecipes.v1.RemoveBarrierRequest\x1a#.zkrecipes.v1.RemoveBarrierResponse\x12R\n" +
-	"\vWaitBarrier\x12 .zkrecipes.v1.WaitBarrierRequest\x1a!.zkrecipes.v1.WaitBarrierResponse\x12X\n" +
-	"\rLookAtBarrier\x12\".zkrecipes.v1.LookAtBarrierRequest\x1a#.zkrecipes.v1.LookAtBarrierResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
+	"\vWaitBarrier\x12 .zkrecipes.v1.WaitBarrierRequest\x1a!.zkrecipes.v1.WaitBarrierResponse\x12O\n" +
+	"\n" +
+	"GetBarrier\x12\x1f.zkrecipes.v1.GetBarrierRequest\x1a .zkrecipes.v1.GetBarrierResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
 	file_zkrecipes_v1_barrier_proto_rawDescOnce sync.Once
@@ -437,24 +439,24 @@ func file_zkrecipes_v1_barrier_proto_rawDescGZIP() []byte {
 
 var file_zkrecipes_v1_barrier_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_zkrecipes_v1_barrier_proto_goTypes = []any{
-	(*PlaceBarrierRequest)(nil),   // 0: zkrecipes.v1.PlaceBarrierRequest
-	(*PlaceBarrierResponse)(nil),  // 1: zkrecipes.v1.PlaceBarrierResponse
+	(*SetBarrierRequest)(nil),     // 0: zkrecipes.v1.SetBarrierRequest
+	(*SetBarrierResponse)(nil),    // 1: zkrecipes.v1.SetBarrierResponse
 	(*RemoveBarrierRequest)(nil),  // 2: zkrecipes.v1.RemoveBarrierRequest
 	(*RemoveBarrierResponse)(nil), // 3: zkrecipes.v1.RemoveBarrierResponse
 	(*WaitBarrierRequest)(nil),    // 4: zkrecipes.v1.WaitBarrierRequest
 	(*WaitBarrierResponse)(nil),   // 5: zkrecipes.v1.WaitBarrierResponse
-	(*LookAtBarrierRequest)(nil),  // 6: zkrecipes.v1.LookAtBarrierRequest
-	(*LookAtBarrierResponse)(nil), // 7: zkrecipes.v1.LookAtBarrierResponse
+	(*GetBarrierRequest)(nil),     // 6: zkrecipes.v1.GetBarrierRequest
+	(*GetBarrierResponse)(nil),    // 7: zkrecipes.v1.GetBarrierResponse
 }
 var file_zkrecipes_v1_barrier_proto_depIdxs = []int32{
-	0, // 0: zkrecipes.v1.BarrierService.PlaceBarrier:input_type -> zkrecipes.v1.PlaceBarrierRequest
+	0, // 0: zkrecipes.v1.BarrierService.SetBarrier:input_type -> zkrecipes.v1.SetBarrierRequest
 	2, // 1: zkrecipes.v1.BarrierService.RemoveBarrier:input_type -> zkrecipes.v1.RemoveBarrierRequest
 	4, // 2: zkrecipes.v1.BarrierService.WaitBarrier:input_type -> zkrecipes.v1.WaitBarrierRequest
-	6, // 3: zkrecipes.v1.BarrierService.LookAtBarrier:input_type -> zkrecipes.v1.LookAtBarrierRequest
-	1, // 4: zkrecipes.v1.BarrierService.PlaceBarrier:output_type -> zkrecipes.v1.PlaceBarrierResponse
+	6, // 3: zkrecipes.v1.BarrierService.GetBarrier:input_type -> zkrecipes.v1.GetBarrierRequest
+	1, // 4: zkrecipes.v1.BarrierService.SetBarrier:output_type -> zkrecipes.v1.SetBarrierResponse
 	3, // 5: zkrecipes.v1.BarrierService.RemoveBarrier:output_type -> zkrecipes.v1.RemoveBarrierResponse
 	5, // 6: zkrecipes.v1.BarrierService.WaitBarrier:output_type -> zkrecipes.v1.WaitBarrierResponse
-	7, // 7: zkrecipes.v1.BarrierService.LookAtBarrier:output_type -> zkrecipes.v1.LookAtBarrierResponse
+	7, // 7: zkrecipes.v1.BarrierService.GetBarrier:output_type -> zkrecipes.v1.GetBarrierResponse
 	4, // [4:8] is the sub-list for method output_type
 	0, // [0:4] is the sub-list for method input_type
 	0, // [0:0] is the sub-list for extension type_name

@@ -19,10 +19,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	BarrierService_PlaceBarrier_FullMethodName  = "/zkrecipes.v1.BarrierService/PlaceBarrier"
+	BarrierService_SetBarrier_FullMethodName    = "/zkrecipes.v1.BarrierService/SetBarrier"
 	BarrierService_RemoveBarrier_FullMethodName = "/zkrecipes.v1.BarrierService/RemoveBarrier"
 	BarrierService_WaitBarrier_FullMethodName   = "/zkrecipes.v1.BarrierService/WaitBarrier"
-	BarrierService_LookAtBarrier_FullMethodName = "/zkrecipes.v1.BarrierService/LookAtBarrier"
+	BarrierService_GetBarrier_FullMethodName    = "/zkrecipes.v1.BarrierService/GetBarrier"
 )
 
 // BarrierServiceClient is the client API for BarrierService service.
@@ -31,15 +31,15 @@ const (
 //
 // BarrierService is the barrier recipe.
 type BarrierServiceClient interface {
-	// PlaceBarrier puts a barrier in place. A caller whose connection breaks while
-	// it waits has to take the outcome for unknown.
-	PlaceBarrier(ctx context.Context, in *PlaceBarrierRequest, opts ...grpc.CallOption) (*PlaceBarrierResponse, error)
-	// RemoveBarrier takes it away, on the same terms.
+	// SetBarrier sets the barrier: whoever waits at it waits on. A call that breaks
+	// has an unknown outcome.
+	SetBarrier(ctx context.Context, in *SetBarrierRequest, opts ...grpc.CallOption) (*SetBarrierResponse, error)
+	// RemoveBarrier removes the barrier, on the same terms.
 	RemoveBarrier(ctx context.Context, in *RemoveBarrierRequest, opts ...grpc.CallOption) (*RemoveBarrierResponse, error)
-	// WaitBarrier answers when the barrier is not in place.
+	// WaitBarrier answers when the barrier is not set.
 	WaitBarrier(ctx context.Context, in *WaitBarrierRequest, opts ...grpc.CallOption) (*WaitBarrierResponse, error)
-	// LookAtBarrier tells whether it is in place.
-	LookAtBarrier(ctx context.Context, in *LookAtBarrierRequest, opts ...grpc.CallOption) (*LookAtBarrierResponse, error)
+	// GetBarrier tells whether the barrier is set.
+	GetBarrier(ctx context.Context, in *GetBarrierRequest, opts ...grpc.CallOption) (*GetBarrierResponse, error)
 }
 
 type barrierServiceClient struct {
@@ -50,10 +50,10 @@ func NewBarrierServiceClient(cc grpc.ClientConnInterface) BarrierServiceClient {
 	return &barrierServiceClient{cc}
 }
 
-func (c *barrierServiceClient) PlaceBarrier(ctx context.Context, in *PlaceBarrierRequest, opts ...grpc.CallOption) (*PlaceBarrierResponse, error) {
+func (c *barrierServiceClient) SetBarrier(ctx context.Context, in *SetBarrierRequest, opts ...grpc.CallOption) (*SetBarrierResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PlaceBarrierResponse)
-	err := c.cc.Invoke(ctx, BarrierService_PlaceBarrier_FullMethodName, in, out, cOpts...)
+	out := new(SetBarrierResponse)
+	err := c.cc.Invoke(ctx, BarrierService_SetBarrier_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,10 +80,10 @@ func (c *barrierServiceClient) WaitBarrier(ctx context.Context, in *WaitBarrierR
 	return out, nil
 }
 
-func (c *barrierServiceClient) LookAtBarrier(ctx context.Context, in *LookAtBarrierRequest, opts ...grpc.CallOption) (*LookAtBarrierResponse, error) {
+func (c *barrierServiceClient) GetBarrier(ctx context.Context, in *GetBarrierRequest, opts ...grpc.CallOption) (*GetBarrierResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(LookAtBarrierResponse)
-	err := c.cc.Invoke(ctx, BarrierService_LookAtBarrier_FullMethodName, in, out, cOpts...)
+	out := new(GetBarrierResponse)
+	err := c.cc.Invoke(ctx, BarrierService_GetBarrier_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,15 +96,15 @@ func (c *barrierServiceClient) LookAtBarrier(ctx context.Context, in *LookAtBarr
 //
 // BarrierService is the barrier recipe.
 type BarrierServiceServer interface {
-	// PlaceBarrier puts a barrier in place. A caller whose connection breaks while
-	// it waits has to take the outcome for unknown.
-	PlaceBarrier(context.Context, *PlaceBarrierRequest) (*PlaceBarrierResponse, error)
-	// RemoveBarrier takes it away, on the same terms.
+	// SetBarrier sets the barrier: whoever waits at it waits on. A call that breaks
+	// has an unknown outcome.
+	SetBarrier(context.Context, *SetBarrierRequest) (*SetBarrierResponse, error)
+	// RemoveBarrier removes the barrier, on the same terms.
 	RemoveBarrier(context.Context, *RemoveBarrierRequest) (*RemoveBarrierResponse, error)
-	// WaitBarrier answers when the barrier is not in place.
+	// WaitBarrier answers when the barrier is not set.
 	WaitBarrier(context.Context, *WaitBarrierRequest) (*WaitBarrierResponse, error)
-	// LookAtBarrier tells whether it is in place.
-	LookAtBarrier(context.Context, *LookAtBarrierRequest) (*LookAtBarrierResponse, error)
+	// GetBarrier tells whether the barrier is set.
+	GetBarrier(context.Context, *GetBarrierRequest) (*GetBarrierResponse, error)
 	mustEmbedUnimplementedBarrierServiceServer()
 }
 
@@ -115,8 +115,8 @@ type BarrierServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedBarrierServiceServer struct{}
 
-func (UnimplementedBarrierServiceServer) PlaceBarrier(context.Context, *PlaceBarrierRequest) (*PlaceBarrierResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method PlaceBarrier not implemented")
+func (UnimplementedBarrierServiceServer) SetBarrier(context.Context, *SetBarrierRequest) (*SetBarrierResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetBarrier not implemented")
 }
 func (UnimplementedBarrierServiceServer) RemoveBarrier(context.Context, *RemoveBarrierRequest) (*RemoveBarrierResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveBarrier not implemented")
@@ -124,8 +124,8 @@ func (UnimplementedBarrierServiceServer) RemoveBarrier(context.Context, *RemoveB
 func (UnimplementedBarrierServiceServer) WaitBarrier(context.Context, *WaitBarrierRequest) (*WaitBarrierResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method WaitBarrier not implemented")
 }
-func (UnimplementedBarrierServiceServer) LookAtBarrier(context.Context, *LookAtBarrierRequest) (*LookAtBarrierResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method LookAtBarrier not implemented")
+func (UnimplementedBarrierServiceServer) GetBarrier(context.Context, *GetBarrierRequest) (*GetBarrierResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetBarrier not implemented")
 }
 func (UnimplementedBarrierServiceServer) mustEmbedUnimplementedBarrierServiceServer() {}
 func (UnimplementedBarrierServiceServer) testEmbeddedByValue()                        {}
@@ -148,20 +148,20 @@ func RegisterBarrierServiceServer(s grpc.ServiceRegistrar, srv BarrierServiceSer
 	s.RegisterService(&BarrierService_ServiceDesc, srv)
 }
 
-func _BarrierService_PlaceBarrier_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PlaceBarrierRequest)
+func _BarrierService_SetBarrier_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetBarrierRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(BarrierServiceServer).PlaceBarrier(ctx, in)
+		return srv.(BarrierServiceServer).SetBarrier(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: BarrierService_PlaceBarrier_FullMethodName,
+		FullMethod: BarrierService_SetBarrier_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BarrierServiceServer).PlaceBarrier(ctx, req.(*PlaceBarrierRequest))
+		return srv.(BarrierServiceServer).SetBarrier(ctx, req.(*SetBarrierRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -202,20 +202,20 @@ func _BarrierService_WaitBarrier_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
-func _BarrierService_LookAtBarrier_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(LookAtBarrierRequest)
+func _BarrierService_GetBarrier_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetBarrierRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(BarrierServiceServer).LookAtBarrier(ctx, in)
+		return srv.(BarrierServiceServer).GetBarrier(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: BarrierService_LookAtBarrier_FullMethodName,
+		FullMethod: BarrierService_GetBarrier_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BarrierServiceServer).LookAtBarrier(ctx, req.(*LookAtBarrierRequest))
+		return srv.(BarrierServiceServer).GetBarrier(ctx, req.(*GetBarrierRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -228,8 +228,8 @@ var BarrierService_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*BarrierServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
-			MethodName: "PlaceBarrier",
-			Handler:    _BarrierService_PlaceBarrier_Handler,
+			MethodName: "SetBarrier",
+			Handler:    _BarrierService_SetBarrier_Handler,
 		},
 		{
 			MethodName: "RemoveBarrier",
@@ -240,8 +240,8 @@ var BarrierService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _BarrierService_WaitBarrier_Handler,
 		},
 		{
-			MethodName: "LookAtBarrier",
-			Handler:    _BarrierService_LookAtBarrier_Handler,
+			MethodName: "GetBarrier",
+			Handler:    _BarrierService_GetBarrier_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -35,8 +35,8 @@ const (
 type ConfigurationServiceClient interface {
 	// GetKey returns a key's value or fails with NO_NODE.
 	GetKey(ctx context.Context, in *GetKeyRequest, opts ...grpc.CallOption) (*GetKeyResponse, error)
-	// SetKey gives a key a value if its revision is the one expected. A caller
-	// whose connection breaks while it waits has to take the outcome for unknown.
+	// SetKey gives a key a value if its revision is the one expected. A call that
+	// breaks has an unknown outcome.
 	SetKey(ctx context.Context, in *SetKeyRequest, opts ...grpc.CallOption) (*SetKeyResponse, error)
 	// DeleteKey removes a key, on the same terms.
 	DeleteKey(ctx context.Context, in *DeleteKeyRequest, opts ...grpc.CallOption) (*DeleteKeyResponse, error)
@@ -144,8 +144,8 @@ type ConfigurationService_WatchKeysClient = grpc.ServerStreamingClient[WatchKeys
 type ConfigurationServiceServer interface {
 	// GetKey returns a key's value or fails with NO_NODE.
 	GetKey(context.Context, *GetKeyRequest) (*GetKeyResponse, error)
-	// SetKey gives a key a value if its revision is the one expected. A caller
-	// whose connection breaks while it waits has to take the outcome for unknown.
+	// SetKey gives a key a value if its revision is the one expected. A call that
+	// breaks has an unknown outcome.
 	SetKey(context.Context, *SetKeyRequest) (*SetKeyResponse, error)
 	// DeleteKey removes a key, on the same terms.
 	DeleteKey(context.Context, *DeleteKeyRequest) (*DeleteKeyResponse, error)

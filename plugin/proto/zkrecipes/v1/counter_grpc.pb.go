@@ -31,8 +31,7 @@ const (
 type CounterServiceClient interface {
 	// GetCount returns the number.
 	GetCount(ctx context.Context, in *GetCountRequest, opts ...grpc.CallOption) (*GetCountResponse, error)
-	// AddCount adds to it. A caller whose connection breaks while it waits has to
-	// take the outcome for unknown.
+	// AddCount adds to it. A call that breaks has an unknown outcome.
 	AddCount(ctx context.Context, in *AddCountRequest, opts ...grpc.CallOption) (*AddCountResponse, error)
 }
 
@@ -72,8 +71,7 @@ func (c *counterServiceClient) AddCount(ctx context.Context, in *AddCountRequest
 type CounterServiceServer interface {
 	// GetCount returns the number.
 	GetCount(context.Context, *GetCountRequest) (*GetCountResponse, error)
-	// AddCount adds to it. A caller whose connection breaks while it waits has to
-	// take the outcome for unknown.
+	// AddCount adds to it. A call that breaks has an unknown outcome.
 	AddCount(context.Context, *AddCountRequest) (*AddCountResponse, error)
 	mustEmbedUnimplementedCounterServiceServer()
 }

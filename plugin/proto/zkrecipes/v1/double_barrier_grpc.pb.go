@@ -36,8 +36,8 @@ type DoubleBarrierServiceClient interface {
 	// LockService.Acquire.
 	EnterDoubleBarrier(ctx context.Context, in *EnterDoubleBarrierRequest, opts ...grpc.CallOption) (*EnterDoubleBarrierResponse, error)
 	// LeaveDoubleBarrier ends the member's part and answers when all who entered
-	// with it have ended theirs. When the call is cancelled the member is taken
-	// out all the same. It may be called again, and then waits again.
+	// with it have ended theirs. When the call is cancelled the member is still
+	// taken out. The call may be repeated, and then waits again.
 	LeaveDoubleBarrier(ctx context.Context, in *LeaveDoubleBarrierRequest, opts ...grpc.CallOption) (*LeaveDoubleBarrierResponse, error)
 }
 
@@ -82,8 +82,8 @@ type DoubleBarrierServiceServer interface {
 	// LockService.Acquire.
 	EnterDoubleBarrier(context.Context, *EnterDoubleBarrierRequest) (*EnterDoubleBarrierResponse, error)
 	// LeaveDoubleBarrier ends the member's part and answers when all who entered
-	// with it have ended theirs. When the call is cancelled the member is taken
-	// out all the same. It may be called again, and then waits again.
+	// with it have ended theirs. When the call is cancelled the member is still
+	// taken out. The call may be repeated, and then waits again.
 	LeaveDoubleBarrier(context.Context, *LeaveDoubleBarrierRequest) (*LeaveDoubleBarrierResponse, error)
 	mustEmbedUnimplementedDoubleBarrierServiceServer()
 }

@@ -45,8 +45,8 @@ type ElectionServiceClient interface {
 	// Acknowledged waits until there is a leader that has acknowledged.
 	Acknowledged(ctx context.Context, in *AcknowledgedRequest, opts ...grpc.CallOption) (*AcknowledgedResponse, error)
 	// Observe sends the present leader and then every change. Changes that come
-	// faster than they are taken are merged; the latest is never left out. The
-	// stream fails if the first look fails, and ends when the session does.
+	// faster than they are taken are merged. The latest is never left out. The
+	// stream fails if the first read fails, and ends when the session does.
 	Observe(ctx context.Context, in *ObserveRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ObserveResponse], error)
 }
 
@@ -136,8 +136,8 @@ type ElectionServiceServer interface {
 	// Acknowledged waits until there is a leader that has acknowledged.
 	Acknowledged(context.Context, *AcknowledgedRequest) (*AcknowledgedResponse, error)
 	// Observe sends the present leader and then every change. Changes that come
-	// faster than they are taken are merged; the latest is never left out. The
-	// stream fails if the first look fails, and ends when the session does.
+	// faster than they are taken are merged. The latest is never left out. The
+	// stream fails if the first read fails, and ends when the session does.
 	Observe(*ObserveRequest, grpc.ServerStreamingServer[ObserveResponse]) error
 	mustEmbedUnimplementedElectionServiceServer()
 }

@@ -24,19 +24,18 @@ const (
 // Failure is an error that a stream reports: why a session ended, why a grant
 // no longer stands.
 //
-// Calls that fail report the same with a gRPC status whose details hold a
-// google.rpc.ErrorInfo of the domain "zkrecipes": its reason is the first of
-// reasons, and its metadata entry "reasons" holds all of them, separated by
-// commas. A guarded write that one of its operations made fail adds the
-// metadata entries "write_index" (into the operations sent) and "write_cause".
+// A call that fails reports the same with a gRPC status whose details hold a
+// google.rpc.ErrorInfo of the domain "zkrecipes". Its reason is the first of
+// reasons. Its metadata entry "reasons" holds all of them, separated by commas. If
+// one operation made a guarded write fail, the metadata entries "write_index"
+// (into the operations sent) and "write_cause" say which and why.
 type Failure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// For people. Not an interface: it may change with every version.
 	Message string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
-	// All that hold, the most telling first, for example
-	// ["SESSION_EXPIRED", "SESSION_LOST", "NOT_HELD"]. Names are only ever
-	// added. A reader ignores those that it does not know; their general forms
-	// are in the list too.
+	// All that apply, the most telling first, for example ["SESSION_EXPIRED",
+	// "SESSION_LOST", "NOT_HELD"]. Names are only ever added. A reader ignores those
+	// that it does not know: their general forms are in the list too.
 	Reasons       []string `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

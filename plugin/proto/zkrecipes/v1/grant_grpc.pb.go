@@ -29,8 +29,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// GrantService acts on what LockService.Acquire and ElectionService.Campaign
-// have granted. A grant has the request id of the call that asked for it.
+// GrantService acts on what other calls have granted, such as LockService.Acquire
+// and ElectionService.Campaign. A grant has the request id of the call that asked
+// for it.
 type GrantServiceClient interface {
 	// Release gives a grant back: a lock is released, a leader resigns. It
 	// answers when the znode is known to be gone. It may be called again and
@@ -46,13 +47,15 @@ type GrantServiceClient interface {
 	// longer stands while its session does. It answers at once. Without it such
 	// a loss is noticed only by Write. It may be called again.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (*WatchResponse, error)
-	// Abandon says that nobody wants what a request id asked for: a contender
-	// that waits leaves the line, one that was granted is released, and a call
-	// that has not arrived yet will be refused. A caller that did not get the
-	// answer of Acquire or Campaign, because it stopped waiting, must call it,
-	// until it is answered or the session is over; otherwise a grant that
-	// crossed with the cancellation is held by nobody. The answer means that the
-	// plugin will see to it.
+	// Abandon says that what a request id asked for is not wanted. A contender that
+	// waits leaves the line, one that was granted is released, and a call that has
+	// not arrived yet will be refused. The answer means that the plugin will see to
+	// it.
+	//
+	// A caller that did not get the answer of Acquire, Campaign and the like must
+	// call Abandon until it is answered or the session is over. Otherwise a grant
+	// that crossed with the cancellation stays granted, and its holder does not know
+	// of it.
 	Abandon(ctx context.Context, in *AbandonRequest, opts ...grpc.CallOption) (*AbandonResponse, error)
 }
 
@@ -108,8 +111,9 @@ func (c *grantServiceClient) Abandon(ctx context.Context, in *AbandonRequest, op
 // All implementations must embed UnimplementedGrantServiceServer
 // for forward compatibility.
 //
-// GrantService acts on what LockService.Acquire and ElectionService.Campaign
-// have granted. A grant has the request id of the call that asked for it.
+// GrantService acts on what other calls have granted, such as LockService.Acquire
+// and ElectionService.Campaign. A grant has the request id of the call that asked
+// for it.
 type GrantServiceServer interface {
 	// Release gives a grant back: a lock is released, a leader resigns. It
 	// answers when the znode is known to be gone. It may be called again and
@@ -125,13 +129,15 @@ type GrantServiceServer interface {
 	// longer stands while its session does. It answers at once. Without it such
 	// a loss is noticed only by Write. It may be called again.
 	Watch(context.Context, *WatchRequest) (*WatchResponse, error)
-	// Abandon says that nobody wants what a request id asked for: a contender
-	// that waits leaves the line, one that was granted is released, and a call
-	// that has not arrived yet will be refused. A caller that did not get the
-	// answer of Acquire or Campaign, because it stopped waiting, must call it,
-	// until it is answered or the session is over; otherwise a grant that
-	// crossed with the cancellation is held by nobody. The answer means that the
-	// plugin will see to it.
+	// Abandon says that what a request id asked for is not wanted. A contender that
+	// waits leaves the line, one that was granted is released, and a call that has
+	// not arrived yet will be refused. The answer means that the plugin will see to
+	// it.
+	//
+	// A caller that did not get the answer of Acquire, Campaign and the like must
+	// call Abandon until it is answered or the session is over. Otherwise a grant
+	// that crossed with the cancellation stays granted, and its holder does not know
+	// of it.
 	Abandon(context.Context, *AbandonRequest) (*AbandonResponse, error)
 	mustEmbedUnimplementedGrantServiceServer()
 }

@@ -40,9 +40,9 @@ type GroupServiceClient interface {
 	// Members returns who is there, those who have been there longest first.
 	Members(ctx context.Context, in *MembersRequest, opts ...grpc.CallOption) (*MembersResponse, error)
 	// WatchMembers sends the present members and then the whole group after every
-	// change. Changes that come faster than they are taken are merged; the latest
-	// is never left out. The stream fails if the first look fails, and ends when
-	// the session does.
+	// change. Changes that come faster than they are taken are merged. The latest is
+	// never left out. The stream fails if the first read fails, and ends when the
+	// session does.
 	WatchMembers(ctx context.Context, in *WatchMembersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchMembersResponse], error)
 }
 
@@ -118,9 +118,9 @@ type GroupServiceServer interface {
 	// Members returns who is there, those who have been there longest first.
 	Members(context.Context, *MembersRequest) (*MembersResponse, error)
 	// WatchMembers sends the present members and then the whole group after every
-	// change. Changes that come faster than they are taken are merged; the latest
-	// is never left out. The stream fails if the first look fails, and ends when
-	// the session does.
+	// change. Changes that come faster than they are taken are merged. The latest is
+	// never left out. The stream fails if the first read fails, and ends when the
+	// session does.
 	WatchMembers(*WatchMembersRequest, grpc.ServerStreamingServer[WatchMembersResponse]) error
 	mustEmbedUnimplementedGroupServiceServer()
 }

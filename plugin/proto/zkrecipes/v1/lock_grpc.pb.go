@@ -28,9 +28,10 @@ const (
 //
 // LockService is the lock recipe.
 type LockServiceClient interface {
-	// Acquire joins the line and answers when granted. Cancelling the call, or
-	// its deadline, takes the contender out of the line; the caller then calls
-	// GrantService.Abandon, because the grant may have crossed with it.
+	// Acquire joins the line and answers when the lock is granted. Cancelling the
+	// call, or its deadline, takes the contender out of the line. The caller then
+	// calls GrantService.Abandon, because the grant may have crossed with the
+	// cancellation.
 	Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (*AcquireResponse, error)
 }
 
@@ -58,9 +59,10 @@ func (c *lockServiceClient) Acquire(ctx context.Context, in *AcquireRequest, opt
 //
 // LockService is the lock recipe.
 type LockServiceServer interface {
-	// Acquire joins the line and answers when granted. Cancelling the call, or
-	// its deadline, takes the contender out of the line; the caller then calls
-	// GrantService.Abandon, because the grant may have crossed with it.
+	// Acquire joins the line and answers when the lock is granted. Cancelling the
+	// call, or its deadline, takes the contender out of the line. The caller then
+	// calls GrantService.Abandon, because the grant may have crossed with the
+	// cancellation.
 	Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error)
 	mustEmbedUnimplementedLockServiceServer()
 }

@@ -34,14 +34,13 @@ const (
 // NamesService is the name service recipe. A registration for as long as the
 // session lives is a grant: the name is given back with GrantService.Release.
 type NamesServiceClient interface {
-	// RegisterName takes a name. With persistent it takes it for good, and a caller
-	// whose connection breaks while it waits has to take the outcome for unknown;
-	// else it abandons a call that it does not wait for, as it does
-	// LockService.Acquire.
+	// RegisterName takes a name. Without persistent the caller abandons a call that
+	// it does not wait for, as it does LockService.Acquire. With persistent the name
+	// stays when the session ends, and a call that breaks has an unknown outcome.
 	RegisterName(ctx context.Context, in *RegisterNameRequest, opts ...grpc.CallOption) (*RegisterNameResponse, error)
 	// UpdateName replaces the data of a registration.
 	UpdateName(ctx context.Context, in *UpdateNameRequest, opts ...grpc.CallOption) (*UpdateNameResponse, error)
-	// UnregisterName takes back a name that was registered for good.
+	// UnregisterName takes back a name that was registered with persistent.
 	UnregisterName(ctx context.Context, in *UnregisterNameRequest, opts ...grpc.CallOption) (*UnregisterNameResponse, error)
 	// LookupName returns the registration of a name or fails with NO_NODE.
 	LookupName(ctx context.Context, in *LookupNameRequest, opts ...grpc.CallOption) (*LookupNameResponse, error)
@@ -136,14 +135,13 @@ type NamesService_WatchNameClient = grpc.ServerStreamingClient[WatchNameResponse
 // NamesService is the name service recipe. A registration for as long as the
 // session lives is a grant: the name is given back with GrantService.Release.
 type NamesServiceServer interface {
-	// RegisterName takes a name. With persistent it takes it for good, and a caller
-	// whose connection breaks while it waits has to take the outcome for unknown;
-	// else it abandons a call that it does not wait for, as it does
-	// LockService.Acquire.
+	// RegisterName takes a name. Without persistent the caller abandons a call that
+	// it does not wait for, as it does LockService.Acquire. With persistent the name
+	// stays when the session ends, and a call that breaks has an unknown outcome.
 	RegisterName(context.Context, *RegisterNameRequest) (*RegisterNameResponse, error)
 	// UpdateName replaces the data of a registration.
 	UpdateName(context.Context, *UpdateNameRequest) (*UpdateNameResponse, error)
-	// UnregisterName takes back a name that was registered for good.
+	// UnregisterName takes back a name that was registered with persistent.
 	UnregisterName(context.Context, *UnregisterNameRequest) (*UnregisterNameResponse, error)
 	// LookupName returns the registration of a name or fails with NO_NODE.
 	LookupName(context.Context, *LookupNameRequest) (*LookupNameResponse, error)

@@ -30,18 +30,18 @@ const (
 //
 // PluginService is about the plugin process itself.
 type PluginServiceClient interface {
-	// Attach is the host's lifeline. The host holds the stream open for as long
-	// as it wants the plugin; when the last one ends the plugin closes its
-	// sessions and exits, so that it cannot outlive a host that was killed. A
-	// plugin to which nobody attaches within 10 s exits too. The plugin sends
-	// one message when the host is attached, and none later.
+	// Attach keeps the plugin alive. The host holds the stream open for as long as
+	// it wants the plugin. When the last such stream ends, the plugin closes its
+	// sessions and exits, so it cannot outlive a host that was killed. A plugin to
+	// which no host attaches within 10 s exits too. The plugin sends one message
+	// when the host is attached, and no other.
 	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AttachResponse], error)
-	// Shutdown closes all sessions in ZooKeeper, each after its host was told
-	// on its stream, and answers when that is done or its deadline ends. New
-	// sessions are refused from then on. UNKNOWN_OUTCOME: ZooKeeper has not
-	// confirmed the end of them all, and removes what is left at the sessions'
-	// timeouts. The process lives until it is stopped by go-plugin's own Shutdown
-	// or the end of the lifeline.
+	// Shutdown closes all sessions in ZooKeeper, each after its host was told on its
+	// stream. It answers when that is done or its deadline ends. New sessions are
+	// refused from then on. UNKNOWN_OUTCOME: ZooKeeper has not confirmed the end of
+	// them all, and removes what is left at the sessions' timeouts. The process
+	// lives until go-plugin's own Shutdown stops it or the last stream of Attach
+	// ends.
 	Shutdown(ctx context.Context, in *ShutdownRequest, opts ...grpc.CallOption) (*ShutdownResponse, error)
 	// Info describes the plugin.
 	Info(ctx context.Context, in *InfoRequest, opts ...grpc.CallOption) (*InfoResponse, error)
@@ -100,18 +100,18 @@ func (c *pluginServiceClient) Info(ctx context.Context, in *InfoRequest, opts ..
 //
 // PluginService is about the plugin process itself.
 type PluginServiceServer interface {
-	// Attach is the host's lifeline. The host holds the stream open for as long
-	// as it wants the plugin; when the last one ends the plugin closes its
-	// sessions and exits, so that it cannot outlive a host that was killed. A
-	// plugin to which nobody attaches within 10 s exits too. The plugin sends
-	// one message when the host is attached, and none later.
+	// Attach keeps the plugin alive. The host holds the stream open for as long as
+	// it wants the plugin. When the last such stream ends, the plugin closes its
+	// sessions and exits, so it cannot outlive a host that was killed. A plugin to
+	// which no host attaches within 10 s exits too. The plugin sends one message
+	// when the host is attached, and no other.
 	Attach(*AttachRequest, grpc.ServerStreamingServer[AttachResponse]) error
-	// Shutdown closes all sessions in ZooKeeper, each after its host was told
-	// on its stream, and answers when that is done or its deadline ends. New
-	// sessions are refused from then on. UNKNOWN_OUTCOME: ZooKeeper has not
-	// confirmed the end of them all, and removes what is left at the sessions'
-	// timeouts. The process lives until it is stopped by go-plugin's own Shutdown
-	// or the end of the lifeline.
+	// Shutdown closes all sessions in ZooKeeper, each after its host was told on its
+	// stream. It answers when that is done or its deadline ends. New sessions are
+	// refused from then on. UNKNOWN_OUTCOME: ZooKeeper has not confirmed the end of
+	// them all, and removes what is left at the sessions' timeouts. The process
+	// lives until go-plugin's own Shutdown stops it or the last stream of Attach
+	// ends.
 	Shutdown(context.Context, *ShutdownRequest) (*ShutdownResponse, error)
 	// Info describes the plugin.
 	Info(context.Context, *InfoRequest) (*InfoResponse, error)

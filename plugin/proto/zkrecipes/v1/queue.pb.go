@@ -183,10 +183,10 @@ type PutElementsRequest struct {
 	Priority int32 `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
 	// All are put, next to each other, or none.
 	Data [][]byte `protobuf:"bytes,4,rep,name=data,proto3" json:"data,omitempty"`
-	// Optional, and one that the host has never used before in this session:
-	// GrantService.Abandon with it ends the wait, and the answer to this call
-	// says whether anything was put. To cancel the call instead leaves no answer.
-	// It is no way to repeat the call.
+	// Optional, and never used before in this session. GrantService.Abandon with it
+	// ends the wait, and the answer to this call says whether anything was put.
+	// Cancelling the call instead leaves no answer. A call with the same id is not a
+	// repetition.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -33,27 +33,27 @@ const (
 //
 // QueueService is the queue and the priority queue. A delivery is a grant:
 // GrantService.Release returns it, Write writes while its claim stands, Watch
-// tells when it no longer does, and Abandon gives back what nobody waited for.
+// tells when the claim no longer stands, and Abandon gives back a delivery whose
+// answer was lost.
 //
-// There is no call that takes without acknowledgement: what crossed with the
-// cancellation of such a call would be lost. A host that wants to take at most
-// once receives and then acknowledges, before anybody acts on the element.
+// No call takes an element without acknowledgement: what crossed with the
+// cancellation of such a call would be lost. A host that wants to take an element
+// at most once receives it, acknowledges it, and only then acts on it.
 type QueueServiceClient interface {
-	// PutElements appends elements in one transaction, waiting while a bounded
-	// queue is full. It is never repeated by the plugin: a caller whose
-	// connection breaks while it waits has to take it for UNKNOWN_OUTCOME. One
-	// that waits for room gives up a moment before its deadline, and when its
-	// request id is abandoned, so that the caller can hear that nothing was put.
+	// PutElements appends elements in one transaction, waiting while a bounded queue
+	// is full. The plugin never repeats it: a call that breaks has an unknown
+	// outcome. A call that waits for room gives up a moment before its deadline, and
+	// when its request id is abandoned. So the caller can hear that nothing was put.
 	PutElements(ctx context.Context, in *PutElementsRequest, opts ...grpc.CallOption) (*PutElementsResponse, error)
-	// ReceiveElement claims the first element that nobody has claimed, waiting
-	// while there is none, on the terms of LockService.Acquire.
+	// ReceiveElement claims the first element that is not claimed. It waits while
+	// the queue has no such element, on the terms of LockService.Acquire.
 	ReceiveElement(ctx context.Context, in *ReceiveElementRequest, opts ...grpc.CallOption) (*ReceiveElementResponse, error)
 	// AcknowledgeElement deletes a received element and its claim, if the claim
 	// stands. It may be called again and then returns the result of the first
 	// call. When the call is cancelled the acknowledgement goes on.
 	AcknowledgeElement(ctx context.Context, in *AcknowledgeElementRequest, opts ...grpc.CallOption) (*AcknowledgeElementResponse, error)
-	// PeekElement returns the first element that nobody has claimed, or fails
-	// with EMPTY.
+	// PeekElement returns the first element that is not claimed, or fails with
+	// EMPTY.
 	PeekElement(ctx context.Context, in *PeekElementRequest, opts ...grpc.CallOption) (*PeekElementResponse, error)
 	// CountElements counts the elements, claimed ones included, dead ones not.
 	CountElements(ctx context.Context, in *CountElementsRequest, opts ...grpc.CallOption) (*CountElementsResponse, error)
@@ -135,27 +135,27 @@ func (c *queueServiceClient) ListDeadLetters(ctx context.Context, in *ListDeadLe
 //
 // QueueService is the queue and the priority queue. A delivery is a grant:
 // GrantService.Release returns it, Write writes while its claim stands, Watch
-// tells when it no longer does, and Abandon gives back what nobody waited for.
+// tells when the claim no longer stands, and Abandon gives back a delivery whose
+// answer was lost.
 //
-// There is no call that takes without acknowledgement: what crossed with the
-// cancellation of such a call would be lost. A host that wants to take at most
-// once receives and then acknowledges, before anybody acts on the element.
+// No call takes an element without acknowledgement: what crossed with the
+// cancellation of such a call would be lost. A host that wants to take an element
+// at most once receives it, acknowledges it, and only then acts on it.
 type QueueServiceServer interface {
-	// PutElements appends elements in one transaction, waiting while a bounded
-	// queue is full. It is never repeated by the plugin: a caller whose
-	// connection breaks while it waits has to take it for UNKNOWN_OUTCOME. One
-	// that waits for room gives up a moment before its deadline, and when its
-	// request id is abandoned, so that the caller can hear that nothing was put.
+	// PutElements appends elements in one transaction, waiting while a bounded queue
+	// is full. The plugin never repeats it: a call that breaks has an unknown
+	// outcome. A call that waits for room gives up a moment before its deadline, and
+	// when its request id is abandoned. So the caller can hear that nothing was put.
 	PutElements(context.Context, *PutElementsRequest) (*PutElementsResponse, error)
-	// ReceiveElement claims the first element that nobody has claimed, waiting
-	// while there is none, on the terms of LockService.Acquire.
+	// ReceiveElement claims the first element that is not claimed. It waits while
+	// the queue has no such element, on the terms of LockService.Acquire.
 	ReceiveElement(context.Context, *ReceiveElementRequest) (*ReceiveElementResponse, error)
 	// AcknowledgeElement deletes a received element and its claim, if the claim
 	// stands. It may be called again and then returns the result of the first
 	// call. When the call is cancelled the acknowledgement goes on.
 	AcknowledgeElement(context.Context, *AcknowledgeElementRequest) (*AcknowledgeElementResponse, error)
-	// PeekElement returns the first element that nobody has claimed, or fails
-	// with EMPTY.
+	// PeekElement returns the first element that is not claimed, or fails with
+	// EMPTY.
 	PeekElement(context.Context, *PeekElementRequest) (*PeekElementResponse, error)
 	// CountElements counts the elements, claimed ones included, dead ones not.
 	CountElements(context.Context, *CountElementsRequest) (*CountElementsResponse, error)

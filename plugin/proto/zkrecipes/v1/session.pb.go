@@ -635,12 +635,12 @@ type BeatEcho struct {
 	// How long before this message was written the plugin sent the last request
 	// or ping that ZooKeeper has answered.
 	ContactAge *durationpb.Duration `protobuf:"bytes,2,opt,name=contact_age,json=contactAge,proto3" json:"contact_age,omitempty"`
-	// How long before that the plugin sent the last one of which ZooKeeper's leader
-	// is known to have heard, or would be if the session held something. Absent: the
-	// plugin does not know, and contact_age stands for it.
+	// The same for the last contact of which ZooKeeper's leader is known to have
+	// heard, or would be if the session held something. Absent: the plugin does not
+	// know, and contact_age takes its place.
 	KnownContactAge *durationpb.Duration `protobuf:"bytes,3,opt,name=known_contact_age,json=knownContactAge,proto3" json:"known_contact_age,omitempty"`
-	// The session timeout that the server has granted last: one on which the session
-	// is resumed may grant another one. Absent: that in Opened.
+	// The session timeout that the server has granted last: a server on which the
+	// session is resumed may grant another one. Absent: that in Opened.
 	Timeout       *durationpb.Duration `protobuf:"bytes,4,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -843,7 +843,7 @@ type StatsResponse struct {
 	// Requests by operation.
 	ByKind map[string]int64 `protobuf:"bytes,8,rep,name=by_kind,json=byKind,proto3" json:"by_kind,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Grants that followed from the predecessor's release alone, and how often
-	// contenders that wait so had to list their line instead (strategy "handoff").
+	// contenders had to list their line instead (strategy "handoff").
 	Handoffs      int64 `protobuf:"varint,9,opt,name=handoffs,proto3" json:"handoffs,omitempty"`
 	Fallbacks     int64 `protobuf:"varint,10,opt,name=fallbacks,proto3" json:"fallbacks,omitempty"`
 	unknownFields protoimpl.UnknownFields

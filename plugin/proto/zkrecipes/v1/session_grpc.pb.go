@@ -30,14 +30,15 @@ const (
 //
 // SessionService opens and closes ZooKeeper sessions.
 type SessionServiceClient interface {
-	// Open opens a session, and its stream is the lease on it: when the stream
-	// ends, for whatever reason, the plugin closes the ZooKeeper session; and
-	// when the host sees the stream end, the session is lost for it.
+	// Open opens a session. Its stream is the lease on the session. When the stream
+	// ends, for whatever reason, the plugin closes the ZooKeeper session. When the
+	// host sees the stream end, the session is lost for it. A host that half-closes
+	// the stream ends the session.
 	//
-	// The host sends Start and then a Beat every fifth of the session timeout,
-	// or oftener. The plugin answers Start with Opened, or fails the call, and
-	// every Beat with a BeatEcho (of Beats that arrive faster than it answers,
-	// only the last). Beats keep watch in both directions:
+	// The host sends Start and then a Beat every fifth of the session timeout, or
+	// oftener. The plugin answers Start with Opened, or fails the call. It answers
+	// every Beat with a BeatEcho (of Beats that arrive faster than it answers, only
+	// the last). Beats let both ends notice the loss of the other:
 	//
 	//   - A plugin that hears no Beat for the session timeout takes its host for
 	//     frozen and closes the session.
@@ -48,9 +49,9 @@ type SessionServiceClient interface {
 	//     the sending, not from the receiving, because an answer can lie in a
 	//     buffer for any length of time.
 	//
-	// Grant losses are never left out or merged, and keep their order. States
-	// that change faster than they are taken are merged; the loss of the session
-	// is the last message.
+	// Grant losses are never left out or merged, and keep their order. States that
+	// change faster than the host takes them are merged. The loss of the session is
+	// the last message.
 	Open(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[OpenRequest, OpenResponse], error)
 	// Close closes the ZooKeeper session and answers when the server has
 	// confirmed it. UNKNOWN_OUTCOME: the session is over, and ZooKeeper removes
@@ -107,14 +108,15 @@ func (c *sessionServiceClient) Stats(ctx context.Context, in *StatsRequest, opts
 //
 // SessionService opens and closes ZooKeeper sessions.
 type SessionServiceServer interface {
-	// Open opens a session, and its stream is the lease on it: when the stream
-	// ends, for whatever reason, the plugin closes the ZooKeeper session; and
-	// when the host sees the stream end, the session is lost for it.
+	// Open opens a session. Its stream is the lease on the session. When the stream
+	// ends, for whatever reason, the plugin closes the ZooKeeper session. When the
+	// host sees the stream end, the session is lost for it. A host that half-closes
+	// the stream ends the session.
 	//
-	// The host sends Start and then a Beat every fifth of the session timeout,
-	// or oftener. The plugin answers Start with Opened, or fails the call, and
-	// every Beat with a BeatEcho (of Beats that arrive faster than it answers,
-	// only the last). Beats keep watch in both directions:
+	// The host sends Start and then a Beat every fifth of the session timeout, or
+	// oftener. The plugin answers Start with Opened, or fails the call. It answers
+	// every Beat with a BeatEcho (of Beats that arrive faster than it answers, only
+	// the last). Beats let both ends notice the loss of the other:
 	//
 	//   - A plugin that hears no Beat for the session timeout takes its host for
 	//     frozen and closes the session.
@@ -125,9 +127,9 @@ type SessionServiceServer interface {
 	//     the sending, not from the receiving, because an answer can lie in a
 	//     buffer for any length of time.
 	//
-	// Grant losses are never left out or merged, and keep their order. States
-	// that change faster than they are taken are merged; the loss of the session
-	// is the last message.
+	// Grant losses are never left out or merged, and keep their order. States that
+	// change faster than the host takes them are merged. The loss of the session is
+	// the last message.
 	Open(grpc.BidiStreamingServer[OpenRequest, OpenResponse]) error
 	// Close closes the ZooKeeper session and answers when the server has
 	// confirmed it. UNKNOWN_OUTCOME: the session is over, and ZooKeeper removes

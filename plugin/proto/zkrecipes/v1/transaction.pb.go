@@ -975,7 +975,7 @@ type GetTransactionResponse struct {
 	Payload []byte                 `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
 	// In the order in which they were given when it began.
 	Sites []*SiteStatus `protobuf:"bytes,3,rep,name=sites,proto3" json:"sites,omitempty"`
-	// Absent while there is none.
+	// Absent before the decision.
 	Decision *Decision `protobuf:"bytes,4,opt,name=decision,proto3" json:"decision,omitempty"`
 	// Somebody has the coordinator's place: since Begin, or by waiting.
 	Coordinated   bool `protobuf:"varint,5,opt,name=coordinated,proto3" json:"coordinated,omitempty"`

@@ -41,7 +41,7 @@ const (
 //
 // Calls that may take long have a request id, which is new for each call.
 // GrantService.Abandon with it ends the call, whose answer then says what it has
-// done; to cancel the call leaves no answer. A host that gets no answer must call
+// done. Cancelling the call leaves no answer. A host that gets no answer must call
 // Abandon, as it must for AcquireRequest.
 type TransactionServiceClient interface {
 	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS:
@@ -180,7 +180,7 @@ func (c *transactionServiceClient) GetTransaction(ctx context.Context, in *GetTr
 //
 // Calls that may take long have a request id, which is new for each call.
 // GrantService.Abandon with it ends the call, whose answer then says what it has
-// done; to cancel the call leaves no answer. A host that gets no answer must call
+// done. Cancelling the call leaves no answer. A host that gets no answer must call
 // Abandon, as it must for AcquireRequest.
 type TransactionServiceServer interface {
 	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS:
