@@ -57,8 +57,9 @@ func (u unconfirmed) Close(ctx context.Context) error {
 	return fmt.Errorf("close session: %w", recipes.ErrUnknownOutcome)
 }
 
-// TestEndThatZooKeeperDoesNotConfirmIsTold: to who closes the plugin, also where
-// the host of the session has just hung up. What became of one before is no news.
+// TestEndThatZooKeeperDoesNotConfirmIsTold: to whoever closes the plugin, also where
+// the host of the session has just hung up. A session that has ended before is not
+// told again.
 func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
 	for _, test := range []struct {
 		name          string
