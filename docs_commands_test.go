@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write what the commands of README.md an
 // desk is where the commands of a page run: a home of their own with the
 // binaries in go/bin, testdata beside them, and a server.
 type desk struct {
-	home, addr, binaries string
+	home, binaries, addr string
 }
 
 func newDesk(t *testing.T, binaries string) *desk {
@@ -31,7 +31,7 @@ func newDesk(t *testing.T, binaries string) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	d := &desk{home: t.TempDir(), addr: server.Addr(), binaries: binaries}
+	d := &desk{home: t.TempDir(), binaries: binaries, addr: server.Addr()}
 	testdata, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,8 @@ func (d *desk) run(t *testing.T, command string) (string, error) {
 	if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
 		out = append(out, '\n') // as a terminal gets
 	}
-	return strings.NewReplacer(d.addr, "127.0.0.1:2181", d.home, "/home/ann", d.binaries, "/home/ann/go/bin").Replace(string(out)), err
+	shown := strings.NewReplacer(d.addr, "127.0.0.1:2181", d.binaries, "/home/ann/go/bin", d.home, "/home/ann")
+	return shown.Replace(string(out)), err
 }
 
 // binaries builds what the commands run, into a directory that goes with the test.
@@ -70,7 +71,10 @@ func binaries(t *testing.T) string {
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands are for a Unix shell")
 	}
-	dir := t.TempDir()
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // as the binaries name themselves
+	if err != nil {
+		t.Fatal(err)
+	}
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", dir, "./cmd/...").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -106,5 +107,39 @@ func TestConfigurationOfTheDocsIsRead(t *testing.T) {
 				t.Errorf("%v: %v", b, err)
 			}
 		}
+	}
+}
+
+// docs/tool.md shows the whole configuration: each setting that package hostconfig
+// reads, and each variable.
+func TestTheDocsShowTheWholeConfiguration(t *testing.T) {
+	shown := ""
+	for _, b := range unmarked(t, "docs/tool.md", "hcl") {
+		shown += b.text
+	}
+	sources, err := filepath.Glob("host/hostconfig/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := regexp.MustCompile(`hcl:"([a-z_]+),(?:optional|block)"|\{"(ZKRECIPES_[A-Z_]+)"`)
+	settings := 0
+	for _, source := range sources {
+		if strings.HasSuffix(source, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range known.FindAllStringSubmatch(string(text), -1) {
+			settings++
+			name := found[1] + found[2]
+			if name != "password" && !regexp.MustCompile(`\b`+name+`\b`).MatchString(shown) { // which is there to be refused
+				t.Errorf("docs/tool.md does not show %s", name)
+			}
+		}
+	}
+	if settings < 20 {
+		t.Errorf("only %d settings were found in package hostconfig", settings)
 	}
 }
