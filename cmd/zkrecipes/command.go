@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -63,6 +64,7 @@ type command struct {
 	verb verb
 
 	config, format string
+	where
 }
 
 func (c *command) flagSet() *flag.FlagSet {
@@ -70,6 +72,7 @@ func (c *command) flagSet() *flag.FlagSet {
 	f.SetOutput(io.Discard)
 	f.StringVar(&c.config, "config", "", "`file` with the configuration (HCL); by default $ZKRECIPES_CONFIG, then\n~/.zkrecipes.d/config.hcl; variables such as $ZKRECIPES_SERVERS override it")
 	f.StringVar(&c.format, "format", formatText, "`form` of what zkrecipes itself says: text or json")
+	c.where.flags(f)
 	c.verb.flags(f)
 	return f
 }
@@ -104,7 +107,7 @@ func (c *command) run(args []string, out *output) error {
 	case c.format != formatText && c.format != formatJSON:
 		return usage("-format %q: it is text or json", c.format)
 	}
-	if err := c.verb.arguments(f.Args()); err != nil {
+	if err := cmp.Or(c.where.apply(f), c.verb.arguments(f.Args())); err != nil {
 		return usage("%w; see -h", err)
 	}
 	if err := c.writable(out); err != nil {

@@ -27,13 +27,14 @@ func (g *guard) hold(h grant, out *output, r *job.Relay, program string) exitErr
 				fmt.Sprintf("the leader could not be acknowledged: %v", err))
 		}
 	}
-	asked := false
+	asked, told := false, false // that it is asked for; that it is lost
 	select {
 	case <-j.Exited():
 		if j.Told() { // by a signal that was passed on
 			j.Await(g.grace, g.killing(out))
 		}
 	case <-lost:
+		told = true
 		out.event(event{Event: "lost", Path: g.path, Token: int64(h.Token()), Cause: fmt.Sprint(h.Err())},
 			fmt.Sprintf("lost %s, ending the command: %v", g.path, h.Err()))
 		j.End(g.grace, g.killing(out))
@@ -47,6 +48,8 @@ func (g *guard) hold(h grant, out *output, r *job.Relay, program string) exitErr
 	status := j.ExitCode()
 	out.event(event{Event: "exited", Path: g.path, Code: &status}, "")
 	switch err := h.Err(); {
+	case told && !out.json: // people have read it
+		return exitError{code: exitLost}
 	case err != nil:
 		return exitError{exitLost, fmt.Errorf("the hold on %s was lost while the command ran: %w", g.path, err)}
 	case h.together:

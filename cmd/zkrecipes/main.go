@@ -33,7 +33,11 @@ func Main() int {
 	c := cli.NewCLI("zkrecipes", version.Line("zkrecipes"))
 	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
 	c.Commands = t.verbs()
-	c.Args = separate(os.Args[1:], c.Commands)
+	args := os.Args[1:]
+	if len(args) > 0 && args[0] == "help" { // of a verb, or of the tool
+		args = append(slices.Clone(args[1:]), "-h")
+	}
+	c.Args = separate(args, c.Commands)
 	if slices.Equal(c.Args, []string{"version"}) {
 		c.Args = []string{"-version"}
 	}

@@ -48,8 +48,11 @@ func (t *tool) load(out *output) (hostconfig.Config, error) {
 	if err != nil {
 		return cfg, exitError{exitUsage, err}
 	}
+	var told hclog.ExcludeByMessage // by the tool itself, once, with what depends on it
+	told.Add("session lost")
 	cfg.Plugin.Logger = hclog.New(&hclog.LoggerOptions{
-		Name: "zkrecipes", Level: cfg.LogLevel, Output: t.stderr, JSONFormat: out.json,
+		Exclude: told.Exclude,
+		Name:    "zkrecipes", Level: cfg.LogLevel, Output: t.stderr, JSONFormat: out.json,
 	})
 	return cfg, nil
 }

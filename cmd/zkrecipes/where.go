@@ -1,0 +1,54 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// where are the flags that say where ZooKeeper is. A flag goes before its variable,
+// and that before the file. The flag sets the variable, so that zkrecipes in a script
+// that runs under a lock finds the same servers.
+type where struct {
+	servers, chroot string
+	sessionTimeout  time.Duration
+}
+
+func (w *where) flags(f *flag.FlagSet) {
+	f.StringVar(&w.servers, "servers", "", "`addresses` of the ZooKeeper servers, as host:port, separated by commas; instead of\n$ZKRECIPES_SERVERS")
+	f.StringVar(&w.chroot, "chroot", "", "the `path` below which all paths are; instead of $ZKRECIPES_CHROOT")
+	durationVar(f, &w.sessionTimeout, "session-timeout", 0, "ask for a session timeout of this `duration`; instead of $ZKRECIPES_SESSION_TIMEOUT")
+}
+
+// apply sets the variables of the flags that were given.
+func (w *where) apply(given *flag.FlagSet) (err error) {
+	given.Visit(func(f *flag.Flag) {
+		cfg := recipes.SessionConfig{Servers: []string{"localhost"}}
+		variable, value := "ZKRECIPES_SERVERS", f.Value.String()
+		switch f.Name {
+		case "servers":
+			cfg.Servers = strings.Split(strings.ReplaceAll(w.servers, " ", ""), ",")
+		case "chroot":
+			variable, cfg.Chroot = "ZKRECIPES_CHROOT", w.chroot
+		case "session-timeout":
+			variable, cfg.SessionTimeout = "ZKRECIPES_SESSION_TIMEOUT", w.sessionTimeout
+		default:
+			return
+		}
+		if _, wrong := cfg.Normalize(); wrong != nil || value == "" || value == "0s" {
+			err = fmt.Errorf("-%s %q is wrong", f.Name, value)
+			if wrong != nil {
+				err = fmt.Errorf("-%s: %w", f.Name, wrong)
+			}
+			return
+		}
+		if set := os.Setenv(variable, value); err == nil {
+			err = set
+		}
+	})
+	return err
+}
