@@ -45,7 +45,7 @@ func verbs() []verb {
 		{"plan", "answer questions of capacity from a recorded sweep", command.planVerb},
 		{"report", "make an HTML page, figures and tables from records", command.reportVerb},
 		{"slo", "find the largest load under a latency objective", command.sloVerb},
-		{"serve", "run a server for trying things by hand", command.serveVerb},
+		{"serve", "run a server to try things on", command.serveVerb},
 	}
 }
 

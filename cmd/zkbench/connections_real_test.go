@@ -11,6 +11,7 @@ import (
 // TestServerThatAllowsTooFewConnections says what stands in the way before anything
 // is run, and leaves nothing half-written.
 func TestServerThatAllowsTooFewConnections(t *testing.T) {
+	t.Parallel()
 	cfg := ensembletest.Quick(1)
 	cfg.Properties = map[string]string{"maxClientCnxns": "10"}
 	e := ensembletest.Start(t, cfg)

@@ -12,7 +12,8 @@ import (
 // TestFailoversOnARealServer cuts holders off; the run fails if one of them does not
 // know that it lost before the next one is granted.
 func TestFailoversOnARealServer(t *testing.T) {
-	e := ensembletest.Start(t, ensembletest.Quick(1))
+	t.Parallel()
+	e := ensembletest.Shared(t)
 	code, stdout, stderr := withLivingSessions(t, func(timeout string) []string {
 		return []string{
 			"run", "-servers", e.Connect(), "-workload", "failover", "-recipe", "lock,election", "-contenders", "5",

@@ -10,11 +10,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leaktest.Checked{Tests: m}, map[string]func(){
+	testscript.Main(leaktest.Checked{Tests: ensembletest.Owner{Tests: m}}, map[string]func(){
 		"zkbench": func() { os.Exit(Main()) },
 		// Programs that wait for a command's first result, and then do what their
 		// names say.

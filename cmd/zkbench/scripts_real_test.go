@@ -12,7 +12,8 @@ import (
 // TestScriptsOnARealServer runs the scripts that need a real ZooKeeper, which is
 // $SERVERS.
 func TestScriptsOnARealServer(t *testing.T) {
-	e := ensembletest.Start(t, ensembletest.Quick(1))
+	t.Parallel()
+	e := ensembletest.Shared(t)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "real"),
 		Setup: func(env *testscript.Env) error {

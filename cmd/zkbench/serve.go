@@ -12,7 +12,7 @@ import (
 
 const serveHelp = `Usage: zkbench serve [flags]
 
-Runs a ZooKeeper server until it is interrupted, for trying things by hand. When it
+Runs a ZooKeeper server until it is interrupted, to try things on. When it
 serves, the connect string goes to stdout.
 
 Examples:

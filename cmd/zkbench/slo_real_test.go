@@ -13,7 +13,8 @@ import (
 // those of 50 ms to twenty a second. A machine that is too busy for any pass is asked
 // for half the rates in twice the times.
 func TestObjectiveOnARealServer(t *testing.T) {
-	e := ensembletest.Start(t, ensembletest.Quick(1))
+	t.Parallel()
+	e := ensembletest.Shared(t)
 	for slower := 1; slower <= 64; slower *= 2 {
 		times := func(d time.Duration) string { return (time.Duration(slower) * d).String() }
 		code, stdout, stderr := whole(t,

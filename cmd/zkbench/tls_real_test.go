@@ -23,6 +23,7 @@ import (
 // asks for a certificate: sessions, four-letter words, and a failover, whose
 // sessions go through a relay of another address.
 func TestServersThatSpeakTLS(t *testing.T) {
+	t.Parallel()
 	ensembletest.Require(t)
 	cert, key := certificate(t)
 	cfg := ensembletest.Quick(1)

@@ -43,10 +43,10 @@ func combinationOf(r record.Record) string {
 // TooLong reports whether a trial would take longer than the limit, and how long it is
 // expected to take. That is the time of the fastest such trial, if there was one.
 // Otherwise it follows from the two largest lines below it, by the power law through
-// them, of a power from one to three. (The herd is cubic: as many handoffs as
-// contenders, each with as many listings, each as long.) A load that is measured for a
-// given time, and a failover, need not grow: their power is from zero. What is not
-// known is not too long.
+// them, of a power from one to three. The herd is cubic: as many handoffs as
+// contenders, each with as many listings, each as long. What is measured for a given
+// time need not grow, nor need a failover: their power is from zero. What is not known
+// is not too long.
 func (c *Ceiling) TooLong(r record.Record) (expected time.Duration, yes bool) {
 	took := c.took[combinationOf(r)]
 	expected, ok := took[r.Contenders]

@@ -27,6 +27,7 @@ func TestRecordedLevelLeftOutLiesInItsInterval(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
 			predictions, missed := 0, 0
 			for _, strategy := range recipes.Strategies() {
 				p, m := leaveOut(t, strategy, recorded(t, file))

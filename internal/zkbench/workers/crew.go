@@ -92,7 +92,7 @@ func (c *Crew) take(ctx context.Context, s recipes.Session) error {
 		c.number, c.group, c.membership = number, group, m
 		return nil
 	}
-	return fmt.Errorf("all %d places for workers at %s are taken: another run meets there, or one that died a moment ago (it is gone when its session has timed out); give another path, or try again",
+	return fmt.Errorf("all %d places for workers at %s are taken: another run meets there, or one died a moment ago; give another path, or try again when its sessions have timed out",
 		c.cfg.Size, c.cfg.Path)
 }
 

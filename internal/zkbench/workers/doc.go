@@ -2,8 +2,8 @@
 // together. They find each other at a path in ZooKeeper. They begin and end each trial
 // at a double barrier, and give what they measured to the first of them.
 //
-//  1. [Join] with a session of its own, which does nothing else. Every worker is
-//     given a number; it returns when all are there and agree about what to run.
+//  1. [Join] with a session that has no other use. Every worker is given a number.
+//     Join returns when all are there and agree about what to run.
 //  2. For each trial: [Crew.Begin] before its measured part, [Crew.End] after it,
 //     and [Crew.Give] its record. The worker with number 1 gets all of them back.
 //  3. [Crew.Finish] when all is done; [Crew.Close] in any case.
