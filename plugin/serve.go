@@ -119,8 +119,8 @@ type process struct {
 }
 
 // watch stops the gRPC server, and with it Serve, when no host wants the plugin any
-// more. go-plugin does not do that: if a host is killed and its plugin logs nothing,
-// the plugin lives on, with its sessions and locks.
+// more. Without it a plugin that logs nothing would outlive a host that was killed,
+// with its sessions and locks: go-plugin does not end it.
 func (p *process) watch(s *grpc.Server, terminated <-chan os.Signal) {
 	attach := time.NewTimer(attachTimeout)
 	defer attach.Stop()

@@ -14,7 +14,8 @@ import (
 // stream, on the same connection, to say what happened.
 const verdictTimeout = time.Second
 
-// retryPause is between attempts of what has to be said in any case.
+// retryPause is the pause between attempts of a call that is repeated until it is
+// answered.
 const retryPause = 100 * time.Millisecond
 
 // call makes one unary call that ends with ctx and with the session, and says
@@ -121,8 +122,8 @@ func (s *session) linger(ctx context.Context, d time.Duration) {
 	}
 }
 
-// interrupted is the error of a call whose context has ended before an answer:
-// plainly that, or, while no server can be reached, that too.
+// interrupted is the error of a call whose context has ended before an answer. While
+// no server can be reached, it says that too.
 func (s *session) interrupted(err error) error {
 	if s.State() == recipes.Suspended && !errors.Is(err, recipes.ErrUnavailable) && !errors.Is(err, recipes.ErrUnknownOutcome) {
 		return fmt.Errorf("%w: %w", recipes.ErrUnavailable, err)
@@ -130,8 +131,8 @@ func (s *session) interrupted(err error) error {
 	return err
 }
 
-// persist makes a call, which must be one that can be repeated, until it is
-// answered or the session is over. It returns what the plugin said.
+// persist repeats a call until it is answered or the session is over. The call must
+// be one that can be repeated. It returns what the plugin said.
 func (s *session) persist(rpc func(context.Context) error) error {
 	for {
 		err := s.try(s.over, rpc)

@@ -1,10 +1,10 @@
 // Package client is the contract (package recipes) over gRPC: its sessions,
 // locks and elections are stubs whose other half is internal/rpc/server.
 //
-// What the session's stream has already told (the state, the loss of a session
-// or of a grant) is answered without a call. The stubs run the host's own
-// clock: a session whose plugin stands still is lost before ZooKeeper can have
-// given away what it holds (see SessionService.Open in session.proto).
+// What the session's stream has already told (the state, the loss of a session or of
+// a grant) is answered without a call. The stubs run the host's own clock: if the
+// plugin stands still, the session is lost before ZooKeeper can have given away what
+// it holds (see SessionService.Open in session.proto).
 //
 // Order of use: [New] with a connection, [Client.Open] for every session,
 // [Client.Close] before the connection is closed.
@@ -65,8 +65,8 @@ func New(conn grpc.ClientConnInterface) *Client {
 	}
 }
 
-// Measure has m count the sessions that are opened from now on, and what they
-// hold. It has to be called before the first Open, if at all.
+// Measure has m count the sessions that are opened from now on, and what they hold.
+// Call it before the first Open.
 func (c *Client) Measure(m *telemetry.Meters) { c.meters = m }
 
 // Fail ends all sessions with reason, which should match
@@ -74,8 +74,8 @@ func (c *Client) Measure(m *telemetry.Meters) { c.meters = m }
 // counts. It does not wait.
 func (c *Client) Fail(reason error) { c.cancel(reason) }
 
-// Close ends all sessions, as Fail does with recipes.ErrClosed, and waits until
-// nothing of them runs any more.
+// Close ends all sessions, as Fail does with recipes.ErrClosed, and waits for their
+// goroutines.
 func (c *Client) Close() {
 	c.Fail(recipes.ErrClosed)
 	c.mu.Lock()
@@ -95,7 +95,7 @@ func (c *Client) spawn(f func()) bool {
 	return true
 }
 
-// failure is why the client can open no sessions, or nil.
+// failure returns why the client cannot open sessions, or nil.
 func (c *Client) failure() error {
 	if c.ctx.Err() == nil {
 		return nil

@@ -124,7 +124,7 @@ func (c *clock) sessionTimeout() time.Duration {
 	return c.timeout
 }
 
-// silence says for people who has not been heard.
+// silence says, for people, which side was not heard.
 func (c *clock) silence() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,9 +186,9 @@ func (s *session) beat() {
 	_ = s.stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: b}}) // Recv tells of a broken stream
 }
 
-// checkClock ends the session if its deadline has passed. It is asked by everything
-// that answers for the session, because a process that was stopped for longer
-// than the session timeout runs other goroutines before its timers.
+// checkClock ends the session if its deadline has passed. Everything that answers
+// for the session calls it: a process that was stopped for longer than the session
+// timeout runs other goroutines before its timers.
 func (s *session) checkClock() {
 	if s.clock.left() > 0 {
 		return

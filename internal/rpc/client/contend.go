@@ -12,7 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// answer is what LockService.Acquire and ElectionService.Campaign have in common.
+// answer is what the responses to LockService.Acquire, ElectionService.Campaign and
+// the like have in common.
 type answer interface {
 	GetGrant() *pb.Grant
 	GetPlace() *pb.Place
@@ -54,9 +55,10 @@ func (s *session) contend(ctx context.Context, recipe, what string, joined func(
 	return g, nil
 }
 
-// await makes the call and, while it waits, calls joined, if not nil, as soon
-// as the stream or the call itself tells the place, exactly once. The call is
-// the caller's own: the goroutine is for the one that nobody is waiting for.
+// await makes the call. While it waits, it calls joined, if not nil, as soon as the
+// stream or the call itself tells the place, exactly once. The call runs in the
+// caller's goroutine, which its answer wakes. The other goroutine waits for the
+// stream.
 func (s *session) await(ctx context.Context, id string, joined func(recipes.Place), run attempt) (a answer, err error) {
 	call := func(ctx context.Context) (err error) {
 		a, err = run(ctx, id)
@@ -116,7 +118,7 @@ func (s *session) unexpect(id string) {
 	delete(s.joins, id)
 }
 
-// joined passes a place on to who waits for it, if anybody still does.
+// joined passes a place on to the call that waits for it, if it still does.
 func (s *session) joined(id string, p recipes.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +139,7 @@ func (s *session) abandon(id string) {
 	})
 }
 
-// remember notes a grant, so that the session's end is its end.
+// remember notes a grant: when the session ends, the grant ends too.
 func (s *session) remember(g *grant) error {
 	s.checkClock()
 	s.mu.Lock()
@@ -150,7 +152,7 @@ func (s *session) remember(g *grant) error {
 	return nil
 }
 
-// forget returns the grant if it stood.
+// forget removes a grant and returns it, or nil if it had ended.
 func (s *session) forget(id string) *grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ func (d *delivery) Ack(ctx context.Context) error    { return d.conclude(ctx, tr
 func (d *delivery) Return(ctx context.Context) error { return d.conclude(ctx, false) }
 
 // conclude starts the end of the delivery, the first time, and waits for it. The
-// work is the session's: it goes on when ctx ends.
+// session does the work, which goes on when ctx ends.
 func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	d.once.Do(func() {
 		d.acked = ack

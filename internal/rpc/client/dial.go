@@ -6,8 +6,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 )
 
-// unbounded is the size of messages, as go-plugin has it: what the plugin sends
-// is bounded by what it read from ZooKeeper, and what it accepts it says itself.
+// unbounded is the size of messages, as in go-plugin. What the plugin sends is
+// bounded by what it read from ZooKeeper. What it accepts, it bounds itself.
 const unbounded = 1<<31 - 1
 
 // DialOptions are what a connection to a plugin needs, whatever it runs over;

@@ -175,8 +175,8 @@ func (g *grant) startRelease() (first bool, err error) {
 	return true, nil
 }
 
-// tryRelease tells the plugin, and leaves it to the session where that was not
-// answered before ctx ended.
+// tryRelease tells the plugin. If that is not answered before ctx ends, the session
+// goes on with it.
 func (g *grant) tryRelease(ctx context.Context) {
 	err := g.s.try(ctx, g.rpcRelease)
 	e, said := wire.Error(err)

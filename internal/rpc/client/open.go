@@ -39,7 +39,7 @@ func (c *Client) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.S
 }
 
 func (c *Client) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
-	// The stream outlives ctx, which is only about opening it.
+	// The stream outlives ctx, which bounds only the opening.
 	streamCtx, hangUp := context.WithCancel(c.ctx)
 	stopWaiting := giveUp(ctx, hangUp)
 	st, opened, err := c.begin(ctx, streamCtx, cfg)

@@ -9,7 +9,7 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// request is somebody's request that a grant be given back, once it comes.
+// request tells whether the holder was asked to give its grant back.
 type request struct {
 	g       *grant
 	once    sync.Once

@@ -37,9 +37,9 @@ func watch[M, T any](ctx context.Context, s *session, what string,
 		for m, err := st.Recv(); err == nil; m, err = st.Recv() {
 			values.Set(value(m))
 		}
-		// The loss of the session, which may have ended it, comes on a stream of
-		// its own, and whoever has read the watch to its end asks Session.Err for
-		// it. Otherwise the servers refuse to be read.
+		// The loss of the session, which may have ended it, comes on another stream.
+		// A reader that has read the watch to its end asks Session.Err for it.
+		// Otherwise the servers refuse to be read.
 		s.linger(watching, verdictTimeout)
 	}) {
 		end()

@@ -8,13 +8,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// An attempt waits for a grant of one of ss's recipes. Where that is a line, it
+// An attempt waits for a grant of one of ss's recipes. If the recipe has a line, it
 // calls joined once.
 type attempt func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error)
 
-// contend runs the attempt for a request, or joins the call that already does,
-// and returns the ticket that has got the grant. The error of a contender who had
-// joined a line says where: the host tells its application in any case.
+// contend runs the attempt for a request, or joins the call that already does, and
+// returns the ticket with the grant. If a contender had joined a line, its error
+// says at which place: the host tells the application in any case.
 func (s *Server) contend(ctx context.Context, r request, announce bool, run attempt) (*ticket, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Server) contend(ctx context.Context, r request, announce bool, run atte
 	return c, err
 }
 
-// holding is how a hold is given back.
+// holding makes a held of a hold.
 func holding(h recipes.Hold, err error) (*held, error) {
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.Ente
 	return &pb.EnterDoubleBarrierResponse{Grant: toGrant(c), Members: p.Members()}, nil
 }
 
-// takeOut is leaving without waiting for the others.
+// takeOut leaves without waiting for the others.
 func takeOut(p recipes.Passage) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
@@ -43,7 +43,7 @@ func takeOut(p recipes.Passage) func(context.Context) error {
 	}
 }
 
-// passage is the member that a ticket has got.
+// passage returns the double barrier's member that a ticket holds.
 func passage(c *ticket) (recipes.Passage, error) {
 	return as[recipes.Passage](c, "no place in a double barrier")
 }

@@ -49,7 +49,7 @@ func (s electionService) Acknowledge(ctx context.Context, r *pb.AcknowledgeReque
 	return &pb.AcknowledgeResponse{}, err
 }
 
-// election finds an election; how it waits does not matter to those who look.
+// election finds an election, for calls that do not depend on how it waits.
 func (s *Server) election(handle, path string) (recipes.Election, error) {
 	ss, err := s.session(handle)
 	if err != nil {

@@ -2,8 +2,8 @@ package server
 
 import "google.golang.org/grpc"
 
-// forward sends what a watch gives until it ends: with the stream, or with the
-// session. err is the watch's first look's.
+// forward sends what a watch gives until the stream or the session ends. err is the
+// error of the watch's first read.
 func forward[T, M any](st grpc.ServerStreamingServer[M], values <-chan T, err error, message func(T) *M) error {
 	if err != nil {
 		return err

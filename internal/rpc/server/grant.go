@@ -31,8 +31,8 @@ func (s *Server) granted(r request) (*session, *ticket, error) {
 	return ss, c, err
 }
 
-// as is what a ticket has got, if that is a G; what says in the negative what it
-// should be.
+// as returns what a ticket holds as a G. what says, in the negative, what it should
+// be.
 func as[G any](c *ticket, what string) (G, error) {
 	g, ok := c.grant.Grant.(G)
 	if !ok {

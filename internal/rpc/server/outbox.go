@@ -24,7 +24,7 @@ func (o *outbox) put(m *pb.OpenResponse) {
 	o.wake()
 }
 
-// beat remembers the latest beat: its echo answers all before it.
+// beat remembers the latest beat. Its echo answers all beats before it.
 func (o *outbox) beat(number uint64) {
 	o.mu.Lock()
 	o.number = number

@@ -30,7 +30,7 @@ func (s *Server) Options() []grpc.ServerOption {
 	)
 }
 
-// loggerKey is where the calls of a guarded server find its logger.
+// loggerKey is the key of the logger in the context of a call.
 type loggerKey struct{}
 
 func containUnary(logger hclog.Logger) grpc.UnaryServerInterceptor {
@@ -48,9 +48,8 @@ func containStream(logger hclog.Logger) grpc.StreamServerInterceptor {
 	}
 }
 
-// toStatus is what the host is told of a handler's error, in the contract's
-// terms. What gRPC says itself, and what has a place in line with it, is a
-// status already.
+// toStatus makes the status that the host gets of a handler's error. Errors of gRPC
+// itself, and errors with a place in line, are a status already.
 func toStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
@@ -65,8 +64,8 @@ func contain(panicked any, logger hclog.Logger, where string, err *error) {
 	}
 }
 
-// noted logs a panic. The host is not told its value: it may hold what the
-// application stores, of which errors say nothing.
+// noted logs a panic. The host does not get its value: it may contain what the
+// application stores, which errors never show.
 func noted(panicked any, logger hclog.Logger, where string) error {
 	logger.Error("panic; please report it", "in", where, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
 	return fmt.Errorf("%w: %s panicked; the plugin's log has more", recipes.ErrInternal, where)

@@ -114,9 +114,9 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 }
 
 // Close refuses new sessions, tells the hosts of the present ones that they are
-// lost, closes them in ZooKeeper, and returns when that is done or ctx ends. An
-// error that matches recipes.ErrUnknownOutcome says that ZooKeeper has not
-// confirmed the end of one, which lasts until its timeout at the latest. It may be
+// lost, and closes them in ZooKeeper. It returns when that is done or ctx ends. An
+// error that matches recipes.ErrUnknownOutcome says that ZooKeeper has not confirmed
+// the end of a session, which lasts until its timeout at the latest. Close may be
 // called again, and waits again.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
@@ -137,8 +137,8 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 }
 
-// unconfirmed notes that a session which Close waits for has ended here and may
-// live in ZooKeeper. What ended before was told to its host in other ways.
+// unconfirmed notes that a session which Close waits for has ended here, and may
+// live on in ZooKeeper. Hosts of sessions that ended before were told in other ways.
 func (s *Server) unconfirmed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,8 +184,8 @@ func (s *Server) remove(ss *session) {
 	delete(s.sessions, ss.handle)
 }
 
-// session finds a session by its handle. One that is not there has ended: why,
-// its stream has said.
+// session finds a session by its handle. If it is not found it has ended, and its
+// stream has told why.
 func (s *Server) session(handle string) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -98,8 +98,8 @@ func (s *Server) start(opened recipes.Session) *session {
 	return ss
 }
 
-// end closes the ZooKeeper session, whatever its stream ended for, and waits
-// for all that runs for it.
+// end closes the ZooKeeper session, for whatever reason its stream has ended, and
+// waits for all that runs for it.
 func (s *Server) end(ss *session) {
 	s.remove(ss)
 	ss.cancel(recipes.ErrClosed)
@@ -111,16 +111,16 @@ func (s *Server) end(ss *session) {
 	s.log.Debug("session ended", "session", fmt.Sprintf("%#x", ss.ID()), "reason", ss.Err())
 }
 
-// close ends the ZooKeeper session. An end that is not confirmed is still an end:
-// the server's timeout finishes it.
+// close ends the ZooKeeper session. If that is not confirmed, the server's timeout
+// ends it.
 func (ss *session) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	return ss.Session.Close(ctx)
 }
 
-// serve is the life of the session's stream. It returns when the stream, the
-// session or the plugin ends.
+// serve runs the session's stream. It returns when the stream, the session or the
+// plugin ends.
 func (ss *session) serve(st stream) error {
 	opened := &pb.Opened{
 		Session:   ss.handle,
@@ -135,15 +135,15 @@ func (ss *session) serve(st stream) error {
 	return ss.tell(st, wire.State(opened.GetState()))
 }
 
-// listen takes the host's beats until the stream ends. The watch over a silent
-// host closes the session by itself, because the stream's sender may be stuck:
-// a frozen host does not read either.
+// listen takes the host's beats until the stream ends. The timer for a silent host
+// closes the session by itself, because the stream's sender may be stuck: a frozen
+// host does not read either.
 func (ss *session) listen(st stream) {
 	frozen := time.AfterFunc(ss.Timeout(), func() {
 		ss.cancel(errFrozen)
 		_ = ss.close() // end hears the same
 	})
-	// Not waited for: Recv returns only after the call that owns it has.
+	// serve does not wait for it: Recv returns only after serve has.
 	go func() {
 		defer frozen.Stop()
 		for {
@@ -159,8 +159,8 @@ func (ss *session) listen(st stream) {
 	}()
 }
 
-// tell sends what happens after the state that was told, in order, and the loss
-// of the session last.
+// tell sends, in order, what changes after the state in Opened. The loss of the
+// session comes last.
 func (ss *session) tell(st stream, told recipes.State) error {
 	events := ss.Events(ss.ctx)
 	for {

@@ -12,22 +12,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// remembered is how many finished tickets a session keeps, so that a call that
-// is repeated after its answer was lost finds it.
+// remembered is how many finished tickets a session keeps. A call that is repeated
+// after its answer was lost finds its ticket.
 const remembered = 1024
 
 // releaseTimeout bounds the release of a grant that nobody waits for. The
 // recipes go on after it in the background.
 const releaseTimeout = 5 * time.Second
 
-// A held is a grant with its own word for giving back.
+// A held is a grant and how it is given back.
 type held struct {
 	recipes.Grant
 	giveBack func(context.Context) error // Hold.Release or Leadership.Resign
 }
 
-// A ticket is what one request id asked for, from the call's arrival until its
-// end is no longer worth remembering. It runs once, however often it is called.
+// A ticket stands for what one request id asked for: from the call's arrival until
+// the session forgets it. It runs once, however often it is called.
 type ticket struct {
 	id     string
 	cancel context.CancelFunc
@@ -78,8 +78,8 @@ func (ts *tickets) call(ctx context.Context, id string, announce bool, run attem
 	case <-c.done:
 	case <-ctx.Done():
 	case <-ts.ss.ctx.Done():
-		// The ticket's own context ends with the session's: its error is the
-		// better one, and is not long in coming.
+		// The ticket's own context ends with the session's. Its error says more, and
+		// comes soon.
 		<-c.done
 	}
 	return ts.leave(ctx, c)
@@ -105,8 +105,8 @@ func (ts *tickets) enter(id string, announce bool, run attempt) (*ticket, error)
 	return c, nil
 }
 
-// leave ends one caller's wait. A caller whose context has ended cannot have
-// read an answer, so that none is given and no grant left behind.
+// leave ends one caller's wait. A caller whose context has ended cannot have read an
+// answer. So it gets none, and no grant stays behind.
 func (ts *tickets) leave(ctx context.Context, c *ticket) (*ticket, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -120,7 +120,7 @@ func (ts *tickets) leave(ctx context.Context, c *ticket) (*ticket, error) {
 	return c, c.err
 }
 
-// close refuses what would still have to be waited for.
+// close refuses new tickets.
 func (ts *tickets) close() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -154,7 +154,7 @@ func (ts *tickets) run(ctx context.Context, c *ticket, announce bool, run attemp
 	}
 }
 
-// lost says why a session has ended, also in the moment before it knows itself.
+// lost says why a session has ended, also in the moment before the session says it.
 func lost(ss *session) error {
 	if err := ss.Err(); err != nil {
 		return err
@@ -162,8 +162,8 @@ func lost(ss *session) error {
 	return context.Cause(ss.ctx)
 }
 
-// abandon is GrantService.Abandon: what id asked for is not wanted. An id that
-// is not known yet is remembered as unwanted, because calls may overtake.
+// abandon is GrantService.Abandon: what id asked for is not wanted. An id that is
+// not known yet is remembered as unwanted, because Abandon may overtake its call.
 func (ts *tickets) abandon(id string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -188,7 +188,7 @@ func (ts *tickets) abandon(id string) {
 	ts.drop(c)
 }
 
-// drop makes sure that nothing is left of a ticket. It needs mu.
+// drop leaves nothing of a ticket behind. It needs mu.
 func (ts *tickets) drop(c *ticket) {
 	if c.abandoned {
 		return
@@ -204,7 +204,7 @@ func (ts *tickets) drop(c *ticket) {
 	}
 }
 
-// giveUp releases a grant that nobody wants. It needs mu.
+// giveUp releases a grant that is not wanted. It needs mu.
 func (ts *tickets) giveUp(c *ticket) {
 	c.err = fmt.Errorf("%w: request %s was abandoned", context.Canceled, c.id)
 	ts.finish(c)
@@ -215,7 +215,7 @@ func (ts *tickets) giveUp(c *ticket) {
 	})
 }
 
-// finish puts a ticket among those that are only remembered. It needs mu.
+// finish notes that a ticket is only remembered from now on. It needs mu.
 func (ts *tickets) finish(c *ticket) {
 	if c.finished {
 		return
@@ -251,7 +251,7 @@ func (ts *tickets) granted(id string) (*ticket, error) {
 	return nil, fmt.Errorf("%w: request %s holds nothing", recipes.ErrNotHeld, id)
 }
 
-// watch arms the loss watch of a grant, once.
+// watch has the loss of a grant told, once.
 func (ts *tickets) watch(c *ticket) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -68,8 +68,9 @@ func (s transactionService) site(handle, membership string) (*session, recipes.S
 	return nil, nil, fmt.Errorf("%w: membership %q has finished, or never was", recipes.ErrNoTransaction, membership)
 }
 
-// begun is what Abandon undoes of a beginning whose answer nobody got: the session is
-// coordinator and would keep the sites waiting. Coordinate gives that up when it fails.
+// begun undoes a beginning whose answer was lost. The session is coordinator, does
+// not count, and would keep the sites waiting. A Coordinate that fails gives the
+// place up.
 func begun(t recipes.Transaction) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -145,8 +146,7 @@ func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisi
 	return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
-// FinishSite takes a membership that is not there for one that has finished, so
-// that it may be repeated.
+// FinishSite may be repeated: a membership that is not found has finished.
 func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequest) (*pb.FinishSiteResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {

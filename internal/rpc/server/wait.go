@@ -44,8 +44,8 @@ func (ts *tickets) undoable(ctx context.Context, id string, undo func()) {
 	}
 }
 
-// background runs f beside the session's calls. If the session is ending it does
-// not: that undoes everything. It needs mu.
+// background runs f beside the session's calls. It does nothing if the session is
+// ending, because the session's end undoes everything. It needs mu.
 func (ts *tickets) background(f func()) {
 	if !ts.closed {
 		ts.ss.tasks.Go(f)

@@ -5,7 +5,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ToLeader makes a message; nobody has no contender.
+// ToLeader makes a message. Without a leader it has no contender.
 func ToLeader(l recipes.Leader) *pb.Leader {
 	if l.None() {
 		return &pb.Leader{}

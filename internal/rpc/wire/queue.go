@@ -69,7 +69,7 @@ func ToElementIDs(ids []recipes.ElementID) []string {
 	return out
 }
 
-// ElementIDs reads n names; those that are missing are not known.
+// ElementIDs reads n names. A name that is missing is empty.
 func ElementIDs(names []string, n int) []recipes.ElementID {
 	out := make([]recipes.ElementID, n)
 	for i, name := range names[:min(n, len(names))] {

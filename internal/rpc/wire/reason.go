@@ -64,8 +64,8 @@ var kinds = []kind{
 	{recipes.ErrThrottled, "THROTTLED", codes.Unavailable},
 }
 
-// matching returns the kinds that err matches, in the order of the table. An
-// error that nobody foresaw is an internal one.
+// matching returns the kinds that err matches, in the order of the table. An error
+// of no known kind is an internal one.
 func matching(err error) []kind {
 	var ks []kind
 	for _, k := range kinds {
