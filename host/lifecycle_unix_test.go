@@ -76,7 +76,7 @@ const (
 	// longTimeout is for a session whose timeout must not matter, and
 	// shortTimeout for one whose timeout the test waits for.
 	longTimeout  = 30 * time.Second
-	shortTimeout = 1500 * time.Millisecond
+	shortTimeout = 3 * time.Second
 )
 
 // TestLifecycle kills, ends and freezes the host, the plugin and both at each

@@ -118,7 +118,7 @@ func TestPluginProcessThatIsKilled(t *testing.T) {
 func TestCloseTellsThatZooKeeperHasNotConfirmed(t *testing.T) {
 	w := hosttest.New(t)
 	cfg := w.Config()
-	cfg.SessionTimeout = 1500 * time.Millisecond // for which it is tried, and which must not be over before
+	cfg.SessionTimeout = 4 * time.Second // for which it is tried, and which must not be over before
 	s, err := w.Plugin.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 		for i := range left {
 			must[recipes.ElementID](t)(q.Put(ctx, []byte{byte(i)}))
 		}
-		if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrNodeExists) || !strings.Contains(err.Error(), "come to an end") {
+		if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrNodeExists) || !strings.Contains(err.Error(), "used all numbers") {
 			t.Errorf("an element more than there are numbers: %v", err)
 		}
 		for i := range left {

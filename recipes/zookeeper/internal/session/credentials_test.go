@@ -59,7 +59,7 @@ func TestAFailedReauthenticationIsTriedAgainOrEndsTheSession(t *testing.T) {
 	for _, times := range []int{1, 3, -1} {
 		srv := embedded(t)
 		cfg := to(srv)
-		cfg.SessionTimeout = 500 * time.Millisecond
+		cfg.SessionTimeout = 2 * time.Second
 		cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
 		s := open(t, cfg)
 		left := times
