@@ -55,7 +55,7 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 		}
 		now, _, _ := s.status.Get()
 		path, err := call(life, s, func(c *zk.Conn) (string, error) {
-			return c.Create(s.full(base), notNull(data), zk.FlagEphemeralSequential, s.acl)
+			return c.Create(s.full(base), notNull(data), zk.FlagEphemeralSequential, s.newACL())
 		})
 		switch {
 		case err == nil:
@@ -150,7 +150,7 @@ func (s *Session) room(path string, data []byte, beside int) error {
 // aclSize is what the ACL of new znodes takes in a packet.
 func (s *Session) aclSize() int {
 	size := 0
-	for _, a := range s.acl {
+	for _, a := range s.newACL() {
 		size += len(a.Scheme) + len(a.ID) + 12
 	}
 	return size

@@ -43,7 +43,7 @@ func (t *Txn) create(path string, data []byte, flags int32, ephemeral bool) {
 		flags |= zk.FlagEphemeral
 	}
 	t.add(path, data, func(s *Session, full string) any {
-		return &zk.CreateRequest{Path: full, Data: notNull(data), Acl: s.acl, Flags: flags}
+		return &zk.CreateRequest{Path: full, Data: notNull(data), Acl: s.newACL(), Flags: flags}
 	})
 }
 

@@ -44,7 +44,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 		}
 		now, _, _ := s.status.Get()
 		_, err := call(life, s, func(c *zk.Conn) (string, error) {
-			return c.Create(s.full(path), notNull(data), zk.FlagEphemeral, s.acl)
+			return c.Create(s.full(path), notNull(data), zk.FlagEphemeral, s.newACL())
 		})
 		switch {
 		case err == nil:

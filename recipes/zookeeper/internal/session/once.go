@@ -81,7 +81,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 			return err
 		}
 		_, err = once(ctx, s, "create", path, func(c *zk.Conn) (string, error) {
-			return c.Create(s.full(path), notNull(data), zk.FlagPersistent, s.acl)
+			return c.Create(s.full(path), notNull(data), zk.FlagPersistent, s.newACL())
 		})
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):

@@ -70,11 +70,11 @@ func (s *Session) ensureFull(ctx context.Context, full string) error {
 // reply without making sure that nobody writes it any more.
 func (s *Session) createParent(ctx context.Context, full string) error {
 	_, err := readWith(ctx, s, "create", full, func(c *zk.Conn) (struct{}, error) {
-		_, err := c.Multi(&zk.CreateRequest{Path: full, Data: notNull(nil), Acl: s.acl, Flags: zk.FlagContainer})
+		_, err := c.Multi(&zk.CreateRequest{Path: full, Data: notNull(nil), Acl: s.newACL(), Flags: zk.FlagContainer})
 		if err == nil || lostConnection(err) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
 			return struct{}{}, err
 		}
-		_, err = c.Create(full, notNull(nil), zk.FlagPersistent, s.acl)
+		_, err = c.Create(full, notNull(nil), zk.FlagPersistent, s.newACL())
 		return struct{}{}, err
 	})
 	return err

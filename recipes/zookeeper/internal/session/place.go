@@ -53,6 +53,15 @@ var ErrNoPlace = errors.New("no place by number alone can be had")
 //
 // On an error nothing remains of it, on the terms of CreateProtected.
 func (s *Session) CreatePlace(ctx context.Context, dir, name string, data []byte, look bool) (place Place, siblings int, err error) {
+	unresolved := s.unresolved()
+	place, siblings, err = s.createPlace(ctx, dir, name, data, look)
+	if err == nil && unresolved {
+		s.resolveACL(ctx, place)
+	}
+	return place, siblings, err
+}
+
+func (s *Session) createPlace(ctx context.Context, dir, name string, data []byte, look bool) (place Place, siblings int, err error) {
 	if err := s.fits(dir, data); err != nil {
 		return Place{}, 0, err
 	}
@@ -88,12 +97,12 @@ type placeCreation struct {
 }
 
 func (s *Session) placeCreation(dir, name string, data []byte, look bool) *placeCreation {
-	c := &placeCreation{attempt: attempt{session: s}, dir: dir, name: name, header: placePrefix + uuid.NewString() + "-", begun: s.wire.lastZxid.Load()}
+	c := &placeCreation{attempt: attempt{session: s, plain: s.unresolved()}, dir: dir, name: name, header: placePrefix + uuid.NewString() + "-", begun: s.wire.lastZxid.Load()}
 	var e jute.Encoder
 	e.String(s.full(gopath.Join(dir, name)))
 	e.Int32(int32(len(c.header) + len(data)))
 	e.Bytes = append(append(e.Bytes, c.header...), data...)
-	e.ACLs(juteACLs(s.identity.acl(s.acl))...)
+	e.ACLs(juteACLs(s.identity.acl(s.newACL()))...)
 	e.Int32(zk.FlagEphemeral | zk.FlagSequence)
 	c.requests = []request{{opCreate2, e.Bytes}}
 	if look {

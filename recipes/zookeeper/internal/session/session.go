@@ -17,7 +17,7 @@ import (
 // may be called from several goroutines. Paths are below the chroot.
 type Session struct {
 	cfg    recipes.SessionConfig
-	acl    []zk.ACL
+	acl    []zk.ACL // see newACL
 	log    hclog.Logger
 	wire   *wire
 	dialer *dialer
@@ -33,6 +33,9 @@ type Session struct {
 	names    names // of CreateNamed
 	places   places
 	identity identity
+
+	resolvedACL  atomic.Pointer[[]zk.ACL] // acl with what servers make of "auth"
+	unresolvable atomic.Bool
 
 	ctx    context.Context // ends when the session is lost, with the reason as its cause
 	cancel context.CancelCauseFunc
