@@ -1,0 +1,100 @@
+package session
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The steps of doc.go, "What the leader knows", one by one.
+func TestWhatTheAnswersOnAConnectionProve(t *testing.T) {
+	const timeout = 10 * time.Second
+	for _, tt := range []struct {
+		name  string
+		steps func(c *conn, ask func(op int32, well bool))
+		known bool // of the contact that comes first
+	}{
+		{"no sync", func(c *conn, ask func(int32, bool)) {
+			for range 20 {
+				time.Sleep(timeout / 5)
+				ask(opPing, true)
+			}
+		}, false},
+		{"syncs that come too soon", func(c *conn, ask func(int32, bool)) {
+			for range 2 {
+				time.Sleep(timeout / 10)
+				ask(opSync, true)
+			}
+		}, false},
+		{"one sync", func(c *conn, ask func(int32, bool)) {
+			time.Sleep(timeout)
+			ask(opSync, true)
+		}, false},
+		{"two syncs", func(c *conn, ask func(int32, bool)) {
+			time.Sleep(youth(timeout))
+			ask(opSync, true)
+			ask(opSync, true)
+		}, true},
+		{"two transactions", func(c *conn, ask func(int32, bool)) {
+			time.Sleep(youth(timeout))
+			ask(opCreate, true)
+			ask(opMulti, true)
+		}, true},
+		{"two refusals, maybe of the follower", func(c *conn, ask func(int32, bool)) {
+			time.Sleep(youth(timeout))
+			ask(opSync, false)
+			ask(opCreate, false)
+		}, false},
+		{"two reads", func(c *conn, ask func(int32, bool)) {
+			time.Sleep(youth(timeout))
+			ask(opGetData, true)
+			ask(opExists, true)
+		}, false},
+		{"two syncs at once", func(c *conn, ask func(int32, bool)) {
+			time.Sleep(timeout)
+			c.note(sent{op: opSync, at: time.Now()})
+			c.note(sent{op: opSync, at: time.Now()})
+			for _, s := range c.pending {
+				c.answered(s, true)
+			}
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(1 << 10)
+				w.timeout.Store(int64(timeout))
+				time.Sleep(time.Second)
+				c := &conn{wire: w}
+				ask := func(op int32, well bool) {
+					c.note(sent{op: op, at: time.Now()})
+					c.answered(c.pending[0], well)
+					c.pending = nil
+				}
+				first := w.offset(time.Now())
+				ask(opPing, true)
+				tt.steps(c, ask)
+				if known := w.known.Load() >= int64(first); known != tt.known {
+					t.Errorf("known: %v", known)
+				}
+			})
+		})
+	}
+}
+
+// A session may send thousands of requests a second.
+func TestContactsAreNotedWithinBounds(t *testing.T) {
+	const timeout = 10 * time.Second
+	var e evidence
+	now := time.Duration(0)
+	for range 100_000 {
+		now += time.Millisecond
+		e.heard(contact{now, now}, youth(timeout))
+		e.age(now, youth(timeout))
+		if len(e.young) > contactsKept+1 {
+			t.Fatalf("%d contacts are noted", len(e.young))
+		}
+	}
+	if late := now - e.old; late > youth(timeout)+2*youth(timeout)/contactsKept {
+		t.Errorf("the last one that is not young is %v old", late)
+	}
+}
