@@ -19,6 +19,7 @@ type doctorVerb struct {
 	readOnly bool
 	out      *output
 	findings []finding
+	unpinned string // how to pin the plugin that lies beside this program, if it is not
 }
 
 // finding is the answer of one check.
@@ -102,7 +103,7 @@ func (v *doctorVerb) table(out io.Writer) {
 	for _, f := range v.findings {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, f.Check, strings.ReplaceAll(f.Detail, "\n", "\n\t\t"))
 		if f.Advice != "" {
-			fmt.Fprintf(w, "\t\t-> %s\n", f.Advice)
+			fmt.Fprintf(w, "\t\t-> %s\n", strings.ReplaceAll(strings.TrimSpace(f.Advice), "\n", "\n\t\t   "))
 		}
 	}
 	_ = w.Flush()
@@ -117,7 +118,7 @@ func (v *doctorVerb) examine(ctx context.Context, t *tool) {
 		return
 	}
 	v.configuration(cfg)
-	if !v.plugin(&cfg.Plugin) {
+	if !v.plugin(&cfg.Plugin, t.config) {
 		return
 	}
 	start := time.Now()

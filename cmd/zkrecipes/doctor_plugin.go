@@ -4,23 +4,28 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/version"
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
 // plugin checks what would be started, and reports whether it can be. The path
 // that was found is in the configuration afterwards.
-func (v *doctorVerb) plugin(cfg *host.Config) bool {
+func (v *doctorVerb) plugin(cfg *host.Config, file string) bool {
+	installed := false // beside this program, so that nobody else can have put it there
 	if cfg.Path == "" {
 		path, err := host.Find(cfg.Dir)
 		if err != nil {
 			v.found("plugin", fail, adviceFor(err), "%v", err)
 			return false
 		}
-		cfg.Path = path
+		cfg.Path, installed = path, besideThisProgram(path)
 	}
 	sum, err := host.Checksum(cfg.Path)
 	if err != nil {
@@ -30,8 +35,11 @@ func (v *doctorVerb) plugin(cfg *host.Config) bool {
 	v.found("plugin", fine, "", "%s", cfg.Path)
 	got := hex.EncodeToString(sum[:])
 	switch {
+	case cfg.Checksum == "" && installed:
+		v.unpinned = pinning(got, file) // whether a checksum is needed depends on the version
+		cfg.Logger.SetLevel(quieter(cfg.Logger.GetLevel()))
 	case cfg.Checksum == "":
-		v.found("checksum", warn, `if this is the plugin that you want, set checksum = "`+got+`" in the plugin block`, "none is configured: whatever is there is started")
+		v.found("checksum", warn, pinning(got, file), "none is configured: whatever is there is started")
 		cfg.Logger.SetLevel(quieter(cfg.Logger.GetLevel())) // Launch would say it again
 	case !strings.EqualFold(cfg.Checksum, got):
 		v.found("checksum", fail, `install the plugin again; or, if you have changed it yourself, set checksum = "`+got+`"`, "%s does not have the checksum that is configured", cfg.Path)
@@ -40,6 +48,20 @@ func (v *doctorVerb) plugin(cfg *host.Config) bool {
 		v.found("checksum", fine, "", "matches")
 	}
 	return true
+}
+
+// pinning says how to pin a plugin with this checksum.
+func pinning(sum, file string) string {
+	return fmt.Sprintf("if this is the plugin that you want, put this into %s:\n%s", configFile(file), pluginBlock(sum))
+}
+
+// besideThisProgram reports whether a plugin is in the directory of this executable.
+func besideThisProgram(path string) bool {
+	own, err := os.Executable()
+	if err == nil {
+		own, err = filepath.EvalSymlinks(own)
+	}
+	return err == nil && filepath.Dir(own) == filepath.Dir(path)
 }
 
 func adviceFor(err error) string {
@@ -64,6 +86,13 @@ func (v *doctorVerb) version(ctx context.Context, p *host.Plugin) {
 	status, advice := fine, ""
 	if info.Version != plugin.Version() {
 		status, advice = warn, "versions of one protocol understand each other, but what the older one does not know is missing"
+	}
+	switch {
+	case v.unpinned == "":
+	case version.Same(version.Module(), info.Version):
+		v.found("checksum", fine, "", "none is needed: the plugin lies beside zkrecipes, and both are of one release")
+	default:
+		v.found("checksum", warn, v.unpinned, "none is configured, and the plugin may be of another release than zkrecipes")
 	}
 	v.found("version", status, advice, "plugin %s, zkrecipes %s, protocol %d", info.Version, plugin.Version(), plugin.ProtocolVersion)
 	for _, n := range needed {

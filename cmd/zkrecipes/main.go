@@ -97,6 +97,7 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 		"semaphore":  verb(&semaphoreVerb{}),
 		"contenders": verb(&contendersVerb{}),
 		"doctor":     verb(&doctorVerb{}),
+		"init":       verb(&initVerb{}),
 
 		"barrier set":    verb(&barrierSetVerb{}),
 		"barrier remove": verb(&barrierRemoveVerb{}),
