@@ -144,6 +144,11 @@ func contendersPermits(f *fixture) {
 	if lines := f.stands(s, f.path("a"), "semaphore holds"); lines.Permits != 3 {
 		f.Errorf("%d permits; want 3", lines.Permits)
 	}
+	lines, err := s.Contenders(f.ctx, f.path("a"), recipes.KindPriorityLock) // which needs the same data
+	f.must(err)
+	if lines.Permits != 0 {
+		f.Errorf("%d permits of semaphores that were not asked for", lines.Permits)
+	}
 	f.must(h.Release(f.ctx))
 	if lines := f.stands(s, f.path("a"), ""); lines.Permits != 3 {
 		f.Errorf("%d permits when the last has left; want 3", lines.Permits)
