@@ -103,7 +103,7 @@ func (c Config) normalize() (n Config, beside bool, err error) {
 func (c Config) defaults() (Config, error) {
 	switch {
 	case c.StartTimeout < 0:
-		return c, fmt.Errorf("host: Config.StartTimeout is %v; it must be positive", c.StartTimeout)
+		return c, fmt.Errorf("host: Config.StartTimeout is %v; it must not be negative", c.StartTimeout)
 	case c.StartTimeout == 0:
 		c.StartTimeout = DefaultStartTimeout
 	}

@@ -70,7 +70,7 @@ func find(dir string) (path string, at place, err error) {
 		}
 		return path, p, nil
 	}
-	return "", place{}, fmt.Errorf("host: %w: no %s in any of:\n\t%s\ninstall it with go install github.com/zkrecipes/zkrecipes/cmd/%s@latest, or set %s to its directory",
+	return "", place{}, fmt.Errorf("host: %w: no %s in any of:\n\t%s\nput it beside this program, install it with go install github.com/zkrecipes/zkrecipes/cmd/%s@latest, or set %s to its directory",
 		ErrNotFound, PluginName+exe(), strings.Join(searched, "\n\t"), PluginName, PluginDirEnv)
 }
 

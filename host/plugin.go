@@ -172,7 +172,7 @@ func (p *Plugin) shutdown(ctx context.Context) error {
 	defer cancel()
 	if _, err := p.service.Shutdown(ctx, &pb.ShutdownRequest{}); err != nil {
 		err, _ = wire.Error(err)
-		return fmt.Errorf("host: the plugin has not confirmed its shutdown, sessions may last until their timeout: %w", err)
+		return fmt.Errorf("host: the plugin has not confirmed its shutdown; sessions may last until their timeout: %w", err)
 	}
 	return nil
 }

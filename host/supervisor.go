@@ -70,7 +70,7 @@ type Supervisor struct {
 // start only. If that fails, the error is that of Launch, and nothing runs.
 func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 	if cfg.MinBackoff < 0 || cfg.MaxBackoff < 0 {
-		return nil, errors.New("host: SupervisorConfig: a backoff is negative")
+		return nil, errors.New("host: SupervisorConfig: MinBackoff and MaxBackoff must not be negative")
 	}
 	if cfg.MinBackoff == 0 {
 		cfg.MinBackoff = DefaultMinBackoff

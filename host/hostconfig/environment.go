@@ -93,9 +93,9 @@ func (r *reader) credentials() {
 	}
 	switch {
 	case digest.User == "":
-		r.errs = append(r.errs, errors.New("there is a password, and no user: set ZKRECIPES_AUTH_USER, or have an auth block"))
+		r.errs = append(r.errs, errors.New("there is a password but no user: set ZKRECIPES_AUTH_USER, or add an auth block"))
 	case digest.Password == "":
-		r.errs = append(r.errs, fmt.Errorf("user %q has no password: set ZKRECIPES_AUTH_PASSWORD_FILE, or have an auth block", digest.User))
+		r.errs = append(r.errs, fmt.Errorf("user %q has no password: set ZKRECIPES_AUTH_PASSWORD_FILE, or add an auth block", digest.User))
 	}
 }
 

@@ -98,7 +98,7 @@ func (r *reader) file(path string) {
 		const most = 5
 		r.diagnose(diags[:min(len(diags), most)])
 		if more := len(diags) - most; more > 0 {
-			r.errs = append(r.errs, fmt.Errorf("%s: and %d errors more", path, more))
+			r.errs = append(r.errs, fmt.Errorf("%s: and %d more errors", path, more))
 		}
 		return
 	}

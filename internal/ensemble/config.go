@@ -99,11 +99,11 @@ func (c Config) withDefaults() (Config, error) {
 func (c Config) check() error {
 	switch {
 	case c.Servers < 1 || c.Servers%2 == 0:
-		return fmt.Errorf("ensemble: %d servers asked for: an ensemble has an odd number of servers", c.Servers)
+		return fmt.Errorf("ensemble: %d servers; an ensemble has an odd number of servers", c.Servers)
 	case c.TickTime < time.Millisecond:
 		return fmt.Errorf("ensemble: tick time %v is below ZooKeeper's unit, a millisecond", c.TickTime)
 	case c.HeapMiB < 0:
-		return fmt.Errorf("ensemble: heap of %d MiB asked for", c.HeapMiB)
+		return fmt.Errorf("ensemble: a heap of %d MiB is too small", c.HeapMiB)
 	}
 	return nil
 }

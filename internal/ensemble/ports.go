@@ -41,7 +41,7 @@ func pickPorts(n int) ([]int, error) {
 		listeners = append(listeners, l)
 	}
 	if len(listeners) < n {
-		return nil, fmt.Errorf("ensemble: no %d free ports on %s: %w", n, loopback, last)
+		return nil, fmt.Errorf("ensemble: cannot find %d free ports on %s: %w", n, loopback, last)
 	}
 	ports := make([]int, n)
 	for i, l := range listeners {
