@@ -36,15 +36,15 @@
 // # Handoff, and why it is safe
 //
 // With the strategy handoff ([recipes.Handoff]) a contender's znode is a
-// [session.Place]: its name is marker and number alone, so that its successor
-// knows the name without a listing, and only its own session may write to it. A
+// [session.Place]. Its name is marker and number alone, so that its successor
+// knows the name without a listing. Only its own session may write to it. A
 // holder releases by one transaction that sets its data and deletes it. The
 // server fires watches operation by operation, so the successor's one-shot watch
 // tells of the change of data, and is used up. A waiter never writes to its own
 // znode, and gives up by deleting it. From the change of data alone the
-// successor concludes that it holds. Why it may:
+// successor concludes that it is next. Why it may:
 //
-//   - Whom it watched, T, is the nearest contender ahead: the one with the number
+//   - The contender that it watched, T, is the nearest one ahead: that with the number
 //     before its own, or, when that is not there, the nearest in a listing. What
 //     is missing below its own number stays missing, for numbers grow. A look at
 //     T, made with the watch, shows a place (by its data) that has never been
@@ -55,26 +55,30 @@
 //     session writes to T only to release it when it held (and not in place of an
 //     older one of the same name: see below). So nobody stood ahead of T, nobody
 //     stands between T and the successor, and T is gone.
-//   - The successor's own znode was there when T released. It watches that too,
-//     in the same exchange and before T; a server tells a session of changes in
-//     their order, so a deletion by hand before T's release would have been told
-//     before. Otherwise the next in line, who saw the deletion, and the waiter
-//     would both take T's release for theirs.
+//   - The successor's znode was there when T released. It watches that too, in the
+//     same exchange and before T. A server tells a session of changes in their
+//     order, so a deletion by another client before T's release would have been
+//     told before. Otherwise the next in line, which saw the deletion, and the
+//     waiter would both take T's release for theirs.
 //
-// All else is the plain recipe, entered by looking again: T is not there, T was
-// deleted without a change (it died, gave up, or was removed by hand), T is not
-// a place of this kind (another library's, or another strategy's), the own znode
-// is gone, the connection was lost (events may have been missed, and the
-// server's answer to a watch that is set again does not tell a release from
-// another change, so it is never asked: T is read anew). The events of other
-// servers of an ensemble come in the same order, for a server applies all
-// changes in one order; expiry of the successor's own session between the two is
-// a deletion of its znode.
+// In all other cases the waiter looks again, by the plain recipe:
 //
-// Places' names come back when the parent is removed and made again, an empty
-// container for one. So a place is known by its czxid: a listing counts only
-// with a parent that is older than the place, deletions look first, a session
-// hands over no place but its latest of that name, and a guarded write checks a
+//   - T is not there, or was deleted without a change: it died, gave up, or another
+//     client deleted it.
+//   - T is not a place of this kind, but another library's or another strategy's.
+//   - The successor's znode is gone.
+//   - The connection was lost. Events may have been missed. The server's answer to a
+//     watch that is set again does not tell a release from another change, so that
+//     is never asked, and T is read anew.
+//
+// The events of other servers of an ensemble come in the same order, for a server
+// applies all changes in one order. If the successor's session expires between the
+// two, its znode is deleted.
+//
+// Places' names are given again when the parent is removed and made again, as an
+// empty container is. So a place is known by its czxid. A listing counts only
+// with a parent that is older than the place. Deletions look first. A session
+// hands over no place but its latest of that name. A guarded write checks a
 // second znode whose existence shows that the parent is the same (see
 // placeGuard.check). What is left is a name that comes back while a deletion or a
 // release of the older place is on its way. Where numbers have come to an end

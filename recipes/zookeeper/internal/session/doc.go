@@ -68,6 +68,9 @@
 // session that begins to hold something counts from the last contact that is old
 // enough, until the leader has answered twice.
 //
+// A server whose sync is not answered for a quarter of the timeout is left for
+// another one, for it may be cut off.
+//
 // Costs, while something is held and nowhere else: 10 requests in a session
 // timeout (one a second at 10 s), which the leader answers without a transaction
 // and without its disk. And the contact from which the deadline counts is 0.4 to
@@ -86,8 +89,8 @@
 // Done closes in time if the old leader answers for no more than a third of the
 // timeout after the new one has started. Where both lose sight of each other at the
 // same time, that is one tick and a half, less the election. A transaction instead
-// of a sync would prove that a quorum still follows the leader; it would cost a
+// of a sync would prove that a quorum still follows the leader. It would cost a
 // write to every disk of the ensemble, ten times in a timeout, for each holder.
 //
-// The guarded write is safe whatever becomes of these.
+// The guarded write is safe even where these assumptions do not hold.
 package session
