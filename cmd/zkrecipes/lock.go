@@ -20,6 +20,8 @@ type lockVerb struct {
 	ask               bool
 	revocable         bool
 	forceAfter        time.Duration
+	shell             string
+	conflict          int // the exit code if it is not granted
 }
 
 func (v *lockVerb) describe() doc {
@@ -57,6 +59,9 @@ In a priority lock the holder keeps the lock until it has done. A waiter with -a
 holders with larger numbers to give way. Large numbers wait for as long as smaller
 ones keep coming.
 
+With -c, a shell runs the command: zkrecipes lock -c 'make >log' PATH. A pipeline or a
+redirection after -- would be that of the shell that starts zkrecipes.
+
 With -revocable, others may ask for the lock: with zkrecipes revoke PATH, or with
 -ask. The command is then ended as if the hold were lost, and the lock given back.
 -revocable needs -shared, -exclusive or -priority.
@@ -67,6 +72,8 @@ With -revocable, others may ask for the lock: with zkrecipes revoke PATH, or wit
 
 func (v *lockVerb) flags(f *flag.FlagSet) {
 	v.guard.flags(f)
+	f.StringVar(&v.shell, "c", "", "run this `command` with sh, instead of one after --")
+	f.IntVar(&v.conflict, "conflict-exit-code", exitTimeout, "exit with this `code` if the lock was not granted, as flock -E")
 	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if somebody else holds it")
 	f.IntVar(&v.permits, "n", 1, "let `permits` commands run at a time")
 	f.BoolVar(&v.shared, "shared", false, "share PATH with other commands that share it: read")
@@ -78,7 +85,15 @@ func (v *lockVerb) flags(f *flag.FlagSet) {
 }
 
 func (v *lockVerb) arguments(args []string) error {
+	if v.shell != "" {
+		if len(args) > 1 {
+			return errors.New("with -c the command is the flag's, and only PATH follows")
+		}
+		args = append(args[:len(args):len(args)], "--", "sh", "-c", v.shell)
+	}
 	switch {
+	case v.conflict < 0 || v.conflict > 255:
+		return fmt.Errorf("-conflict-exit-code %d: an exit code is from 0 to 255", v.conflict)
 	case v.try && v.timeout > 0:
 		return errors.New("-try does not wait: leave -timeout out")
 	case v.semaphoreConfig().Validate() != nil:
@@ -107,7 +122,7 @@ func (v *lockVerb) arguments(args []string) error {
 }
 
 func (v *lockVerb) run(ctx context.Context, t *tool, out *output) error {
-	return v.guard.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
+	err := v.guard.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
 		if err := v.disagree(ctx, s); err != nil { // rather than wait for nothing
 			return grant{}, err
 		}
@@ -121,6 +136,11 @@ func (v *lockVerb) run(ctx context.Context, t *tool, out *output) error {
 		}
 		return h, nil
 	})
+	var failed exitError
+	if errors.As(err, &failed) && failed.code == exitTimeout && failed.error != nil { // and no command's own 124
+		return exitError{v.conflict, failed.error}
+	}
+	return err
 }
 
 // explain says what to do about what another contender has said before.
