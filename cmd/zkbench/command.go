@@ -28,6 +28,7 @@ type command struct {
 	transports     map[string]launcher // by the name for -via
 	terminal       func(io.Writer) (width int, ok bool)
 	quiet          bool // say nothing
+	unlimited      bool // for tests: a trial is valid even if zkbench itself was the limit
 }
 
 // verb is what zkbench can be told to do.

@@ -95,6 +95,9 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.E
 	}
 	e := s.experiment(transports, session)
 	e.Figures, e.Wanted = srv.figures, wantedFigures
+	if c.unlimited {
+		e.Limits = probe.Limits{}
+	}
 	return e, srv, nil
 }
 
