@@ -103,7 +103,7 @@ func TestAPluginBesideTheProgramIsFound(t *testing.T) {
 	}
 	// A test binary does not know its version.
 	if runtime.GOOS != "windows" && !strings.Contains(logged, "may be of another version") {
-		t.Errorf("of two versions that nobody knows it says %q", logged)
+		t.Errorf("with two unknown versions the host logs %q", logged)
 	}
 
 	link := filepath.Join(t.TempDir(), filepath.Base(b.host))
