@@ -83,22 +83,30 @@ func (f *fixture) read(path string) (string, *zk.Stat) {
 // create creates a persistent znode with its parents, unless it exists.
 func (f *fixture) create(path, data string) {
 	f.Helper()
-	for at := 1; ; {
-		next := strings.IndexByte(path[at:], '/')
-		if next < 0 {
-			break
-		}
-		at += next
-		_, err := f.outside.Create(path[:at], nil, 0, zk.WorldACL(zk.PermAll))
-		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			f.Fatal(err)
-		}
-		at++
+	err := f.createAll(path, data)
+	for errors.Is(err, zk.ErrNoNode) {
+		err = f.createAll(path, data) // a parent was a container, and the server has deleted it
 	}
-	_, err := f.outside.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll))
-	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+	if err != nil {
 		f.Fatalf("create %s: %v", path, err)
 	}
+}
+
+func (f *fixture) createAll(path, data string) error {
+	for at, c := range path {
+		if c != '/' || at == 0 {
+			continue
+		}
+		_, err := f.outside.Create(path[:at], nil, 0, zk.WorldACL(zk.PermAll))
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return err
+		}
+	}
+	_, err := f.outside.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll))
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
 }
 
 // remove deletes a znode, as an operator would.
