@@ -32,7 +32,10 @@ type verb interface {
 // stdout is its command's.
 type resultless interface{ resultless(json bool) bool }
 
-// exitCodeOnly is a verb without a result, but in JSON.
+// exitCodeOnly is a verb without a result, but in JSON; or with one that a caller may
+// well drop, as the name of an element that was put. That is not refused, because a
+// closed stdout cannot be distinguished from the one that Python's DEVNULL and Node's
+// "ignore" give: the null device, opened for reading and writing.
 type exitCodeOnly struct{}
 
 func (exitCodeOnly) resultless(json bool) bool { return !json }

@@ -14,6 +14,7 @@ import (
 
 // configSetVerb gives a key of a configuration a value.
 type configSetVerb struct {
+	exitCodeOnly
 	revision         int64
 	path, key, value string
 }

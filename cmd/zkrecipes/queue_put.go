@@ -15,6 +15,7 @@ import (
 
 // queuePutVerb puts elements into a queue.
 type queuePutVerb struct {
+	exitCodeOnly
 	waiting
 	priority priority
 	capacity int

@@ -11,6 +11,7 @@ import (
 // revokeVerb asks those who hold a shared lock, or a priority lock, to give it
 // back.
 type revokeVerb struct {
+	exitCodeOnly
 	waiting
 	wait, force bool
 	path, znode string

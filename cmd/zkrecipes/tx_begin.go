@@ -15,6 +15,7 @@ import (
 
 // txBeginVerb begins a transaction and coordinates it.
 type txBeginVerb struct {
+	exitCodeOnly
 	txPath
 	sites   []string
 	list    string

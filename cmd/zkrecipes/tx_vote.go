@@ -13,6 +13,7 @@ import (
 
 // txVoteVerb is a site of a transaction up to the decision.
 type txVoteVerb struct {
+	exitCodeOnly
 	txPath
 	site    string
 	vote    recipes.Vote
