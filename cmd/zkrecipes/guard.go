@@ -118,7 +118,7 @@ func (g *guard) run(ctx context.Context, t *tool, out *output, acquire func(cont
 		return g.hold(h, out, r, program)
 	})
 	if errors.Is(err, recipes.ErrContended) {
-		return exitWith(exitTimeout, "%s is held by somebody else; zkrecipes contenders %s shows whom", g.path, g.path)
+		return exitWith(exitTimeout, "%s is held by somebody else; zkrecipes contenders %s shows who holds it", g.path, g.path)
 	}
 	return err
 }

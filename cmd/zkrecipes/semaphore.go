@@ -61,7 +61,7 @@ func (v *semaphoreVerb) run(ctx context.Context, t *tool, out *output) error {
 		}
 		n, line := lines.Permits, lines.Of(recipes.KindSemaphore)
 		if n == 0 {
-			return exitWith(exitAbsent, "%s is no semaphore: nobody has agreed on a number of permits there", v.path)
+			return exitWith(exitAbsent, "%s is not a semaphore: nobody has agreed on a number of permits there", v.path)
 		}
 		held := min(n, len(line))
 		p := permits{v.path, n, held, n - held, len(line) - held}

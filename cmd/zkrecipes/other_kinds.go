@@ -13,7 +13,7 @@ var otherKinds = []struct {
 	is, use string
 }{
 	{recipes.KindSharedLock, "a shared lock", "-exclusive or -shared"},
-	{recipes.KindSemaphore, "a semaphore", "-n"},
+	{recipes.KindSemaphore, "a semaphore", "-n with the number of permits"},
 	{recipes.KindPriorityLock, "a priority lock", "-priority"},
 	{recipes.KindLock, "a plain lock", "none of -n, -shared, -exclusive and -priority"},
 }
@@ -43,8 +43,12 @@ func (v *lockVerb) disagree(ctx context.Context, s recipes.Session) error {
 	}
 	for _, other := range otherKinds {
 		if n := len(lines.Of(other.kind)); n > 0 && other.kind != v.kind() {
-			return exitError{exitOwn, fmt.Errorf("%s is %s to others (%d), whom this would not exclude: give %s, or another PATH; zkrecipes contenders %s shows them",
-				v.path, other.is, n, other.use, v.path)}
+			use := other.use
+			if other.kind == recipes.KindSemaphore && lines.Permits > 1 {
+				use = fmt.Sprintf("-n %d", lines.Permits)
+			}
+			return exitError{exitOwn, fmt.Errorf("%s is already used as %s by %d other contender(s); this lock would not exclude them: give %s, or another PATH; zkrecipes contenders %s shows them",
+				v.path, other.is, n, use, v.path)}
 		}
 	}
 	return nil
