@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 	"testing"
 )
 
@@ -46,9 +47,14 @@ func TestCallThatHasEndedIsForgotten(t *testing.T) {
 func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 	ss := new(session)
 	ts := newTickets(ss, 1)
+	var mu sync.Mutex // tasks run beside each other
 	undone := make(map[string]int)
 	succeed := func(ctx context.Context, id string) {
-		ts.undoable(ctx, id, func() { undone[id]++ })
+		ts.undoable(ctx, id, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			undone[id]++
+		})
 	}
 	ctx, end := ts.abandonable(t.Context(), "running")
 	ts.abandon("running")
