@@ -65,13 +65,20 @@ func (v *configWatchVerb) run(ctx context.Context, t *tool, out *output) error {
 		return out.line(inEntryJSON(e), fmt.Sprintf("%d %s %s", e.Revision, shownKey(e.Key), onOneLine(e.Value)))
 	}
 	if !v.all {
+		var shown *recipes.Entry // another session's watch begins with what is there, again
 		return follow(ctx, t, out, func(ctx context.Context, s recipes.Session) (<-chan recipes.Entry, error) {
 			c, err := s.Configuration(v.path)
 			if err != nil {
 				return nil, err
 			}
 			return c.Watch(ctx, v.key)
-		}, show)
+		}, func(e recipes.Entry) error {
+			if shown != nil && shown.Revision == e.Revision {
+				return nil
+			}
+			shown = &e
+			return show(e)
+		})
 	}
 	v.known = map[string]recipes.Entry{}
 	return follow(ctx, t, out, func(ctx context.Context, s recipes.Session) (<-chan []recipes.Entry, error) {
