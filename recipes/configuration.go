@@ -57,6 +57,18 @@ type Configuration interface {
 	// ErrInvalid.
 	Delete(ctx context.Context, key string, expected Revision) error
 
+	// Key returns the operation op, whose Path is a key, for a guarded write: it does
+	// the same to the key's znode. So only the holder of a lock changes the key:
+	//
+	//	op, err := configuration.Key(recipes.Set("db/host", value, recipes.AnyVersion))
+	//	...
+	//	err = hold.Write(ctx, op)
+	//
+	// Key sends nothing, so the error can only be ErrInvalid. What Write promises
+	// holds, and not what Set does: the parents must exist, versions are compared
+	// instead of revisions, and a lost reply is ErrUnknownOutcome.
+	Key(op Op) (Op, error)
+
 	// Watch returns a channel that first gives a key's value and then every change.
 	// When the key does not exist, it gives an Entry that is None. A slow reader may
 	// miss values in between but never the latest.

@@ -28,6 +28,10 @@ func Kinds() []Kind {
 // in a recipe.
 type Contender struct {
 	Kind Kind
+	// Dialect is the one whose name the znode has. Curator's InterProcessMutex and
+	// go-zookeeper's Lock have names of the dialect ZooKeeper. Of kazoo's names, those
+	// of an Election and a WriteLock are those of a Lock.
+	Dialect Dialect
 
 	// Znode is the path of the contender's znode, below the session's chroot.
 	Znode string

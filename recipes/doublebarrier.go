@@ -80,6 +80,7 @@ type Passage interface {
 	//
 	// If ctx ends first, Leave returns ctx's error. The member's znode is deleted
 	// all the same, in the background if need be, so the others do not wait for it.
+	// If the server refuses to delete the znode, Leave says so, and can be tried again.
 	// Leave may be called again, by one goroutine at a time, and then waits again.
 	//
 	// If another client had deleted the member's znode, Leave waits for the others

@@ -41,6 +41,11 @@ type Election interface {
 	// nobody campaigns any more. A slow reader may miss states in between but never
 	// the latest.
 	//
+	// A process that was started again may see its own candidacy of before, with its
+	// own proposal: that lasts until the earlier session has expired. To know it,
+	// compare Leader.SessionID with Session.ID: a candidacy of this session has the
+	// same.
+	//
 	// The channel is closed when ctx ends, when the session is lost (Session.Err
 	// tells), or when the servers deny access. Observe returns an error only if the
 	// first look fails.
@@ -55,6 +60,13 @@ type Election interface {
 type ElectionConfig struct {
 	// Strategy is how to wait; "" is DefaultStrategy.
 	Strategy Strategy
+
+	// Dialect says who stands in the same line; "" is DefaultDialect. Curator shares
+	// it with LeaderLatch, whose ids are the proposals, and Kazoo with kazoo's
+	// Election. For Curator's LeaderSelector use a Lock. In both, Acknowledge fails
+	// with ErrInvalid and Acknowledged never returns a leader: the other library
+	// would take the znode acks for a candidate.
+	Dialect Dialect
 
 	// Joined, if not nil, is called once for each Campaign that has joined the
 	// line, on the terms of LockConfig.Joined.

@@ -46,6 +46,13 @@ var (
 	// the configuration that is wrong.
 	ErrMismatch = errors.New("contenders disagree")
 
+	// ErrForeign: a contender of another library, or of another dialect, stands at the
+	// path. The two would not exclude each other, so this one has left the line and
+	// holds nothing. The error is a *ForeignError that names the other one. Give the
+	// Dialect that all contenders use, or another path. See docs/interop.md for what
+	// this can and cannot see.
+	ErrForeign = errors.New("foreign contender")
+
 	// ErrNoLeader: nobody campaigns, so nobody leads.
 	ErrNoLeader = errors.New("no leader")
 

@@ -9,6 +9,44 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+// A key is changed by the holder of a lock only.
+func ExampleConfiguration_Key() {
+	ctx := context.Background()
+	session := open(ctx)
+	defer session.Close(ctx)
+
+	config, err := session.Configuration("/app/owner")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := config.Set(ctx, "leader", nil, recipes.AnyRevision); err != nil {
+		log.Fatal(err)
+	}
+	lock, err := session.Lock("/app/lock", recipes.LockConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	hold, err := lock.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	set, err := config.Key(recipes.Set("leader", []byte("host-a"), recipes.AnyVersion))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(hold.Write(ctx, set))
+	if err := hold.Release(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("refused:", errors.Is(hold.Write(ctx, set), recipes.ErrNotHeld))
+	leader, err := config.Get(ctx, "leader")
+	fmt.Printf("%s %v\n", leader.Value, err)
+	// Output:
+	// <nil>
+	// refused: true
+	// host-a <nil>
+}
+
 // A value is changed by compare-and-set, and its users follow it.
 func ExampleConfiguration() {
 	ctx := context.Background()

@@ -51,5 +51,10 @@ type Hold interface {
 	// error. The deletion then goes on in the background until it is known to have
 	// happened, or the session is over. Release may be called again: later calls
 	// wait for the first and return its result.
+	//
+	// Any other error says that the server has refused the deletion, because of an
+	// ACL (ErrAccessDenied), for example. The hold is over, as Done says, but its
+	// znode still blocks the line, until the session ends. It stays the caller's to
+	// release: once the reason is mended, another call tries again.
 	Release(ctx context.Context) error
 }

@@ -61,6 +61,13 @@ type LockConfig struct {
 	// Strategy is how to wait; "" is DefaultStrategy.
 	Strategy Strategy
 
+	// Dialect says who stands in the same line; "" is DefaultDialect. The default and
+	// Curator share their line with Curator's InterProcessMutex and LeaderSelector and
+	// with go-zookeeper's Lock. With Curator, no guards-lock- znode is made, which
+	// LeaderSelector would take for a participant. Kazoo shares it with kazoo's Lock,
+	// WriteLock and Election.
+	Dialect Dialect
+
 	// Data are stored in the contender's znode, for Contenders and for people who
 	// look at the znodes: who am I, and why do I want this?
 	Data []byte

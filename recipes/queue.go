@@ -33,6 +33,9 @@ type Consumer interface {
 	//
 	// Through a plugin Take is a Receive and an Ack, so that nothing is lost between
 	// plugin and host. It then costs a write more and counts as a delivery.
+	//
+	// Where elements of another library's queue are, Take, Receive and Peek fail with
+	// ErrForeign.
 	Take(ctx context.Context) (Element, error)
 
 	// Receive claims the first element that nobody has claimed. Where no such element

@@ -93,6 +93,9 @@ type Session interface {
 	// kinds that are given. Kinds do not exclude each other, so an operator, or a
 	// lock that must be the only one there, wants to see them all.
 	//
+	// Here all dialects are shown. Lock.Contenders and its like show the line as that lock
+	// sees it: who stands in it with the lock's own dialect.
+	//
 	// The answer may be outdated on arrival. If the path does not exist, nobody
 	// stands in line, which is not an error. A bad path or an unknown kind is
 	// ErrInvalid. It costs one read for the line and one for each contender. For

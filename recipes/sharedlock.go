@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -135,6 +136,17 @@ type SharedLockConfig struct {
 	// Strategy is how to wait; "" is DefaultStrategy.
 	Strategy Strategy
 
+	// Dialect says who stands in the same line; "" is DefaultDialect. Curator shares
+	// it with InterProcessReadWriteLock, Kazoo with ReadLock and WriteLock.
+	//
+	// Readers of the other library do not know the mark of Downgrade, and wait until
+	// the znode is gone. In its own line Curator 5.4 lets a writer that waits in
+	// beside one that has become a reader: Curator's reader stands behind it. Before
+	// kazoo 2.9, a ReadLock also waits for writers behind it, which wait for it
+	// (kazoo#649). Bound each wait where such readers are. Revocable needs the
+	// default: the other libraries neither ask nor answer.
+	Dialect Dialect
+
 	// Data are stored in the contender's znode, as in LockConfig.
 	Data []byte
 
@@ -153,4 +165,9 @@ type SharedLockConfig struct {
 }
 
 // Validate reports, as an ErrInvalid, which field cannot be used.
-func (c SharedLockConfig) Validate() error { return validateGrace(c.Revocable, c.Grace) }
+func (c SharedLockConfig) Validate() error {
+	if c.Revocable && c.Dialect != "" && c.Dialect != DefaultDialect {
+		return fmt.Errorf("%w: Revocable in the dialect %s: its contenders neither ask nor answer", ErrInvalid, c.Dialect)
+	}
+	return validateGrace(c.Revocable, c.Grace)
+}

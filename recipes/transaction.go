@@ -94,8 +94,9 @@ type Site interface {
 	// Vote votes, once. The same vote again is not an error, so a call whose outcome
 	// is unknown may be repeated. Another vote is refused with ErrVoted. After
 	// VoteCommit the site must be able to commit, and must not act before Wait has
-	// told it to. With [OwnNodes] a site that is dead cannot vote: ErrNotHeld. A vote
-	// that comes after the decision is written and changes nothing.
+	// told it to. With [OwnNodes] a site that is dead cannot vote: ErrNotHeld. No site
+	// can whose znode another client has deleted: ErrRemoved. A vote that comes after
+	// the decision is written and changes nothing.
 	Vote(ctx context.Context, vote Vote) error
 
 	// Wait waits for the decision. It makes the decision itself where the variant has

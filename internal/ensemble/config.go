@@ -54,6 +54,10 @@ type Config struct {
 	// fields.
 	JavaArgs []string
 
+	// Hosts, if not nil, are where the servers run, one for each. Otherwise all run on
+	// loopback.
+	Hosts []Host
+
 	// TLS, when set, opens a second, secure client port on every server.
 	TLS *TLSConfig
 
@@ -62,6 +66,27 @@ type Config struct {
 
 	// Logger is told of starts, kills and freezes at debug level; nil for none.
 	Logger hclog.Logger
+}
+
+// Host is a network of its own for one server, such as a network namespace.
+type Host struct {
+	// IP is the address at which the server listens, for clients and for its peers.
+	IP string
+
+	// Do runs f on an operating system thread in that network. A process that f starts
+	// and a connection that f makes belong to that network.
+	Do func(f func() error) error
+}
+
+// loopback is the network of this process.
+var loopback = Host{IP: loopbackIP, Do: func(f func() error) error { return f() }}
+
+// host is where the server of that id runs. They are counted from 1.
+func (c Config) host(id int) Host {
+	if c.Hosts == nil {
+		return loopback
+	}
+	return c.Hosts[id-1]
 }
 
 const (
@@ -100,6 +125,8 @@ func (c Config) check() error {
 	switch {
 	case c.Servers < 1 || c.Servers%2 == 0:
 		return fmt.Errorf("ensemble: %d servers; an ensemble has an odd number of servers", c.Servers)
+	case c.Hosts != nil && len(c.Hosts) != c.Servers:
+		return fmt.Errorf("ensemble: %d hosts for %d servers", len(c.Hosts), c.Servers)
 	case c.TickTime < time.Millisecond:
 		return fmt.Errorf("ensemble: tick time %v is below ZooKeeper's unit, a millisecond", c.TickTime)
 	case c.HeapMiB < 0:

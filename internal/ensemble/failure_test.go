@@ -104,7 +104,7 @@ func TestPickedPortsAreDistinctAndFree(t *testing.T) {
 			t.Errorf("port %d twice", port)
 		}
 		seen[port] = true
-		l, err := net.Listen("tcp", address(port))
+		l, err := net.Listen("tcp", loopback.address(port))
 		if err != nil {
 			t.Errorf("port %d is not free: %v", port, err)
 			continue

@@ -29,10 +29,10 @@ func (l *launcher) run() {
 	}
 }
 
-// start starts cmd on the launcher's thread. It must not be called after close.
-func (l *launcher) start(cmd *exec.Cmd) error {
+// start starts cmd in the network of host, on the launcher's thread. It must not be called after close.
+func (l *launcher) start(host Host, cmd *exec.Cmd) error {
 	result := make(chan error, 1)
-	l.requests <- func() { result <- cmd.Start() }
+	l.requests <- func() { result <- host.Do(cmd.Start) }
 	return <-result
 }
 

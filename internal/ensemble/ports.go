@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-const loopback = "127.0.0.1"
+const loopbackIP = "127.0.0.1"
 
 // Ports are below the ranges from which Linux (32768 and up), macOS and Windows (49152
 // and up) take source ports. Any outgoing connection of the machine can take a port of
@@ -33,7 +33,7 @@ func pickPorts(n int) ([]int, error) {
 		if len(listeners) == n {
 			break
 		}
-		l, err := net.Listen("tcp", address(lowestPort+rand.IntN(highestPort-lowestPort+1)))
+		l, err := net.Listen("tcp", loopback.address(lowestPort+rand.IntN(highestPort-lowestPort+1)))
 		if err != nil {
 			last = err
 			continue
@@ -41,7 +41,7 @@ func pickPorts(n int) ([]int, error) {
 		listeners = append(listeners, l)
 	}
 	if len(listeners) < n {
-		return nil, fmt.Errorf("ensemble: cannot find %d free ports on %s: %w", n, loopback, last)
+		return nil, fmt.Errorf("ensemble: cannot find %d free ports on %s: %w", n, loopbackIP, last)
 	}
 	ports := make([]int, n)
 	for i, l := range listeners {
@@ -50,7 +50,7 @@ func pickPorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+func (h Host) address(port int) string { return net.JoinHostPort(h.IP, strconv.Itoa(port)) }
 
 // errPortTaken marks a server that could not start because another process has taken
 // one of its ports.

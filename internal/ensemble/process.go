@@ -12,9 +12,9 @@ type process struct {
 	err  error         // how it ended; valid once done is closed
 }
 
-func (l *launcher) launch(cmd *exec.Cmd) (*process, error) {
+func (l *launcher) launch(host Host, cmd *exec.Cmd) (*process, error) {
 	bindToParent(cmd)
-	if err := l.start(cmd); err != nil {
+	if err := l.start(host, cmd); err != nil {
 		return nil, err
 	}
 	p := &process{cmd: cmd, done: make(chan struct{})}

@@ -24,6 +24,7 @@ var (
 type Server struct {
 	id       int // as ZooKeeper counts: from 1
 	dir      string
+	host     Host
 	ports    ports
 	command  func() *exec.Cmd
 	launcher *launcher
@@ -42,14 +43,14 @@ type ports struct{ client, secure, quorum, election int }
 const logFile = "server.log"
 
 // Addr is the server's client port, as host:port.
-func (s *Server) Addr() string { return address(s.ports.client) }
+func (s *Server) Addr() string { return s.host.address(s.ports.client) }
 
 // SecureAddr is the server's TLS client port, "" without Config.TLS.
 func (s *Server) SecureAddr() string {
 	if s.ports.secure == 0 {
 		return ""
 	}
-	return address(s.ports.secure)
+	return s.host.address(s.ports.secure)
 }
 
 // Pid is the process id of the running server, frozen or not, 0 if it does not run.
@@ -168,7 +169,7 @@ func (s *Server) launch() (*process, error) {
 	defer output.Close() // the process has its own
 	cmd := s.command()
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, output, output
-	proc, err := s.launcher.launch(cmd)
+	proc, err := s.launcher.launch(s.host, cmd)
 	if err != nil {
 		return nil, err
 	}

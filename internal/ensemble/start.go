@@ -104,6 +104,7 @@ func (e *Ensemble) newServer(cfg Config, id int, picked []int) *Server {
 	dir := filepath.Join(e.dir, fmt.Sprint("server", id))
 	s := &Server{
 		id:       id,
+		host:     cfg.host(id),
 		dir:      dir,
 		ports:    ports{client: picked[0], quorum: picked[1], election: picked[2]},
 		command:  func() *exec.Cmd { return javaCommand(cfg, dir) },

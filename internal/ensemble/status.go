@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
 	"time"
@@ -20,7 +19,7 @@ const (
 // deadline: a frozen server takes the question and does not answer. A server
 // that cannot serve gives [ErrNotServing].
 func (s *Server) Word(ctx context.Context, word string) (string, error) {
-	answer, err := fourLetterWord(ctx, s.Addr(), word)
+	answer, err := s.host.fourLetterWord(ctx, s.Addr(), word)
 	if err != nil {
 		return "", fmt.Errorf("ensemble: server %d: %w", s.id, err)
 	}
@@ -68,7 +67,7 @@ func (s *Server) securePortOpen(ctx context.Context) bool {
 	if s.SecureAddr() == "" {
 		return true
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.SecureAddr())
+	conn, err := s.host.dial(ctx, s.SecureAddr())
 	if err != nil {
 		return false
 	}

@@ -60,7 +60,7 @@ func (t *TLSConfig) caFile() string {
 func (t *TLSConfig) zooCfg(dir string, port int) map[string]string {
 	return map[string]string{
 		"secureClientPort":        strconv.Itoa(port),
-		"secureClientPortAddress": loopback,
+		"secureClientPortAddress": loopbackIP,
 		"serverCnxnFactory":       "org.apache.zookeeper.server.NettyServerCnxnFactory",
 		"ssl.keyStore.location":   filepath.Join(dir, keyStoreFile),
 		"ssl.keyStore.type":       "PEM",

@@ -33,13 +33,13 @@ const (
 
 // fourLetterWord sends one of ZooKeeper's administrative commands and returns
 // the whole answer.
-func fourLetterWord(ctx context.Context, addr, word string) (string, error) {
+func (h Host) fourLetterWord(ctx context.Context, addr, word string) (string, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, wordTimeout)
 		defer cancel()
 	}
-	answer, err := exchange(ctx, addr, word)
+	answer, err := h.exchange(ctx, addr, word)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, ErrNotServing) {
 			err = cause // the connection says that it was closed, and not why
@@ -49,8 +49,8 @@ func fourLetterWord(ctx context.Context, addr, word string) (string, error) {
 	return answer, nil
 }
 
-func exchange(ctx context.Context, addr, word string) (string, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+func (h Host) exchange(ctx context.Context, addr, word string) (string, error) {
+	conn, err := h.dial(ctx, addr)
 	if err != nil {
 		return "", err
 	}
@@ -60,6 +60,16 @@ func exchange(ctx context.Context, addr, word string) (string, error) {
 		return "", err
 	}
 	return readAnswer(io.LimitReader(conn, maxAnswer))
+}
+
+// dial connects from within the host's network, where the server is reached also
+// when the network between the hosts is broken.
+func (h Host) dial(ctx context.Context, addr string) (conn net.Conn, err error) {
+	err = h.Do(func() error {
+		conn, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
+		return err
+	})
+	return conn, err
 }
 
 // readAnswer reads until the server closes the connection, or until it says that it

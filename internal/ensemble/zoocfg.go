@@ -23,7 +23,7 @@ func (s *Server) zooCfg(cfg Config, all []*Server) map[string]string {
 		"syncLimit":              "5",
 		"dataDir":                filepath.Join(s.dir, "data"),
 		"clientPort":             strconv.Itoa(s.ports.client),
-		"clientPortAddress":      loopback,
+		"clientPortAddress":      s.host.IP,
 		"maxClientCnxns":         "0", // one bench process has thousands of sessions
 		"4lw.commands.whitelist": "*",
 		"admin.enableServer":     "false",
@@ -37,7 +37,7 @@ func (s *Server) zooCfg(cfg Config, all []*Server) map[string]string {
 	}
 	if len(all) > 1 {
 		for _, peer := range all {
-			lines[fmt.Sprintf("server.%d", peer.id)] = fmt.Sprintf("%s:%d:%d", loopback, peer.ports.quorum, peer.ports.election)
+			lines[fmt.Sprintf("server.%d", peer.id)] = fmt.Sprintf("%s:%d:%d", peer.host.IP, peer.ports.quorum, peer.ports.election)
 		}
 	}
 	if cfg.TLS != nil {

@@ -16,6 +16,7 @@ import (
 // delay others.
 type conn struct {
 	srv      *Server
+	number   int64     // from 1, in the order of arrival
 	follower *Follower // nil for one to the leader
 	nc       net.Conn
 	sess     *session   // set once by the handshake, before the first request

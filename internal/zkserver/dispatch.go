@@ -103,6 +103,9 @@ func (s *Server) run(t task, f Fault) {
 	if c.sess.ended && !c.behind() || c.finishing() {
 		return
 	}
+	if t.call.op.forLeader() && c.sess.owner != c.follower {
+		return // SessionMovedException: a request from the server before
+	}
 	switch {
 	case f.ExpireBefore:
 		s.expire(c.sess)
@@ -152,7 +155,7 @@ func (s *Server) execute(t task) {
 		t.c.finish()
 		return
 	}
-	t.c.send(seal(f, t.xid, s.tree.zxid, result))
+	t.c.send(seal(f, t.xid, t.c.known().zxid, result))
 	if t.call.op == OpCloseSession {
 		s.detach(t.c).finish()
 	}

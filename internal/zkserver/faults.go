@@ -103,7 +103,7 @@ func (s *Server) CloseConnection(sessionID int64) bool {
 func (s *Server) CloseAllConnections() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := range s.conns {
+	for _, c := range s.connections() {
 		s.detach(c).abort()
 	}
 }

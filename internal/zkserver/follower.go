@@ -1,7 +1,9 @@
 package zkserver
 
 import (
+	"maps"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -12,8 +14,8 @@ import (
 //     alive when it asks for that, every half tick, and when the session is resumed.
 //   - It can be cut off from the leader. Then it goes on answering pings and reads,
 //     and passes on neither writes and syncs nor what has happened at the leader.
-//     (Reads show the leader's present state all the same, and a session cannot be
-//     resumed with it; no test of ours needs that.)
+//     (Reads show the leader's present state all the same, until [Follower.Lag] is
+//     called.) It takes no new connection.
 //   - It can die with what it has not told the leader.
 type Follower struct {
 	srv *Server
@@ -22,8 +24,10 @@ type Follower struct {
 	heard   map[*session]struct{} // since the leader asked
 	queues  map[*session]*queue
 	askAt   time.Time     // when the leader asks next
+	asked   bool          // the leader has asked while it was cut off
 	cut     chan struct{} // non-nil while cut off, closed when that ends
 	backlog []func()      // what happened at the leader since, in order
+	behind  *tree         // non-nil while it lags: what it knows
 }
 
 // Follower returns a new follower of the server.
@@ -44,7 +48,7 @@ func (f *Follower) Crash() {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
 	clear(f.heard)
-	for c := range f.srv.conns {
+	for _, c := range f.srv.connections() {
 		if c.follower == f {
 			f.srv.detach(c).abort()
 		}
@@ -58,6 +62,14 @@ func (f *Follower) CutOff() {
 	if f.cut == nil {
 		f.cut = make(chan struct{})
 	}
+}
+
+// Lag has reads of the follower, which is cut off, show the leader's present state and
+// nothing later, until it is healed.
+func (f *Follower) Lag() {
+	f.srv.mu.Lock()
+	defer f.srv.mu.Unlock()
+	f.behind = f.srv.tree.clone()
 }
 
 // Deliver has the follower learn the first thing that has happened at the leader
@@ -77,14 +89,69 @@ func (f *Follower) Deliver() bool {
 // Heal ends the separation: the follower learns all that has happened, and passes
 // on what was held back.
 func (f *Follower) Heal() {
-	for f.Deliver() {
-	}
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
-	if f.cut != nil {
-		close(f.cut)
-		f.cut = nil
+	known, cut := f.behind, f.cut
+	f.behind, f.cut = nil, nil
+	for _, happened := range f.backlog {
+		happened()
 	}
+	f.backlog = nil
+	if known != nil {
+		f.catchUp(known)
+	}
+	if f.asked { // before anything that was held back
+		f.asked = false
+		f.answer()
+	}
+	if cut != nil {
+		close(cut)
+	}
+}
+
+// answer tells the leader which clients were heard.
+func (f *Follower) answer() {
+	for sess := range f.heard {
+		sess.touch()
+	}
+	clear(f.heard)
+}
+
+// catchUp fires the watches that were armed while the follower lagged, on what had
+// already changed at the leader.
+func (f *Follower) catchUp(known *tree) {
+	for _, c := range f.srv.connections() {
+		if c.follower != f {
+			continue
+		}
+		missed := watchList{relativeZxid: known.zxid}
+		for _, path := range slices.Sorted(maps.Keys(f.srv.dataWatches.byConn[c])) {
+			if f.srv.dataWatches.byPath[path][c] != watchOnce {
+				continue
+			}
+			f.srv.dataWatches.remove(path, c)
+			if known.get(path) != nil {
+				missed.data = append(missed.data, path)
+			} else {
+				missed.exist = append(missed.exist, path)
+			}
+		}
+		for _, path := range slices.Sorted(maps.Keys(f.srv.childWatches.byConn[c])) {
+			if f.srv.childWatches.byPath[path][c] == watchOnce {
+				f.srv.childWatches.remove(path, c)
+				missed.child = append(missed.child, path)
+			}
+		}
+		f.srv.rearm(c, missed)
+	}
+}
+
+// known is the state that reads of the connection show.
+func (c *conn) known() *tree {
+	if c.follower != nil && c.follower.behind != nil {
+		return c.follower.behind
+	}
+	return c.srv.tree
 }
 
 // pipeline is where the requests of the connection's session wait for each other:
@@ -127,7 +194,7 @@ func (c *conn) later(happen func()) {
 
 // waits returns what a request has to wait for that only the leader can answer.
 func (c *conn) waits(op Op) <-chan struct{} {
-	if !op.writes() && op != OpSync && op != OpCloseSession {
+	if !op.forLeader() {
 		return nil
 	}
 	c.srv.mu.Lock()
@@ -138,6 +205,9 @@ func (c *conn) waits(op Op) <-chan struct{} {
 	return c.follower.cut
 }
 
+// forLeader reports whether a follower passes requests of that kind on to the leader.
+func (op Op) forLeader() bool { return op.writes() || op == OpSync || op == OpCloseSession }
+
 // ask has the leader hear from the followers, where that is due, and returns when
 // it asks next, or the zero time when there is no follower.
 func (s *Server) ask(now time.Time) (next time.Time) {
@@ -145,12 +215,10 @@ func (s *Server) ask(now time.Time) (next time.Time) {
 		for !now.Before(f.askAt) {
 			f.askAt = f.askAt.Add(s.cfg.TickTime / 2)
 			if f.cut != nil {
+				f.asked = true
 				continue
 			}
-			for sess := range f.heard {
-				sess.touch()
-			}
-			clear(f.heard)
+			f.answer()
 		}
 		if next.IsZero() || f.askAt.Before(next) {
 			next = f.askAt

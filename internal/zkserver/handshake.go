@@ -21,6 +21,10 @@ func (c *conn) handshake(body []byte) error {
 		return net.ErrClosed
 	}
 	defer s.mu.Unlock()
+	if c.behind() {
+		// A session is created, and revalidated, by the leader.
+		return errors.New("zkserver: the follower does not reach its leader")
+	}
 	if r.lastZxid > s.tree.zxid {
 		// The client has seen later transactions than this server has had.
 		return errors.New("zkserver: client is ahead of this server")

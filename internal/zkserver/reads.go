@@ -56,7 +56,7 @@ func (s *Server) exists(t task, f *jute.Encoder) code {
 	if t.call.watch {
 		s.dataWatches.add(path, t.c, watchOnce)
 	}
-	n := s.tree.get(path)
+	n := t.c.known().get(path)
 	if n == nil {
 		return codeNoNode
 	}
@@ -66,7 +66,7 @@ func (s *Server) exists(t task, f *jute.Encoder) code {
 
 // readable finds a node that the client may read.
 func (s *Server) readable(t task, perms int32) (*znode, code) {
-	n := s.tree.get(t.call.path)
+	n := t.c.known().get(t.call.path)
 	switch {
 	case n == nil:
 		return nil, codeNoNode

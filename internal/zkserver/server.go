@@ -1,9 +1,12 @@
 package zkserver
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -163,7 +166,7 @@ func (s *Server) Close() error {
 		for _, l := range s.listeners {
 			_ = l.Close()
 		}
-		for c := range s.conns {
+		for _, c := range s.connections() {
 			c.abort()
 		}
 	}
@@ -191,12 +194,19 @@ func (s *Server) enlist(c *conn) bool {
 	}
 	s.conns[c] = struct{}{}
 	s.counters.Connections++
+	c.number = s.counters.Connections
 	s.wg.Add(1)
 	if !s.keeping {
 		s.keeping = true
 		s.wg.Go(s.keep)
 	}
 	return true
+}
+
+// connections returns the connections in the order in which they came, so that what
+// is done to all of them is done in the same order each time.
+func (s *Server) connections() []*conn {
+	return slices.SortedFunc(maps.Keys(s.conns), func(a, b *conn) int { return cmp.Compare(a.number, b.number) })
 }
 
 func (s *Server) delist(c *conn) {

@@ -16,8 +16,9 @@ type session struct {
 	id       int64
 	timeout  time.Duration
 	deadline time.Time
-	conn     *conn // nil while no connection carries it
-	ended    bool  // closed or expired
+	conn     *conn     // nil while no connection carries it
+	owner    *Follower // the server that it was last opened on, nil for the leader
+	ended    bool      // closed or expired
 
 	queue queue
 }
@@ -58,7 +59,7 @@ func (s *Server) open(c *conn, r connectRequest) *session {
 			return nil
 		}
 	}
-	sess.timeout, sess.conn = timeout, c
+	sess.timeout, sess.conn, sess.owner = timeout, c, c.follower
 	sess.touch()
 	s.wakeKeeper()
 	return sess

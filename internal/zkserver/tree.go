@@ -142,6 +142,17 @@ func (t *tree) owned(session int64) []string {
 	return nil
 }
 
+// clone is a copy to read from.
+func (t *tree) clone() *tree {
+	c := &tree{zxid: t.zxid, nodes: make(map[string]*znode, len(t.nodes))}
+	for path, n := range t.nodes {
+		copied := *n
+		copied.children.list = slices.Clone(n.children.list)
+		c.nodes[path] = &copied
+	}
+	return c
+}
+
 func (t *tree) dump() []Node {
 	list := make([]Node, 0, len(t.nodes))
 	for path, n := range t.nodes {

@@ -20,6 +20,8 @@ func configurationTests() []test {
 		{"set/a context that has ended changes nothing", configCancelled},
 		{"set/a key that was deleted and made again has another revision", configAgain},
 		{"delete/it compares revisions, and refuses parents", configDelete},
+		{"key/a guarded write of a key changes it while the lock is held", configGuarded},
+		{"key/what is not a key is refused, and nothing is sent", configGuardedArguments},
 		{"it outlives its session", configOutlives},
 		{"snapshot/all keys and nothing else, sorted", configSnapshot},
 		{"watch/it tells every value, and none", configWatch},

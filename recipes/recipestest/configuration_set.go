@@ -26,6 +26,49 @@ func configSet(f *fixture) {
 	}
 }
 
+func configGuarded(f *fixture) {
+	s := f.open(func(c *recipes.SessionConfig) { c.Chroot = f.root })
+	c := f.config(s, "/c")
+	key := func(op recipes.Op) recipes.Op {
+		f.Helper()
+		op, err := c.Key(op)
+		f.must(err)
+		return op
+	}
+	h := lockKind("").granted(f, s, "/lock")
+	f.must(h.Write(f.ctx, recipes.Create("/c", nil), key(recipes.Create("db", nil)), key(recipes.Create("db/host", []byte("one")))))
+	created := f.has(c, "db/host", "one")
+	f.must(h.Write(f.ctx, key(recipes.Set("db/host", []byte("two"), 0)), key(recipes.Set("", []byte("all"), recipes.AnyVersion))))
+	if f.has(c, "db/host", "two") <= created {
+		f.Error("the revision has not grown")
+	}
+	f.has(c, "", "all")
+	err := h.Write(f.ctx, key(recipes.Set("db/host", nil, 0)))
+	f.is(err, recipes.ErrBadVersion)
+	f.must(h.Write(f.ctx, key(recipes.Delete("db/host", 1))))
+	_, err = c.Get(f.ctx, "db/host")
+	f.is(err, recipes.ErrNoNode)
+	f.must(h.GiveBack(f.ctx))
+	f.is(h.Write(f.ctx, key(recipes.Set("db", []byte("late"), recipes.AnyVersion))), recipes.ErrNotHeld)
+	f.has(c, "db", "")
+}
+
+func configGuardedArguments(f *fixture) {
+	s := f.open()
+	c := f.config(s, f.path("c"))
+	before := f.stats(s)
+	for _, op := range []recipes.Op{
+		recipes.Set("/host", nil, 0), recipes.Set("a/../b", nil, 0), recipes.Create("a//b", nil), recipes.Create("_c_a", nil),
+		recipes.Delete("a/", 0), recipes.Set("a", nil, -2), {Path: "a"},
+	} {
+		_, err := c.Key(op)
+		f.is(err, recipes.ErrInvalid)
+	}
+	if after := f.stats(s); after.Reads != before.Reads || after.Writes != before.Writes {
+		f.Errorf("sent: %+v, then %+v", before, after)
+	}
+}
+
 func configCompare(f *fixture) {
 	c, other := f.config(f.open(), f.path("c")), f.config(f.open(), f.path("c"))
 	first := f.set(c, "a", "1", recipes.NoRevision)

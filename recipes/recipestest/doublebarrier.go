@@ -25,6 +25,7 @@ func doubleBarrierTests() []test {
 		{"leave/it is used again and again", doubleAgain},
 		{"leave/a member that fails after entering does not keep the others", doubleLeaveDied},
 		{"leave/a member that gives up does not keep the others", doubleLeaveCancelled},
+		{"leave/one that the server refuses can be tried again", doubleLeaveRefused},
 		{"leave/a later ready releases no member that leaves", doubleLateReady},
 		{"leave/a departure during a lost connection is not missed", doubleLeaveReconnects},
 		{"leave/a member that was removed waits, and is told", doubleLeaveRemoved},

@@ -3,6 +3,8 @@ package recipestest
 import (
 	"context"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -62,6 +64,18 @@ func doubleLeaveDied(f *fixture) {
 	f.expire(sessions[0])
 	one.value1(f)
 	f.is(lowest.Leave(f.ctx), recipes.ErrNotHeld, recipes.ErrExpired)
+}
+
+func doubleLeaveRefused(f *fixture) {
+	in := f.entered(f.path("b"), 2)
+	f.acl(f.path("b"), zk.PermRead|zk.PermAdmin)
+	for range 2 {
+		f.is(in[1].Leave(f.ctx), recipes.ErrAccessDenied)
+		f.lost(in[1], recipes.ErrReleased)
+	}
+	f.acl(f.path("b"), zk.PermAll)
+	f.allLeave(in)
+	f.awaitChildren(f.path("b"), 0)
 }
 
 // CURATOR-233 and CURATOR-536: a leave with a time limit spun for ever.

@@ -25,6 +25,7 @@ func groupTests() []test {
 		{"update/it survives a lost connection", groupUpdateSuspended},
 		{"leave/the member is gone, and the name free", groupLeave},
 		{"leave/it may be called again", groupLeaveTwice},
+		{"leave/one that the server refuses can be tried again", groupLeaveRefused},
 		{"lost/a member whose session expires leaves, and does not rejoin", groupExpired},
 		{"lost/a member that another client deletes is told", groupRemoved},
 		{"lost/a member does not touch a later one of its name", groupReplaced},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -50,6 +52,23 @@ func groupLeaveTwice(f *fixture) {
 	m := f.join(f.open(), f.path("g"), "", "x")
 	f.must(m.Leave(f.ctx))
 	f.must(m.Leave(f.ctx))
+}
+
+func groupLeaveRefused(f *fixture) {
+	s := f.open()
+	m := f.join(s, f.path("g"), "ann", "x")
+	f.acl(f.path("g"), zk.PermRead|zk.PermAdmin)
+	for range 2 {
+		err := m.Leave(f.ctx)
+		f.is(err, recipes.ErrAccessDenied)
+		f.isNot(err, recipes.ErrNotHeld)
+		f.lost(m, recipes.ErrReleased)
+	}
+	f.acl(f.path("g"), zk.PermAll)
+	for range 2 {
+		f.must(m.Leave(f.ctx))
+	}
+	f.members(s, f.path("g"), "")
 }
 
 func groupExpired(f *fixture) {

@@ -3,6 +3,7 @@ package recipestest
 import (
 	"context"
 
+	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -23,6 +24,8 @@ func giveBackTests() []kindTest {
 		{"giving back what was removed unnoticed is ErrNotHeld", giveBackRemovedUnnoticed},
 		{"giving back after the session's loss is ErrNotHeld", giveBackAfterLoss},
 		{"closing the session ends giving back", giveBackClosed},
+		{"giving back that the server refuses can be tried again", giveBackRefused},
+		{"giving back deletes a znode that cannot be watched", giveBackUnwatched},
 		{"giving back does not touch a later grant", giveBackOnlyOwn},
 	}
 }
@@ -167,6 +170,53 @@ func giveBackClosed(f *fixture, k kind) {
 	_ = s.Close(f.ended())
 	_, err := call.result(f)
 	f.is(err, recipes.ErrNotHeld, recipes.ErrSessionLost)
+}
+
+func giveBackRefused(f *fixture, k kind) {
+	g := k.granted(f, f.open(), f.path("a"))
+	f.must(g.Write(f.ctx))
+	next := k.waits(f, f.open(), f.path("a"))
+	f.acl(f.path("a"), zk.PermRead|zk.PermAdmin)
+	for range 2 {
+		err := g.GiveBack(f.ctx)
+		f.is(err, recipes.ErrAccessDenied)
+		f.isNot(err, recipes.ErrNotHeld)
+		f.lost(g, recipes.ErrReleased)
+		f.is(g.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrReleased)
+		next.blocked(f)
+	}
+	if !f.exists(g.Znode()) {
+		f.Error("the znode is gone though its deletion was refused")
+	}
+	f.acl(f.path("a"), zk.PermAll)
+	for range 2 {
+		f.must(g.GiveBack(f.ctx))
+	}
+	f.held(next.value1(f))
+	if f.exists(g.Znode()) {
+		f.Error("the znode is there when it has been given back")
+	}
+}
+
+// giveBackUnwatched: a grant is lost when its znode cannot be watched. The znode may
+// be there, and then the others wait for it.
+func giveBackUnwatched(f *fixture, k kind) {
+	if k.hands() {
+		f.Skip("nobody else may change the ACL of such a znode")
+	}
+	g := k.granted(f, f.open(), f.path("a"))
+	next := k.waits(f, f.open(), f.path("a"))
+	f.acl(g.Znode(), zk.PermAll&^zk.PermRead)
+	f.lost(g)
+	f.acl(g.Znode(), zk.PermAll) // or the server would not tell the waiter of its deletion
+	next.blocked(f)
+	f.acl(f.path("a"), zk.PermRead|zk.PermAdmin)
+	f.is(g.GiveBack(f.ctx), recipes.ErrAccessDenied)
+	f.acl(f.path("a"), zk.PermAll)
+	for range 2 {
+		f.is(g.GiveBack(f.ctx), recipes.ErrNotHeld)
+	}
+	f.held(next.value1(f))
 }
 
 // giveBackOnlyOwn: a retried unlock of an earlier grant must not delete a newer

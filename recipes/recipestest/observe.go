@@ -13,6 +13,7 @@ func observeTests() []test {
 		{"observe/the first is the present leader", observePresent},
 		{"observe/arrivals and departures behind the leader tell nothing", observeOnlyLeader},
 		{"observe/an acknowledgement that is replaced or deleted is told", observeAcknowledgement},
+		{"observe/a candidacy from before a restart is known by its session", observeRestarted},
 		{"observe/a slow reader gets the latest", observeSlowly},
 		{"observe/a path that is made and removed is followed", observePath},
 		{"observe/a change during a lost connection is not missed", observeReconnects},
@@ -73,6 +74,25 @@ func observePresent(f *fixture) {
 	if got.Znode != l.Znode() || got.Token != l.Token() || string(got.Data) != "proposal" ||
 		!got.Acknowledged || string(got.Acknowledgement) != "done" {
 		f.Errorf("observed %+v; want %s", got, l.Znode())
+	}
+}
+
+func observeRestarted(f *fixture) {
+	crashed := f.open()
+	old := f.lead(crashed, f.path("a"))
+	restarted := f.open()
+	leaders := f.observe(restarted, f.path("a"))
+	got := receive(f, leaders, "the present leader")
+	if string(got.Data) != "proposal" || got.SessionID != crashed.ID() || got.SessionID == restarted.ID() {
+		f.Errorf("observed %+v; want the candidacy of session %#x", got, crashed.ID())
+	}
+	campaign := electionKind("").waits(f, restarted, f.path("a"))
+	f.expire(crashed)
+	f.lost(old, recipes.ErrExpired)
+	now := campaign.value1(f)
+	got = receive(f, leaders, "the next leader")
+	if got.SessionID != restarted.ID() || got.Znode != now.Znode() {
+		f.Errorf("observed %+v; want that of session %#x", got, restarted.ID())
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -25,6 +27,7 @@ func priorityTests() []test {
 		{"a departure during a lost connection is not missed", prioritySevered},
 		{"a lost reply to the claim leaves one grant", priorityReplyLost},
 		{"the end of a session is the end of its hold", priorityExpired},
+		{"a release that the server refuses can be tried again", priorityReleaseRefused},
 		{"contenders are told in order", priorityContenders},
 		{"a path that holds something else is ErrMismatch", priorityForeign},
 		{"shared lock and priority lock at one path do not meet", priorityBesideShared},
@@ -89,6 +92,22 @@ func (f *fixture) priorityWaits(s recipes.Session, mode recipes.Mode, o ...func(
 	f.Cleanup(cancel)
 	w.place = receive(f, joined, "joining the line")
 	return w
+}
+
+func priorityReleaseRefused(f *fixture) {
+	h := f.priorityHeld(f.open(), recipes.Writing)
+	next := f.priorityWaits(f.open(), recipes.Reading)
+	f.acl(f.path("a"), zk.PermRead|zk.PermAdmin)
+	for range 2 {
+		f.is(h.Release(f.ctx), recipes.ErrAccessDenied)
+		f.lost(h, recipes.ErrReleased)
+		next.blocked(f)
+	}
+	f.acl(f.path("a"), zk.PermAll)
+	for range 2 {
+		f.must(h.Release(f.ctx))
+	}
+	f.held(next.value1(f))
 }
 
 func priorityNames(f *fixture) {

@@ -109,6 +109,13 @@ func (f *fixture) createAll(path, data string) error {
 	return err
 }
 
+// acl has everybody have so many permissions at a znode.
+func (f *fixture) acl(path string, permissions int32) {
+	f.Helper()
+	_, err := f.outside.SetACL(path, zk.WorldACL(permissions), -1)
+	f.must(err)
+}
+
 // remove deletes a znode, as an operator would.
 func (f *fixture) remove(path string) {
 	f.Helper()

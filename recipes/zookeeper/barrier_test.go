@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -17,35 +18,33 @@ func barrierAt(t *testing.T, s recipes.Session, path string) recipes.Barrier {
 }
 
 func TestBarrierCosts(t *testing.T) {
-	srv := embedded(t)
-	s, ctx := open(t, srv), bounded(t)
-	must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/app/g", recipes.GroupConfig{})).Join(ctx, nil)) // makes the path
-	b := barrierAt(t, s, "/app/b")
-	watches := srv.Watches()
-	costs(t, srv, "placing", 1, 1, 0, func() { _ = b.Set(ctx, nil) })
-	if got, want := shape(srv, "/app"), "b g g/_c_<guid>-member-0000000000"; got != want {
-		t.Errorf("znodes %q; want %q", got, want)
-	}
-	waited := make(chan error, 1)
-	costs(t, srv, "beginning to wait", 0, 1, 0, func() {
-		go func() { waited <- b.Wait(ctx) }()
-		for srv.Watches() == watches {
-			time.Sleep(time.Millisecond)
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/app/g", recipes.GroupConfig{})).Join(ctx, nil)) // makes the path
+		b := barrierAt(t, s, "/app/b")
+		watches := srv.Watches()
+		costs(t, srv, "placing", 1, 1, 0, func() { _ = b.Set(ctx, nil) })
+		if got, want := shape(srv, "/app"), "b g g/_c_<guid>-member-0000000000"; got != want {
+			t.Errorf("znodes %q; want %q", got, want)
+		}
+		waited := make(chan error, 1)
+		costs(t, srv, "beginning to wait", 0, 1, 0, func() {
+			go func() { waited <- b.Wait(ctx) }()
+			synctest.Wait()
+		})
+		// No recipe polls.
+		idle(t, srv)
+		costs(t, srv, "removing, with one who waits", 1, 2, 1, func() {
+			_ = b.Remove(ctx)
+			if err := <-waited; err != nil {
+				t.Error(err)
+			}
+		})
+		costs(t, srv, "passing", 0, 1, 0, func() { _ = b.Wait(ctx) })
+		// CURATOR-14: nobody is told of a barrier that may never be placed again.
+		if n := srv.Watches(); n != watches {
+			t.Errorf("%d watches, and %d before anybody passed", n, watches)
 		}
 	})
-	// No recipe polls.
-	costs(t, srv, "waiting", 0, 0, 0, func() { time.Sleep(300 * time.Millisecond) })
-	costs(t, srv, "removing, with one who waits", 1, 2, 1, func() {
-		_ = b.Remove(ctx)
-		if err := <-waited; err != nil {
-			t.Error(err)
-		}
-	})
-	costs(t, srv, "passing", 0, 1, 0, func() { _ = b.Wait(ctx) })
-	// CURATOR-14: nobody is told of a barrier that may never be placed again.
-	if n := srv.Watches(); n != watches {
-		t.Errorf("%d watches, and %d before anybody passed", n, watches)
-	}
 }
 
 // The servers keep what happens to a node from whoever may not read it.

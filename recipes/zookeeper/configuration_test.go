@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -18,34 +17,34 @@ func configAt(t *testing.T, s recipes.Session, path string) recipes.Configuratio
 }
 
 func TestConfigurationCosts(t *testing.T) {
-	srv := embedded(t)
-	s, ctx := open(t, srv), bounded(t)
-	c := configAt(t, s, "/c")
-	set := func(key string, expected recipes.Revision) recipes.Revision {
-		t.Helper()
-		return must[recipes.Revision](t)(c.Set(ctx, key, []byte("x"), expected))
-	}
-	set("b/c", recipes.NoRevision) // makes the path, the parent and the receipt
-	var revision recipes.Revision
-	costs(t, srv, "setting a new key", 1, 2, 0, func() { revision = set("a", recipes.NoRevision) })
-	costs(t, srv, "setting a key", 1, 1, 0, func() { set("a", revision) })
-	costs(t, srv, "getting a key", 0, 1, 0, func() { _, _ = c.Get(ctx, "a") })
-	costs(t, srv, "a snapshot of four", 0, 8, 0, func() { _, _ = c.Snapshot(ctx) })
-	costs(t, srv, "deleting a key", 1, 1, 0, func() { _ = c.Delete(ctx, "b/c", recipes.AnyRevision) })
-	key := must[<-chan recipes.Entry](t)(c.Watch(ctx, "a"))
-	tree := must[<-chan []recipes.Entry](t)(c.WatchTree(ctx))
-	<-key
-	<-tree
-	// No recipe polls.
-	costs(t, srv, "waiting", 0, 0, 0, func() { time.Sleep(300 * time.Millisecond) })
-	costs(t, srv, "the change that a watch of the key and one of the tree see", 1, 3, 1, func() {
-		set("a", recipes.AnyRevision)
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		c := configAt(t, s, "/c")
+		set := func(key string, expected recipes.Revision) recipes.Revision {
+			t.Helper()
+			return must[recipes.Revision](t)(c.Set(ctx, key, []byte("x"), expected))
+		}
+		set("b/c", recipes.NoRevision) // makes the path, the parent and the receipt
+		var revision recipes.Revision
+		costs(t, srv, "setting a new key", 1, 2, 0, func() { revision = set("a", recipes.NoRevision) })
+		costs(t, srv, "setting a key", 1, 1, 0, func() { set("a", revision) })
+		costs(t, srv, "getting a key", 0, 1, 0, func() { _, _ = c.Get(ctx, "a") })
+		costs(t, srv, "a snapshot of four", 0, 8, 0, func() { _, _ = c.Snapshot(ctx) })
+		costs(t, srv, "deleting a key", 1, 1, 0, func() { _ = c.Delete(ctx, "b/c", recipes.AnyRevision) })
+		key := must[<-chan recipes.Entry](t)(c.Watch(ctx, "a"))
+		tree := must[<-chan []recipes.Entry](t)(c.WatchTree(ctx))
 		<-key
 		<-tree
+		// No recipe polls.
+		idle(t, srv)
+		costs(t, srv, "the change that a watch of the key and one of the tree see", 1, 3, 1, func() {
+			set("a", recipes.AnyRevision)
+			<-key
+			<-tree
+		})
+		if got, want := shape(srv, "/c"), "_c_<guid>-receipt-0000000001 a b"; got != want {
+			t.Errorf("znodes %q; want %q", got, want)
+		}
 	})
-	if got, want := shape(srv, "/c"), "_c_<guid>-receipt-0000000001 a b"; got != want {
-		t.Errorf("znodes %q; want %q", got, want)
-	}
 }
 
 // CURATOR-688: Stat.version overflowed and froze a value.

@@ -51,11 +51,30 @@ func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.
 		if !slices.Contains(kinds, kind) {
 			continue
 		}
-		found, err := readers[kind].Read(ctx, s.Session, p)
-		if err != nil {
-			return recipes.Lines{}, err
+		for _, dialect := range dialects(kind, p.Names) {
+			found, err := readers[kind].In(ctx, s.Session, p, dialect)
+			if err != nil {
+				return recipes.Lines{}, err
+			}
+			lines.Contenders = append(lines.Contenders, found...)
 		}
-		lines.Contenders = append(lines.Contenders, found...)
 	}
 	return lines, nil
+}
+
+// dialects are those in which contenders of the kind can stand among the children of
+// these names. Locks of the dialect of Curator have the names of the text's. A kazoo
+// line is a shared lock if a reader stands in it, and a lock otherwise: its writers
+// have the names of its locks and candidates.
+func dialects(kind recipes.Kind, names []string) []recipes.Dialect {
+	shared := len(line.Parse(names, line.KazooRead)) > 0
+	switch {
+	case kind == recipes.KindLock && !shared:
+		return []recipes.Dialect{recipes.ZooKeeper, recipes.Kazoo}
+	case kind == recipes.KindSharedLock && shared:
+		return recipes.Dialects()
+	case kind == recipes.KindSharedLock, kind == recipes.KindElection:
+		return []recipes.Dialect{recipes.ZooKeeper, recipes.Curator}
+	}
+	return []recipes.Dialect{recipes.ZooKeeper}
 }

@@ -3,8 +3,10 @@ package zookeeper_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -19,33 +21,30 @@ func latchAt(t *testing.T, s recipes.Session, path string, count int64) recipes.
 }
 
 func TestCounterAndLatchCosts(t *testing.T) {
-	srv := embedded(t)
-	s, ctx := open(t, srv), bounded(t)
-	c, l := counterAt(t, s, "/app/n"), latchAt(t, s, "/app/l", 3)
-	must[int64](t)(c.Add(ctx, 1)) // makes the node and the receipt
-	must[int64](t)(l.CountDown(ctx))
-	costs(t, srv, "adding", 1, 1, 0, func() { _, _ = c.Add(ctx, 1) })
-	costs(t, srv, "getting", 0, 1, 0, func() { _, _ = c.Get(ctx) })
-	waited := make(chan error, 1)
-	watches := srv.Watches()
-	costs(t, srv, "beginning to wait", 0, 1, 0, func() {
-		go func() { waited <- l.Wait(ctx) }()
-		for srv.Watches() == watches {
-			time.Sleep(time.Millisecond)
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		c, l := counterAt(t, s, "/app/n"), latchAt(t, s, "/app/l", 3)
+		must[int64](t)(c.Add(ctx, 1)) // makes the node and the receipt
+		must[int64](t)(l.CountDown(ctx))
+		costs(t, srv, "adding", 1, 1, 0, func() { _, _ = c.Add(ctx, 1) })
+		costs(t, srv, "getting", 0, 1, 0, func() { _, _ = c.Get(ctx) })
+		waited := make(chan error, 1)
+		costs(t, srv, "beginning to wait", 0, 1, 0, func() {
+			go func() { waited <- l.Wait(ctx) }()
+			synctest.Wait()
+		})
+		// No recipe polls, and a count wakes nobody who waits.
+		idle(t, srv)
+		costs(t, srv, "counting down", 1, 2, 0, func() { _, _ = l.CountDown(ctx) })
+		costs(t, srv, "the last count, with one who waits", 1, 4, 1, func() {
+			_, _ = l.CountDown(ctx)
+			if err := <-waited; err != nil {
+				t.Error(err)
+			}
+		})
+		if got, want := shape(srv, "/app"), "l l/_c_<guid>-receipt-0000000001 l/open l/remaining n n/_c_<guid>-receipt-0000000000"; got != want {
+			t.Errorf("znodes %q; want %q", got, want)
 		}
 	})
-	// No recipe polls, and a count wakes nobody who waits.
-	costs(t, srv, "waiting", 0, 0, 0, func() { time.Sleep(300 * time.Millisecond) })
-	costs(t, srv, "counting down", 1, 2, 0, func() { _, _ = l.CountDown(ctx) })
-	costs(t, srv, "the last count, with one who waits", 1, 4, 1, func() {
-		_, _ = l.CountDown(ctx)
-		if err := <-waited; err != nil {
-			t.Error(err)
-		}
-	})
-	if got, want := shape(srv, "/app"), "l l/_c_<guid>-receipt-0000000001 l/open l/remaining n n/_c_<guid>-receipt-0000000000"; got != want {
-		t.Errorf("znodes %q; want %q", got, want)
-	}
 }
 
 func TestFaultSweepCounter(t *testing.T) {

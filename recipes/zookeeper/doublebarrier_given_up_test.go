@@ -66,3 +66,57 @@ func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Of those who are inside, one gives up leaving, and the other dies: nobody is left who
+// could let the next ones in. They watch the last one inside themselves.
+func TestTheNextEnterWhenTheLastInsideDies(t *testing.T) {
+	srv := embedded(t)
+	ctx := bounded(t)
+	sessions := []recipes.Session{open(t, srv), open(t, srv), open(t, srv), open(t, srv)}
+	enter := func(s recipes.Session) chan recipes.Passage {
+		entered := make(chan recipes.Passage, 1)
+		go func() {
+			p, err := doubleBarrierAt(t, s, "/b", 2).Enter(ctx, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			entered <- p
+		}()
+		return entered
+	}
+	first, second := enter(sessions[0]), enter(sessions[1])
+	quits, dies := <-first, <-second
+	if quits == nil || dies == nil {
+		t.FailNow()
+	}
+	gone, giveUp := context.WithCancel(ctx)
+	giveUp()
+	if err := quits.Leave(gone); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	watching := make(chan struct{}, 100)
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == zkserver.OpGetData && r.Path == dies.Znode() && r.SessionID != sessions[0].ID() && r.SessionID != sessions[1].ID() {
+			watching <- struct{}{}
+		}
+		return zkserver.Fault{}
+	})
+	third, fourth := enter(sessions[2]), enter(sessions[3])
+	for range 2 {
+		select {
+		case <-watching:
+		case <-ctx.Done():
+			t.Fatal("the next ones do not look for the last one inside")
+		}
+	}
+	srv.ExpireSession(sessions[1].ID())
+	a, b := <-third, <-fourth
+	if a == nil || b == nil {
+		t.FailNow()
+	}
+	left := make(chan error, 1)
+	go func() { left <- a.Leave(ctx) }()
+	if err := errors.Join(b.Leave(ctx), <-left); err != nil {
+		t.Error(err)
+	}
+}

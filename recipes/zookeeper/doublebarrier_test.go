@@ -119,41 +119,40 @@ func TestADepartureWakesOne(t *testing.T) {
 }
 
 func TestDoubleBarrierCosts(t *testing.T) {
-	srv := embedded(t)
-	ctx := bounded(t)
-	s := open(t, srv)
-	must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/b", recipes.GroupConfig{Name: "x"})).Join(ctx, nil)) // makes the path
-	b := doubleBarrierAt(t, s, "/b", 3)
-	passages := make(chan recipes.Passage, 3)
-	enter := func() { passages <- must[recipes.Passage](t)(b.Enter(ctx, nil)) }
-	costs(t, srv, "entering and waiting", 1, 3, 0, func() { go enter(); atRest(t, srv, "/b", 2) })
-	costs(t, srv, "entering and waiting", 1, 3, 0, func() { go enter(); atRest(t, srv, "/b", 3) })
-	// No recipe polls.
-	costs(t, srv, "waiting", 0, 0, 0, func() { time.Sleep(300 * time.Millisecond) })
-	// Own node, look, list, ready; then all three read ready.
-	costs(t, srv, "the last one's entering, of three", 2, 6, 1, func() {
-		enter()
-		atRest(t, srv, "/b", 5)
-	})
-	names := strings.Fields(shape(srv, "/b"))
-	slices.Sort(names)
-	if want := []string{
-		"_c_<guid>-member-0000000001", "_c_<guid>-member-0000000002", "_c_<guid>-member-0000000003", "ready", "x",
-	}; !slices.Equal(names, want) {
-		t.Errorf("znodes %q; want %q", names, want)
-	}
-	in := []recipes.Passage{<-passages, <-passages, <-passages}
-	slices.SortFunc(in, func(a, b recipes.Passage) int { return int(a.Token() - b.Token()) })
-	left := make(chan error, 3)
-	leave := func(i int) { go func() { left <- in[i].Leave(ctx) }() }
-	costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(2); atRest(t, srv, "/b", 4) })
-	costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(1); atRest(t, srv, "/b", 3) })
-	costs(t, srv, "the last one leaves, while two wait for it", 1, 3, 1, func() { leave(0); atRest(t, srv, "/b", 1) })
-	for range in {
-		if err := <-left; err != nil {
-			t.Error(err)
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/b", recipes.GroupConfig{Name: "x"})).Join(ctx, nil)) // makes the path
+		b := doubleBarrierAt(t, s, "/b", 3)
+		passages := make(chan recipes.Passage, 3)
+		enter := func() { passages <- must[recipes.Passage](t)(b.Enter(ctx, nil)) }
+		costs(t, srv, "entering and waiting", 1, 3, 0, func() { go enter(); atRest(t, srv, "/b", 2) })
+		costs(t, srv, "entering and waiting", 1, 3, 0, func() { go enter(); atRest(t, srv, "/b", 3) })
+		// No recipe polls.
+		idle(t, srv)
+		// Own node, look, list, ready; then all three read ready.
+		costs(t, srv, "the last one's entering, of three", 2, 6, 1, func() {
+			enter()
+			atRest(t, srv, "/b", 5)
+		})
+		names := strings.Fields(shape(srv, "/b"))
+		slices.Sort(names)
+		if want := []string{
+			"_c_<guid>-member-0000000001", "_c_<guid>-member-0000000002", "_c_<guid>-member-0000000003", "ready", "x",
+		}; !slices.Equal(names, want) {
+			t.Errorf("znodes %q; want %q", names, want)
 		}
-	}
+		in := []recipes.Passage{<-passages, <-passages, <-passages}
+		slices.SortFunc(in, func(a, b recipes.Passage) int { return int(a.Token() - b.Token()) })
+		left := make(chan error, 3)
+		leave := func(i int) { go func() { left <- in[i].Leave(ctx) }() }
+		costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(2); atRest(t, srv, "/b", 4) })
+		costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(1); atRest(t, srv, "/b", 3) })
+		costs(t, srv, "the last one leaves, while two wait for it", 1, 3, 1, func() { leave(0); atRest(t, srv, "/b", 1) })
+		for range in {
+			if err := <-left; err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // Members come, go, die, give up, and lose replies: nobody ever enters with fewer

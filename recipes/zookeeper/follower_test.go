@@ -127,9 +127,21 @@ func failFollower(t *testing.T, timeout, phase time.Duration, fail func(*zkserve
 	holder.Close(t.Context())
 }
 
-// PITFALLS 63: the server of a waiter lags, and tells it of its predecessor's
-// release when its session has expired and somebody else holds.
-func TestAReleaseThatIsToldLateGrantsNothing(t *testing.T) {
+// PITFALLS 63: the server of a waiter lags, and tells it that its predecessor has
+// left when its session has expired and somebody else holds. What is read from that
+// server shows the waiter first in line.
+func TestADepartureThatIsToldLateGrantsNothing(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy)+"/release", func(t *testing.T) {
+			departureIsToldLate(t, strategy, func(ctx context.Context, _ recipes.Session, h recipes.Hold) error { return h.Release(ctx) })
+		})
+		t.Run(string(strategy)+"/session's end", func(t *testing.T) {
+			departureIsToldLate(t, strategy, func(ctx context.Context, s recipes.Session, _ recipes.Hold) error { return s.Close(ctx) })
+		})
+	}
+}
+
+func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(context.Context, recipes.Session, recipes.Hold) error) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		srv := zkserver.New(zkserver.Config{})
@@ -137,11 +149,14 @@ func TestAReleaseThatIsToldLateGrantsNothing(t *testing.T) {
 		follower := srv.Follower()
 		lags := linkTo(follower.ServeConn).open(t, timeout)
 		holder, next := linkTo(srv.ServeConn).open(t, timeout), linkTo(srv.ServeConn).open(t, timeout)
-		first := acquire(t, holder)
+		lock := func(s recipes.Session, joined func(recipes.Place)) recipes.Lock {
+			return must[recipes.Lock](t)(s.Lock("/deadline", recipes.LockConfig{Strategy: strategy, Joined: joined}))
+		}
+		first := must[recipes.Hold](t)(lock(holder, nil).Acquire(t.Context()))
 		joined := make(chan struct{}, 2)
 		wait := func(s recipes.Session) <-chan recipes.Hold {
 			granted := make(chan recipes.Hold, 1)
-			l := must[recipes.Lock](t)(s.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { joined <- struct{}{} }}))
+			l := lock(s, func(recipes.Place) { joined <- struct{}{} })
 			go func() {
 				hold, err := l.Acquire(t.Context())
 				if err == nil {
@@ -157,9 +172,10 @@ func TestAReleaseThatIsToldLateGrantsNothing(t *testing.T) {
 		}
 		late, present := wait(lags), wait(next)
 		follower.CutOff()
-		if err := first.Release(t.Context()); err != nil {
+		if err := leave(t.Context(), holder, first); err != nil {
 			t.Fatal(err)
 		}
+		follower.Lag()
 		hold := <-present // the session that lags has expired
 		follower.Deliver()
 		synctest.Wait()
@@ -210,6 +226,54 @@ func TestAHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
 			}
 			holder.Close(t.Context())
 			follower.Heal()
+		})
+	}
+}
+
+// Another session has decided, or its site is done, and the server that is asked does
+// not know it yet.
+func TestTheEndOfATransactionIsNotRefusedByAServerThatLags(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, tx recipes.Transaction, s recipes.Site) error{
+		"Done":   func(ctx context.Context, _ recipes.Transaction, s recipes.Site) error { return s.Done(ctx) },
+		"Forget": func(ctx context.Context, tx recipes.Transaction, _ recipes.Site) error { return tx.Forget(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zkserver.New(zkserver.Config{})
+				defer srv.Close()
+				follower := srv.Follower()
+				ctx, ok := t.Context(), func(err error) {
+					t.Helper()
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				lags, other := linkTo(follower.ServeConn).open(t, 10*time.Second), linkTo(srv.ServeConn).open(t, 10*time.Second)
+				transaction := func(s recipes.Session) recipes.Transaction {
+					return must[recipes.Transaction](t)(s.Transaction("/tx", recipes.TransactionConfig{}))
+				}
+				ok(transaction(other).Begin(ctx, nil, "1"))
+				site := must[recipes.Site](t)(transaction(lags).Join(ctx, "1"))
+				ok(site.Vote(ctx, recipes.VoteCommit))
+				follower.CutOff()
+				follower.Lag()
+				must[recipes.Decision](t)(transaction(other).Coordinate(ctx))
+				if name == "Forget" {
+					ok(must[recipes.Site](t)(transaction(other).Join(ctx, "1")).Done(ctx))
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- end(ctx, transaction(lags), site) }()
+				synctest.Wait()
+				follower.Heal()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				if _, err := transaction(other).Status(ctx); !errors.Is(err, recipes.ErrNoTransaction) {
+					t.Errorf("the transaction is there, or: %v", err)
+				}
+				ok(lags.Close(ctx))
+				ok(other.Close(ctx))
+			})
 		})
 	}
 }

@@ -1,10 +1,10 @@
 package zookeeper_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -66,12 +66,12 @@ func TestGroupCosts(t *testing.T) {
 
 // No recipe polls: a member and one who watches the group send nothing but pings.
 func TestAGroupAtRestCostsNothing(t *testing.T) {
-	srv := embedded(t)
-	s, ctx := open(t, srv), bounded(t)
-	g := must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{}))
-	must[recipes.Membership](t)(g.Join(ctx, nil))
-	<-must[<-chan []recipes.Member](t)(g.Watch(ctx))
-	costs(t, srv, "waiting", 0, 0, 0, func() { time.Sleep(300 * time.Millisecond) })
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		g := must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{}))
+		must[recipes.Membership](t)(g.Join(ctx, nil))
+		<-must[<-chan []recipes.Member](t)(g.Watch(ctx))
+		idle(t, srv)
+	})
 }
 
 // Names without a GUID: two sessions, and two calls of one session, want one

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -16,29 +16,29 @@ func namesAt(t *testing.T, s recipes.Session, path string) recipes.Names {
 }
 
 func TestNamesCosts(t *testing.T) {
-	srv := embedded(t)
-	s, ctx := open(t, srv), bounded(t)
-	n := namesAt(t, s, "/n")
-	if err := n.RegisterPersistent(ctx, "first", nil); err != nil { // makes the path and the receipt
-		t.Fatal(err)
-	}
-	var r recipes.Registration
-	costs(t, srv, "registering", 1, 2, 0, func() { r = must[recipes.Registration](t)(n.Register(ctx, "db", nil)) })
-	costs(t, srv, "registering for good", 1, 0, 0, func() { _ = n.RegisterPersistent(ctx, "mail", nil) })
-	costs(t, srv, "looking up", 0, 1, 0, func() { _, _ = n.Lookup(ctx, "db") })
-	costs(t, srv, "listing three", 0, 4, 0, func() { _, _ = n.List(ctx) })
-	records := must[<-chan recipes.Record](t)(n.Watch(ctx, "db"))
-	<-records
-	// No recipe polls.
-	costs(t, srv, "waiting", 0, 0, 0, func() { time.Sleep(300 * time.Millisecond) })
-	costs(t, srv, "the update that a watch sees", 1, 1, 1, func() {
-		_ = r.Update(ctx, []byte("x"))
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		n := namesAt(t, s, "/n")
+		if err := n.RegisterPersistent(ctx, "first", nil); err != nil { // makes the path and the receipt
+			t.Fatal(err)
+		}
+		var r recipes.Registration
+		costs(t, srv, "registering", 1, 2, 0, func() { r = must[recipes.Registration](t)(n.Register(ctx, "db", nil)) })
+		costs(t, srv, "registering for good", 1, 0, 0, func() { _ = n.RegisterPersistent(ctx, "mail", nil) })
+		costs(t, srv, "looking up", 0, 1, 0, func() { _, _ = n.Lookup(ctx, "db") })
+		costs(t, srv, "listing three", 0, 4, 0, func() { _, _ = n.List(ctx) })
+		records := must[<-chan recipes.Record](t)(n.Watch(ctx, "db"))
 		<-records
+		// No recipe polls.
+		idle(t, srv)
+		costs(t, srv, "the update that a watch sees", 1, 1, 1, func() {
+			_ = r.Update(ctx, []byte("x"))
+			<-records
+		})
+		costs(t, srv, "unregistering what was for good", 1, 1, 0, func() { _ = n.Unregister(ctx, "mail", 0) })
+		if got, want := shape(srv, "/n"), "_c_<guid>-receipt-0000000000 db first"; got != want {
+			t.Errorf("znodes %q; want %q", got, want)
+		}
 	})
-	costs(t, srv, "unregistering what was for good", 1, 1, 0, func() { _ = n.Unregister(ctx, "mail", 0) })
-	if got, want := shape(srv, "/n"), "_c_<guid>-receipt-0000000000 db first"; got != want {
-		t.Errorf("znodes %q; want %q", got, want)
-	}
 }
 
 func TestFaultSweepNames(t *testing.T) {

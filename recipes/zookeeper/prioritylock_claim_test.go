@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -16,57 +16,59 @@ import (
 // first; the writer, whose claim is carried out all the same, waits for it.
 func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 	for _, try := range []bool{false, true} {
-		srv, ctx := embedded(t), bounded(t)
-		w, r := open(t, srv), open(t, srv)
-		writers := must[recipes.PriorityLock](t)(w.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 5}))
-		if err := must[recipes.PriorityHold](t)(writers.AcquireWrite(ctx)).Release(ctx); err != nil { // makes the path
-			t.Fatal(err)
-		}
-		looked, goOn := make(chan struct{}), make(chan struct{})
-		held := false
-		srv.SetFault(func(q zkserver.Request) zkserver.Fault {
-			if q.SessionID == w.ID() && q.Op == zkserver.OpMulti && !held {
-				held = true
-				close(looked)
-				return zkserver.Fault{Hold: goOn}
-			}
-			return zkserver.Fault{}
-		})
-		acquire := writers.AcquireWrite
-		if try {
-			acquire = writers.TryWrite
-		}
-		type result struct {
-			hold recipes.PriorityHold
-			err  error
-		}
-		written := make(chan result, 1)
-		go func(ctx context.Context) {
-			h, err := acquire(ctx)
-			written <- result{h, err}
-		}(ctx)
-		<-looked
-		readers := must[recipes.PriorityLock](t)(r.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 0}))
-		reader := must[recipes.PriorityHold](t)(readers.AcquireRead(ctx))
-		close(goOn)
-		if !try {
-			select {
-			case got := <-written:
-				t.Fatalf("beside a reader the writer got %v, %v", got.hold, got.err)
-			case <-time.After(50 * time.Millisecond):
-			}
-			// Nobody can come in any more.
-			if _, err := readers.TryRead(ctx); !errors.Is(err, recipes.ErrContended) {
-				t.Errorf("another reader: %v", err)
-			}
-			if err := reader.Release(ctx); err != nil {
+		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, w recipes.Session) {
+			r := openVirtual(t, srv)
+			writers := must[recipes.PriorityLock](t)(w.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 5}))
+			if err := must[recipes.PriorityHold](t)(writers.AcquireWrite(ctx)).Release(ctx); err != nil { // makes the path
 				t.Fatal(err)
 			}
-		}
-		got := <-written
-		if try && !errors.Is(got.err, recipes.ErrContended) || !try && got.err != nil {
-			t.Errorf("the writer, try %v: %v", try, got.err)
-		}
+			looked, goOn := make(chan struct{}), make(chan struct{})
+			held := false
+			srv.SetFault(func(q zkserver.Request) zkserver.Fault {
+				if q.SessionID == w.ID() && q.Op == zkserver.OpMulti && !held {
+					held = true
+					close(looked)
+					return zkserver.Fault{Hold: goOn}
+				}
+				return zkserver.Fault{}
+			})
+			acquire := writers.AcquireWrite
+			if try {
+				acquire = writers.TryWrite
+			}
+			type result struct {
+				hold recipes.PriorityHold
+				err  error
+			}
+			written := make(chan result, 1)
+			go func(ctx context.Context) {
+				h, err := acquire(ctx)
+				written <- result{h, err}
+			}(ctx)
+			<-looked
+			readers := must[recipes.PriorityLock](t)(r.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 0}))
+			reader := must[recipes.PriorityHold](t)(readers.AcquireRead(ctx))
+			close(goOn)
+			if !try {
+				synctest.Wait()
+				select {
+				case got := <-written:
+					t.Fatalf("beside a reader the writer got %v, %v", got.hold, got.err)
+				default:
+				}
+				// Nobody can come in any more.
+				if _, err := readers.TryRead(ctx); !errors.Is(err, recipes.ErrContended) {
+					t.Errorf("another reader: %v", err)
+				}
+				if err := reader.Release(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := <-written
+			if try && !errors.Is(got.err, recipes.ErrContended) || !try && got.err != nil {
+				t.Errorf("the writer, try %v: %v", try, got.err)
+			}
+		})
 	}
 }
 

@@ -1,92 +1,95 @@
 package zookeeper_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // What it costs, as the README says, and that waiting costs nothing.
 func TestCostsOfAPriorityLock(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	s := open(t, srv)
-	l := must[recipes.PriorityLock](t)(s.PriorityLock("/cost", recipes.PriorityLockConfig{Priority: 5}))
-	if err := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx)).Release(ctx); err != nil { // makes the path
-		t.Fatal(err)
-	}
-	before := srv.Counters()
-	h := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx))
-	if d := srv.Counters().Sub(before); d.Writes != 2 || d.Reads != 4 {
-		t.Errorf("a grant costs %d writes, %d reads; want 2, 4", d.Writes, d.Reads)
-	}
-	var waiting []recipes.Session
-	granted := make(chan recipes.PriorityHold, 3)
-	var last recipes.Place
-	for i := range 3 {
-		waiting = append(waiting, open(t, srv))
-		place := make(chan recipes.Place, 1)
-		w := must[recipes.PriorityLock](t)(waiting[i].PriorityLock("/cost", recipes.PriorityLockConfig{Priority: i, Joined: func(p recipes.Place) { place <- p }}))
-		go func() {
-			if h, err := w.AcquireWrite(ctx); err == nil {
-				granted <- h
-			}
-		}()
-		last = <-place
-	}
-	idles(t, srv)
-	before = srv.Counters()
-	if err := h.HandOff(ctx, last.Znode); err != nil {
-		t.Fatal(err)
-	}
-	h = <-granted
-	idles(t, srv)
-	d := srv.Counters().Sub(before)
-	t.Logf("a hand-off with three waiting: %d writes, %d reads, %d events", d.Writes, d.Reads, d.WatchEvents)
-	if h.Znode() != strings.Replace(last.Znode, "write", "writing", 1) {
-		t.Errorf("%s was granted; the successor was %s", h.Znode(), last.Znode)
-	}
-	if err := h.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	<-granted
-	layout := lineLayout(srv, "/cost")
-	for i := range layout {
-		layout[i] = lineNumbers.ReplaceAllString(layout[i], "N")
-	}
-	if want := []string{"/cost", "/cost/_c_GUID-writing-00-N", "/cost/_c_GUID-write-01-N"}; !slices.Equal(layout, want) {
-		t.Errorf("the tree is %q; want %q", layout, want)
-	}
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		l := must[recipes.PriorityLock](t)(s.PriorityLock("/cost", recipes.PriorityLockConfig{Priority: 5}))
+		if err := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx)).Release(ctx); err != nil { // makes the path
+			t.Fatal(err)
+		}
+		before := srv.Counters()
+		h := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx))
+		if d := srv.Counters().Sub(before); d.Writes != 2 || d.Reads != 4 {
+			t.Errorf("a grant costs %d writes, %d reads; want 2, 4", d.Writes, d.Reads)
+		}
+		var waiting []recipes.Session
+		granted := make(chan recipes.PriorityHold, 3)
+		var last recipes.Place
+		for i := range 3 {
+			waiting = append(waiting, openVirtual(t, srv))
+			place := make(chan recipes.Place, 1)
+			w := must[recipes.PriorityLock](t)(waiting[i].PriorityLock("/cost", recipes.PriorityLockConfig{Priority: i, Joined: func(p recipes.Place) { place <- p }}))
+			go func() {
+				if h, err := w.AcquireWrite(ctx); err == nil {
+					granted <- h
+				}
+			}()
+			last = <-place
+		}
+		idle(t, srv)
+		before = srv.Counters()
+		if err := h.HandOff(ctx, last.Znode); err != nil {
+			t.Fatal(err)
+		}
+		h = <-granted
+		idle(t, srv)
+		d := srv.Counters().Sub(before)
+		t.Logf("a hand-off with three waiting: %d writes, %d reads, %d events", d.Writes, d.Reads, d.WatchEvents)
+		if h.Znode() != strings.Replace(last.Znode, "write", "writing", 1) {
+			t.Errorf("%s was granted; the successor was %s", h.Znode(), last.Znode)
+		}
+		if err := h.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		<-granted
+		layout := lineLayout(srv, "/cost")
+		for i := range layout {
+			layout[i] = lineNumbers.ReplaceAllString(layout[i], "N")
+		}
+		if want := []string{"/cost", "/cost/_c_GUID-writing-00-N", "/cost/_c_GUID-write-01-N"}; !slices.Equal(layout, want) {
+			t.Errorf("the tree is %q; want %q", layout, want)
+		}
+	})
 }
 
 // Readers that are let in together do not refuse each other's claims.
 func TestReadersClaimTogether(t *testing.T) {
-	const readers = 8
-	srv, ctx := embedded(t), bounded(t)
-	l := must[recipes.PriorityLock](t)(open(t, srv).PriorityLock("/together", recipes.PriorityLockConfig{}))
-	h := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx))
-	granted := make(chan recipes.PriorityHold, readers)
-	for range readers {
-		place := make(chan recipes.Place, 1)
-		r := must[recipes.PriorityLock](t)(open(t, srv).PriorityLock("/together", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { place <- p }}))
-		go func() {
-			if h, err := r.AcquireRead(ctx); err == nil {
-				granted <- h
-			}
-		}()
-		<-place
-	}
-	idles(t, srv)
-	before := srv.Counters()
-	if err := h.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	for range readers {
-		<-granted
-	}
-	// A reader watches the writer's znode, and its own, which its claim deletes.
-	if d := srv.Counters().Sub(before); d.Writes != 1+readers || d.WatchEvents != 2*readers {
-		t.Errorf("%d readers were granted with %d writes and %d events; want the release, and one write and two events for each reader", readers, d.Writes, d.WatchEvents)
-	}
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		const readers = 8
+		l := must[recipes.PriorityLock](t)(s.PriorityLock("/together", recipes.PriorityLockConfig{}))
+		h := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx))
+		granted := make(chan recipes.PriorityHold, readers)
+		for range readers {
+			place := make(chan recipes.Place, 1)
+			r := must[recipes.PriorityLock](t)(openVirtual(t, srv).PriorityLock("/together", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { place <- p }}))
+			go func() {
+				if h, err := r.AcquireRead(ctx); err == nil {
+					granted <- h
+				}
+			}()
+			<-place
+		}
+		idle(t, srv)
+		before := srv.Counters()
+		if err := h.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for range readers {
+			<-granted
+		}
+		// A reader watches the writer's znode, and its own, which its claim deletes.
+		if d := srv.Counters().Sub(before); d.Writes != 1+readers || d.WatchEvents != 2*readers {
+			t.Errorf("%d readers were granted with %d writes and %d events; want the release, and one write and two events for each reader", readers, d.Writes, d.WatchEvents)
+		}
+	})
 }

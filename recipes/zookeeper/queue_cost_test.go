@@ -93,7 +93,7 @@ func TestWaitingForAnElementCostsNothing(t *testing.T) {
 			go func() { _, err := q.Take(ctx); results <- err }()
 			go func() { _, err := q.Receive(ctx); results <- err }()
 		}
-		idle(t, srv)
+		idleFor(t, srv, time.Hour)
 		for range 2 {
 			got := costOf(srv, func() {
 				must[recipes.ElementID](t)(producer.Put(ctx, nil))
@@ -105,7 +105,7 @@ func TestWaitingForAnElementCostsNothing(t *testing.T) {
 			if err := <-results; err != nil {
 				t.Error(err)
 			}
-			idle(t, srv)
+			idleFor(t, srv, time.Hour)
 		}
 		cancel()
 		for range 2*waiters - 2 {
@@ -125,17 +125,42 @@ func openIn(t *testing.T, srv *zkserver.Server) (s recipes.Session, end func()) 
 	return s, func() { s.Close(context.Background()) }
 }
 
-// idle checks that nothing but pings is sent for an hour of virtual time, once
-// everybody waits.
+// onVirtualTime runs a test in a bubble of virtual time, with a server and a session.
+func onVirtualTime(t *testing.T, f func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		t.Cleanup(func() { srv.Close() })
+		f(t.Context(), t, srv, openVirtual(t, srv))
+	})
+}
+
+// openVirtual is openIn for a test whose sessions all last as long as it.
+func openVirtual(t *testing.T, srv *zkserver.Server) recipes.Session {
+	t.Helper()
+	s, end := openIn(t, srv)
+	t.Cleanup(end)
+	return s
+}
+
+// idle is idleFor ten minutes, which cost less to simulate.
 func idle(t *testing.T, srv *zkserver.Server) {
 	t.Helper()
+	idleFor(t, srv, 10*time.Minute)
+}
+
+// idleFor checks that nothing but pings, and the syncs of sessions that hold something,
+// is sent for so long on virtual time, once everybody waits.
+func idleFor(t *testing.T, srv *zkserver.Server, d time.Duration) {
+	t.Helper()
 	synctest.Wait()
-	pings := srv.Counters().Pings
-	got := costOf(srv, func() { time.Sleep(time.Hour); synctest.Wait() })
+	contacts := func() int64 { c := srv.Counters(); return c.Pings + c.Requests[zkserver.OpSync] }
+	before := contacts()
+	got := costOf(srv, func() { time.Sleep(d); synctest.Wait() })
 	if got != (cost{}) {
 		t.Errorf("%v while everybody waits", got)
 	}
-	if srv.Counters().Pings == pings {
-		t.Error("no pings: the hour has not passed")
+	if contacts() == before {
+		t.Error("neither pings nor syncs: no time has passed")
 	}
 }

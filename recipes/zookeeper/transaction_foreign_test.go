@@ -40,3 +40,32 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 		}
 	})
 }
+
+// Another program deletes a site's znode, or takes away the right to write it: the vote
+// is refused, and each for its reason.
+func TestAVoteThatAnotherProgramPrevents(t *testing.T) {
+	for _, variant := range recipes.Variants() {
+		for what, prevent := range map[error]func(raw *zk.Conn, znode string) error{
+			recipes.ErrRemoved: func(raw *zk.Conn, znode string) error { return raw.Delete(znode, -1) },
+			recipes.ErrAccessDenied: func(raw *zk.Conn, znode string) error {
+				_, err := raw.SetACL(znode, zk.WorldACL(zk.PermRead), -1)
+				return err
+			},
+		} {
+			onBoth(t, func(s *scene) {
+				tx := must[recipes.Transaction](s.T)(s.session().Transaction(s.path, recipes.TransactionConfig{Variant: variant}))
+				if err := tx.Begin(s.ctx, nil, "1", "2"); err != nil {
+					s.Fatal(err)
+				}
+				site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
+				if err := prevent(s.raw, s.path+"/s_1"); err != nil {
+					s.Fatal(err)
+				}
+				err := site.Vote(s.ctx, recipes.VoteCommit)
+				if !errors.Is(err, what) || errors.Is(err, recipes.ErrNotHeld) != (what == recipes.ErrRemoved) {
+					s.Errorf("%s: the vote: %v; want %v", variant, err, what)
+				}
+			})
+		}
+	}
+}

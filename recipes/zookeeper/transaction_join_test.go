@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -85,4 +86,40 @@ func TestASiteVotesOnThePayloadThatItWasGiven(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A site votes again in a new session, after the decision. The session in which it has
+// voted ends between the refused vote and the look at the vote. The transaction is
+// still there: the site has not said that it is done. (Found by the simulation.)
+func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
+	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+		transaction := func(session recipes.Session) recipes.Transaction {
+			return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))
+		}
+		before, after := s.session(), s.session()
+		tx := transaction(s.session())
+		if err := tx.Begin(s.ctx, nil, "1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := must[recipes.Site](t)(transaction(before).Join(s.ctx, "1")).Vote(s.ctx, recipes.VoteCommit); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := tx.Coordinate(s.ctx); err != nil || !d.Commit {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		site := must[recipes.Site](t)(transaction(after).Join(s.ctx, "1"))
+		met := false
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == after.ID() && r.Op == zkserver.OpGetData {
+				met = srv.ExpireSession(before.ID()) || met
+			}
+			return zkserver.Fault{}
+		})
+		if err := site.Vote(s.ctx, recipes.VoteCommit); !errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrNoTransaction) {
+			t.Errorf("%v", err)
+		}
+		if !met {
+			t.Error("the case was not met")
+		}
+	})
 }

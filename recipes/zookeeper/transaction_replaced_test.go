@@ -3,6 +3,7 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -194,4 +195,92 @@ func TestFaultSweepCoordinatorsPlace(t *testing.T) {
 		})
 	}
 	runSweeps(t, "the coordinator's place", sweeps)
+}
+
+// whileDecided has something happen between the moment when a coordinator has found the
+// only site dead and its decision. It returns what Coordinate does.
+func whileDecided(t *testing.T, s *scene, srv *zkserver.Server, happen func(tx func(recipes.Session) recipes.Transaction)) (recipes.Decision, error) {
+	tx := func(session recipes.Session) recipes.Transaction {
+		return must[recipes.Transaction](t)(session.Transaction(s.path, recipes.TransactionConfig{Variant: recipes.OwnNodes}))
+	}
+	coordinator, dying := s.session(), s.session()
+	if err := tx(coordinator).Begin(s.ctx, nil, "1"); err != nil {
+		s.Fatal(err)
+	}
+	must[recipes.Site](t)(tx(dying).Join(s.ctx, "1"))
+	if err := dying.Close(s.ctx); err != nil {
+		s.Fatal(err)
+	}
+	looked, decides := false, false
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		switch {
+		case r.SessionID != coordinator.ID():
+		case r.Op == zkserver.OpGetData && r.Path == s.path+"/s_1":
+			looked = true
+		case r.Op == zkserver.OpMulti && looked && !decides:
+			decides = true
+			happen(tx)
+		}
+		return zkserver.Fault{}
+	})
+	d, err := tx(coordinator).Coordinate(s.ctx)
+	if !decides {
+		s.Error("the case was not met")
+	}
+	return d, err
+}
+
+// The transaction ends, and another one begins in which the site lives. A decision on the
+// death of its namesake is not made there.
+func TestADeadSiteDecidesOnlyItsOwnTransaction(t *testing.T) {
+	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+		other := s.session()
+		var site recipes.Site
+		_, err := whileDecided(t, s, srv, func(tx func(recipes.Session) recipes.Transaction) {
+			must[recipes.Decision](t)(tx(other).Abort(s.ctx, ""))
+			if err := must[recipes.Site](t)(tx(other).Join(s.ctx, "1")).Done(s.ctx); err != nil {
+				t.Error(err)
+			}
+			if err := tx(other).Begin(s.ctx, nil, "1"); err != nil {
+				t.Error(err)
+			}
+			site = must[recipes.Site](t)(tx(other).Join(s.ctx, "1"))
+		})
+		if !errors.Is(err, recipes.ErrNoTransaction) {
+			t.Errorf("the coordinator of a transaction that has ended: %v", err)
+		}
+		if err := site.Vote(s.ctx, recipes.VoteCommit); err != nil {
+			t.Error(err)
+		}
+		next := must[recipes.Transaction](t)(other.Transaction(s.path, recipes.TransactionConfig{}))
+		if d, err := next.Coordinate(s.ctx); err != nil || !d.Commit {
+			t.Errorf("the next transaction: %+v, %v", d, err)
+		}
+	})
+}
+
+// An operator deletes the record that a dead site had joined, so that it can join again.
+func TestASiteThatMayJoinAgainIsNotDead(t *testing.T) {
+	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+		other := s.session()
+		d, err := whileDecided(t, s, srv, func(tx func(recipes.Session) recipes.Transaction) {
+			if err := s.raw.Delete(s.path+"/joined_1", -1); err != nil {
+				t.Error(err)
+			}
+			joins := sync.OnceFunc(func() {
+				if err := must[recipes.Site](t)(tx(other).Join(s.ctx, "1")).Vote(s.ctx, recipes.VoteCommit); err != nil {
+					t.Error(err)
+				}
+			})
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				if r.SessionID != other.ID() && r.Op == zkserver.OpGetChildren2 { // the coordinator looks again
+					joins()
+				}
+				return zkserver.Fault{}
+			})
+		})
+		if err != nil || !d.Commit {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
 }

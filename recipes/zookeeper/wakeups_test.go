@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -24,7 +25,7 @@ type stander struct {
 // is not 0.
 func stands(ctx context.Context, t *testing.T, srv *zkserver.Server, path string, mode recipes.Mode, permits int) *stander {
 	t.Helper()
-	c := &stander{session: open(t, srv), granted: make(chan recipes.Hold, 1)}
+	c := &stander{session: openVirtual(t, srv), granted: make(chan recipes.Hold, 1)}
 	joined := make(chan struct{})
 	enter := func() (recipes.Hold, error) {
 		told := func(recipes.Place) { close(joined) }
@@ -62,58 +63,48 @@ func (c *stander) hold(t *testing.T) recipes.Hold {
 	return h
 }
 
-// idle checks that waiting costs nothing but pings.
-func idles(t *testing.T, srv *zkserver.Server) {
-	t.Helper()
-	time.Sleep(50 * time.Millisecond) // what is under way
-	before := srv.Counters()
-	time.Sleep(300 * time.Millisecond)
-	if d := srv.Counters().Sub(before); d.Reads+d.Writes != 0 {
-		t.Errorf("while all wait: %d reads, %d writes", d.Reads, d.Writes)
-	}
-}
-
 // Releasing a writer wakes all readers behind it and nobody else.
 func TestWakeUpsOfASharedLock(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	first := stands(ctx, t, srv, "/rw", recipes.Writing, 0).hold(t)
-	var readers []*stander
-	for range 5 {
-		readers = append(readers, stands(ctx, t, srv, "/rw", recipes.Reading, 0))
-	}
-	writer := stands(ctx, t, srv, "/rw", recipes.Writing, 0)
-	late := stands(ctx, t, srv, "/rw", recipes.Reading, 0)
-	idles(t, srv)
-	if err := first.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	var holds []recipes.Hold
-	for i, r := range readers {
-		holds = append(holds, r.hold(t))
-		if n := r.events(t); n != 1 {
-			t.Errorf("reader %d woke %d times; want once", i, n)
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Session) {
+		first := stands(ctx, t, srv, "/rw", recipes.Writing, 0).hold(t)
+		var readers []*stander
+		for range 5 {
+			readers = append(readers, stands(ctx, t, srv, "/rw", recipes.Reading, 0))
 		}
-	}
-	// The writer watches the last reader only.
-	for _, h := range holds[:4] {
+		writer := stands(ctx, t, srv, "/rw", recipes.Writing, 0)
+		late := stands(ctx, t, srv, "/rw", recipes.Reading, 0)
+		idle(t, srv)
+		if err := first.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var holds []recipes.Hold
+		for i, r := range readers {
+			holds = append(holds, r.hold(t))
+			if n := r.events(t); n != 1 {
+				t.Errorf("reader %d woke %d times; want once", i, n)
+			}
+		}
+		// The writer watches the last reader only.
+		for _, h := range holds[:4] {
+			if err := h.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w, l := writer.events(t), late.events(t); w != 0 || l != 0 {
+			t.Errorf("the writer woke %d times, the reader behind it %d times; want neither", w, l)
+		}
+		if err := holds[4].Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		h := writer.hold(t)
+		if w, l := writer.events(t), late.events(t); w != 1 || l != 0 {
+			t.Errorf("the writer woke %d times, the reader behind it %d times; want 1 and 0", w, l)
+		}
 		if err := h.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if w, l := writer.events(t), late.events(t); w != 0 || l != 0 {
-		t.Errorf("the writer woke %d times, the reader behind it %d times; want neither", w, l)
-	}
-	if err := holds[4].Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	h := writer.hold(t)
-	if w, l := writer.events(t), late.events(t); w != 1 || l != 0 {
-		t.Errorf("the writer woke %d times, the reader behind it %d times; want 1 and 0", w, l)
-	}
-	if err := h.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	late.hold(t)
+		late.hold(t)
+	})
 }
 
 // A reader is let in when the writer ahead has downgraded, and the one between
@@ -169,32 +160,33 @@ func TestWakeUpsOfASemaphore(t *testing.T) {
 	const permits, waiting = 3, 8
 	for leaves := range permits {
 		t.Run(fmt.Sprint(leaves), func(t *testing.T) {
-			srv, ctx := embedded(t), bounded(t)
-			var holds []recipes.Hold
-			for range permits {
-				holds = append(holds, stands(ctx, t, srv, "/sem", "", permits).hold(t))
-			}
-			var all []*stander
-			for range waiting {
-				all = append(all, stands(ctx, t, srv, "/sem", "", permits))
-			}
-			idles(t, srv)
-			before := srv.Counters()
-			if err := holds[leaves].Release(ctx); err != nil {
-				t.Fatal(err)
-			}
-			all[0].hold(t)
-			time.Sleep(50 * time.Millisecond) // the others have looked
-			woken := int64(0)
-			for _, c := range all {
-				woken += c.events(t)
-			}
-			if woken != int64(leaves+1) {
-				t.Errorf("%d woke; want %d", woken, leaves+1)
-			}
-			d := srv.Counters().Sub(before)
-			t.Logf("release of holder %d: %d writes, %d reads, %d events", leaves, d.Writes, d.Reads, woken)
-			idles(t, srv)
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Session) {
+				var holds []recipes.Hold
+				for range permits {
+					holds = append(holds, stands(ctx, t, srv, "/sem", "", permits).hold(t))
+				}
+				var all []*stander
+				for range waiting {
+					all = append(all, stands(ctx, t, srv, "/sem", "", permits))
+				}
+				idle(t, srv)
+				before := srv.Counters()
+				if err := holds[leaves].Release(ctx); err != nil {
+					t.Fatal(err)
+				}
+				all[0].hold(t)
+				synctest.Wait() // the others have looked
+				woken := int64(0)
+				for _, c := range all {
+					woken += c.events(t)
+				}
+				if woken != int64(leaves+1) {
+					t.Errorf("%d woke; want %d", woken, leaves+1)
+				}
+				d := srv.Counters().Sub(before)
+				t.Logf("release of holder %d: %d writes, %d reads, %d events", leaves, d.Writes, d.Reads, woken)
+				idle(t, srv)
+			})
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	gopath "path"
 	"slices"
-	"sync"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -20,8 +19,7 @@ type passage struct {
 	barrier    *doubleBarrier
 	generation []string
 
-	leaving  sync.Once
-	deletion chan struct{} // closed when the member's znode is known to be gone
+	removal session.Removal
 }
 
 func (p *passage) Members() []string {
@@ -39,7 +37,9 @@ func (p *passage) Leave(ctx context.Context) error {
 	case err != nil && p.session.Err() != nil:
 		err = fmt.Errorf("%w: %w", recipes.ErrNotHeld, p.session.Err())
 	case err != nil:
-		p.delete() // the others do not wait for a member that has given up
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		_ = p.await(gone) // the others do not wait for a member that has given up
 	case errors.Is(p.Err(), recipes.ErrRemoved):
 		err = p.Err()
 	}
@@ -98,27 +98,19 @@ func (p *passage) step(ctx context.Context) (target string, err error) {
 	return left[0], nil
 }
 
-// await deletes the member's znode and waits until it is known to be gone.
+// await deletes the member's znode and waits until it is known to be gone. The
+// deletion goes on when ctx ends.
 func (p *passage) await(ctx context.Context) error {
-	select {
-	case <-p.delete():
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("leaving: %w", ctx.Err())
-	}
-}
-
-// delete starts the deletion of the member's znode, once.
-func (p *passage) delete() <-chan struct{} {
-	p.leaving.Do(func() {
-		p.deletion = make(chan struct{})
+	return p.removal.Run(ctx, "leaving", func(settle func(error)) {
 		deletion := p.session.Delete(p.Znode())
 		go func() {
-			defer close(p.deletion)
-			<-deletion // or the session's end
+			err := <-deletion
+			if session.IsGone(err) {
+				err = nil
+			}
+			settle(err)
 		}()
 	})
-	return p.deletion
 }
 
 // deleteReady deletes ready together with the member's znode, the last one of its

@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -18,7 +17,7 @@ const (
 func backOff(ctx context.Context, s *session.Session, failures int) error {
 	limit := min(lastBackOff, firstBackOff<<min(failures-1, 10))
 	over := make(chan struct{})
-	timer := time.AfterFunc(rand.N(limit), func() { close(over) })
+	timer := time.AfterFunc(s.Chance(limit), func() { close(over) })
 	defer timer.Stop()
 	return s.Wait(ctx, "waiting to try again", over)
 }

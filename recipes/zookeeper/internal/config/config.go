@@ -61,6 +61,15 @@ func entry(key string, node session.Node) recipes.Entry {
 	}
 }
 
+func (c *configuration) Key(op recipes.Op) (recipes.Op, error) {
+	key := op.Path
+	if err := recipes.ValidateKey(key); err != nil {
+		return recipes.Op{}, c.failed(key, err)
+	}
+	op.Path = c.full(key)
+	return op, c.failed(key, op.Validate())
+}
+
 func (c *configuration) Watch(ctx context.Context, key string) (<-chan recipes.Entry, error) {
 	if err := recipes.ValidateKey(key); err != nil {
 		return nil, c.failed(key, err)

@@ -13,14 +13,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-const (
-	candidateMarker = "n_"
-	acksName        = "acks"
-)
+const acksName = "acks"
+
+// markers are those of an election. kazoo's is a lock.
+var markers = line.Spoken{
+	recipes.ZooKeeper: {line.Candidate},
+	recipes.Curator:   {line.CuratorLatch},
+	recipes.Kazoo:     {line.KazooLock},
+}
 
 // New returns the election at path.
 func New(lines *line.Lines, path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
-	l, err := lines.At("election", path, cfg.Strategy, candidateMarker)
+	l, err := lines.At("election", path, cfg.Strategy, cfg.Dialect, markers)
 	if err != nil {
 		return nil, err
 	}
@@ -35,15 +39,22 @@ type election struct {
 func (e *election) Path() string { return e.line.Path }
 
 func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leadership, error) {
+	if err := e.line.Stores(proposal); err != nil {
+		return nil, e.failed(err)
+	}
 	grant, err := e.line.Enter(ctx, line.Request{Data: proposal, Joined: e.cfg.Joined})
 	if err != nil {
 		return nil, e.failed(err)
 	}
-	return &leadership{Grant: grant, session: e.line.Session, ack: ackPath(grant.Znode(), grant.Token())}, nil
+	l := &leadership{Grant: grant, session: e.line.Session}
+	if e.line.Dialect == recipes.ZooKeeper {
+		l.ack = ackPath(grant.Znode(), grant.Token())
+	}
+	return l, nil
 }
 
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := Candidates.At(ctx, e.line.Session, e.line.Path)
+	all, err := Candidates.At(ctx, e.line.Session, e.line.Path, e.line.Dialect)
 	if err != nil {
 		return nil, e.failed(err)
 	}
@@ -51,8 +62,8 @@ func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) 
 }
 
 // Candidates reads the candidates of an election. The first one holds.
-var Candidates = line.Reader{Read: func(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
-	return p.InLine(ctx, s, recipes.KindElection, 1, candidateMarker)
+var Candidates = line.Reader{Read: func(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
+	return p.InLine(ctx, s, recipes.KindElection, 1, markers[d])
 }}
 
 func (e *election) Leader(ctx context.Context) (recipes.Leader, error) {
@@ -89,7 +100,7 @@ func (e *election) read(ctx context.Context) (recipes.Leader, error) {
 	if err != nil {
 		return recipes.Leader{}, err
 	}
-	leader := leaderOf(path, entries[0], node)
+	leader := e.leaderOf(path, entries[0], node)
 	ack, err := s.Get(ctx, ackPath(path, leader.Token))
 	switch {
 	case err == nil:
@@ -101,9 +112,9 @@ func (e *election) read(ctx context.Context) (recipes.Leader, error) {
 }
 
 // leaderOf returns the first in line as the leader.
-func leaderOf(path string, first line.Entry, node session.Node) recipes.Leader {
+func (e *election) leaderOf(path string, first line.Entry, node session.Node) recipes.Leader {
 	c := first.Contender(recipes.KindElection, path, node)
-	c.Holds = true
+	c.Holds, c.Dialect = true, e.line.Dialect
 	return recipes.Leader{Contender: c}
 }
 
@@ -116,7 +127,7 @@ func leaderOf(path string, first line.Entry, node session.Node) recipes.Leader {
 // A name that is only marker and number may be used twice, so the token is added.
 func ackPath(candidate string, token recipes.Token) string {
 	name := gopath.Base(candidate)
-	if strings.HasPrefix(name, candidateMarker) {
+	if strings.HasPrefix(name, line.Candidate) {
 		name = fmt.Sprintf("%s-%x", name, int64(token))
 	}
 	return gopath.Join(gopath.Dir(candidate), acksName, name)

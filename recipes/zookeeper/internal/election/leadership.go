@@ -14,7 +14,7 @@ import (
 type leadership struct {
 	*line.Grant
 	session *session.Session
-	ack     string
+	ack     string // "" where the dialect has no acknowledgements
 }
 
 func (l *leadership) Resign(ctx context.Context) error { return l.Release(ctx) }
@@ -23,6 +23,9 @@ func (l *leadership) Resign(ctx context.Context) error { return l.Release(ctx) }
 // session. It also names the znode to the grant, which deletes it when it ends. If
 // the znode exists, Acknowledge replaces its data.
 func (l *leadership) Acknowledge(ctx context.Context, data []byte) error {
+	if l.ack == "" {
+		return fmt.Errorf("acknowledge: %w: the dialect has no acknowledgements: the other library would take the znode for a candidate", recipes.ErrInvalid)
+	}
 	l.Attach(l.ack)
 	for {
 		var create session.Txn

@@ -117,7 +117,7 @@ func (e *election) look(ctx context.Context) (view, error) {
 		return view{}, err
 	}
 	v := view{
-		leader:        leaderOf(path, entries[0], node),
+		leader:        e.leaderOf(path, entries[0], node),
 		leaderChanged: leaderChanged,
 	}
 	ack, ackChanged, err := s.GetW(ctx, ackPath(path, v.leader.Token))

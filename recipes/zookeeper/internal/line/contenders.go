@@ -41,24 +41,33 @@ func ReadParent(ctx context.Context, s *session.Session, path string, withData b
 	return p, err
 }
 
-// Reader reads the contenders of one kind.
+// Reader reads the contenders of one kind in one dialect.
 type Reader struct {
 	Data bool // it needs the data of the path
-	Read func(context.Context, *session.Session, Parent) ([]recipes.Contender, error)
+	Read func(context.Context, *session.Session, Parent, recipes.Dialect) ([]recipes.Contender, error)
 }
 
 // At reads the contenders at path.
-func (r Reader) At(ctx context.Context, s *session.Session, path string) ([]recipes.Contender, error) {
+func (r Reader) At(ctx context.Context, s *session.Session, path string, dialect recipes.Dialect) ([]recipes.Contender, error) {
 	p, err := ReadParent(ctx, s, path, r.Data)
 	if err != nil {
 		return nil, err
 	}
-	return r.Read(ctx, s, p)
+	return r.In(ctx, s, p, dialect)
+}
+
+// In reads the contenders among a parent's children.
+func (r Reader) In(ctx context.Context, s *session.Session, p Parent, dialect recipes.Dialect) ([]recipes.Contender, error) {
+	found, err := r.Read(ctx, s, p, dialect)
+	for i := range found {
+		found[i].Dialect = dialect
+	}
+	return found, err
 }
 
 // InLine reads the contenders among a parent's children whose names have one of
 // the markers, in the order of the line. The first n hold.
-func (p Parent) InLine(ctx context.Context, s *session.Session, kind recipes.Kind, n int, markers ...string) ([]recipes.Contender, error) {
+func (p Parent) InLine(ctx context.Context, s *session.Session, kind recipes.Kind, n int, markers []string) ([]recipes.Contender, error) {
 	l := &Line{Session: s, Path: p.Path, Markers: markers}
 	entries, err := l.Order(ctx, p.Names)
 	if err != nil {

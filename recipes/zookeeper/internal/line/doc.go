@@ -107,6 +107,23 @@
 // session's own deadline ends the grant (see package session, "What the leader
 // knows").
 //
+// # Contenders of other libraries
+//
+// A contender looks for foreign ones (see Line.foreign) in each of its listings, and
+// those come after its znode was made. What that does for it:
+//
+//   - A foreign contender that came before it, and stands there, is seen. By handoff
+//     too: numbers are the parent's, so the first of ours behind a foreign one finds
+//     its number missing, lists, and leaves without a release. So does the next.
+//   - One that comes behind it while it waits by predecessor or herd is seen when
+//     its turn comes. By handoff it is not: that would be a listing for each grant.
+//     It is seen by the next of ours that joins.
+//   - One that comes while it holds is not seen. It does not look for ours, and
+//     nothing that ours could do keeps it out. Only a common dialect does.
+//
+// In a dialect the znode has the library's marker, and the contender waits by the
+// plain recipe, which is that of the library.
+//
 // # Divergence from the source text
 //
 // The text waits with exists(). Here it is getData(): exists() on a node that

@@ -18,7 +18,9 @@ type Entry struct {
 // Parse picks the contenders out of the names of a parent's children. A
 // contender's name ends with one of the markers and a sequence number, and the
 // marker starts the name or follows a hyphen: lock-0000000001,
-// _c_<guid>-lock-0000000001. All other names are somebody else's and are ignored.
+// _c_<guid>-lock-0000000001. A marker that begins with two underscores may follow
+// anything, as in kazoo's <guid>__lock__0000000001. All other names are somebody
+// else's and are ignored.
 func Parse(names []string, markers ...string) []Entry {
 	entries := make([]Entry, 0, len(names))
 	for _, name := range names {
@@ -37,7 +39,7 @@ func Parse(names []string, markers ...string) []Entry {
 // -2147483648.
 func parse(name, marker string) (int32, bool) {
 	at := strings.LastIndex(name, marker)
-	if at < 0 || at > 0 && name[at-1] != '-' {
+	if at < 0 || at > 0 && name[at-1] != '-' && !strings.HasPrefix(marker, "__") {
 		return 0, false
 	}
 	digits := name[at+len(marker):]

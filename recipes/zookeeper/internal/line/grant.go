@@ -20,25 +20,23 @@ type Grant struct {
 	lost     chan struct{}
 	unlisten func() bool // stops listening for the session's loss
 	guard    sync.Once   // starts the watch on the own node
-	release  sync.Once
-	released chan struct{} // closed when result is set
+	removal  session.Removal
 	revoked  chan struct{}
-	result   error
 
-	mu       sync.Mutex
-	reason   error    // why it stands no longer
-	yielding bool     // a transaction of one's own may be deleting the own node
-	attached []string // znodes that go with the own one
+	mu        sync.Mutex
+	reason    error    // why it stands no longer
+	releasing bool     // it stands no longer because of Release
+	yielding  bool     // a transaction of one's own may be deleting the own node
+	attached  []string // znodes that go with the own one
 }
 
 func newGrant(s *session.Session, path string, token recipes.Token) *Grant {
 	g := &Grant{
-		session:  s,
-		path:     path,
-		token:    token,
-		revoked:  make(chan struct{}),
-		lost:     make(chan struct{}),
-		released: make(chan struct{}),
+		session: s,
+		path:    path,
+		token:   token,
+		revoked: make(chan struct{}),
+		lost:    make(chan struct{}),
 	}
 	s.BeginHold()
 	g.mu.Lock()

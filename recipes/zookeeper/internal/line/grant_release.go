@@ -6,21 +6,12 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // Release gives the turn to the next in line, as recipes.Hold documents.
 func (g *Grant) Release(ctx context.Context) error {
-	first := false
-	g.release.Do(func() { first = true })
-	if first {
-		g.giveBack(ctx)
-	}
-	select {
-	case <-g.released:
-		return g.result
-	case <-ctx.Done():
-		return fmt.Errorf("release %s: %w", g.path, ctx.Err())
-	}
+	return g.removal.Run(ctx, "release "+g.path, func(settle func(error)) { g.giveBack(ctx, settle) })
 }
 
 // errUnwatched ends a grant whose node may be there. It is deleted by Release, and
@@ -28,28 +19,26 @@ func (g *Grant) Release(ctx context.Context) error {
 var errUnwatched = errors.New("cannot watch")
 
 // giveBack deletes the contender's znode. What it cannot wait for goes on without it.
-func (g *Grant) giveBack(ctx context.Context) {
-	if !g.end(recipes.ErrReleased) {
-		g.mu.Lock()
-		g.result = g.reason
-		g.mu.Unlock()
-		if errors.Is(g.result, errUnwatched) {
-			g.delete()
-			g.deleteAttached()
-		}
-		close(g.released)
+func (g *Grant) giveBack(ctx context.Context, settle func(error)) {
+	lost := g.beginRelease()
+	if lost != nil && !errors.Is(lost, errUnwatched) {
+		settle(lost)
 		return
 	}
 	var deletion <-chan error
-	if g.place != nil {
-		deletion = g.session.HandOver(ctx, g.place.Place)
-	} else {
+	switch {
+	case g.place == nil:
 		deletion = g.session.Delete(g.path)
+	case lost != nil:
+		deletion = g.session.DeletePlace(g.place.Place)
+	default:
+		deletion = g.session.HandOver(ctx, g.place.Place)
 	}
+	settled := func(err error) { settle(g.given(lost, err)) }
 	select {
 	case err := <-deletion:
 		if !g.hasAttached() {
-			g.given(err)
+			settled(err)
 			return
 		}
 		again := make(chan error, 1)
@@ -57,18 +46,23 @@ func (g *Grant) giveBack(ctx context.Context) {
 		deletion = again
 	default:
 	}
-	rest := func(context.Context) { g.given(<-deletion) }
+	rest := func(context.Context) { settled(<-deletion) }
 	if !g.session.Background(rest) {
 		rest(nil) // the session is over: this does not wait
 	}
 }
 
-// delete starts the deletion of the contender's znode.
-func (g *Grant) delete() <-chan error {
-	if g.place != nil {
-		return g.session.DeletePlace(g.place.Place)
+// beginRelease ends the grant, or returns why something else has ended it before.
+func (g *Grant) beginRelease() (lost error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.endLocked(recipes.ErrReleased) {
+		g.releasing = true
 	}
-	return g.session.Delete(g.path)
+	if g.releasing {
+		return nil
+	}
+	return g.reason
 }
 
 func (g *Grant) hasAttached() bool {
@@ -77,20 +71,24 @@ func (g *Grant) hasAttached() bool {
 	return len(g.attached) > 0
 }
 
-// given deletes what goes with the contender's znode, and ends the release. err is
-// how the deletion of that znode has ended. Nothing may be deleted before: as long
-// as the znode exists, a transaction that checks it could add to what goes with it.
-func (g *Grant) given(err error) {
-	defer close(g.released)
+// given deletes what goes with the contender's znode, and returns the result of the
+// release. err is how the deletion of that znode has ended; lost is why the grant had
+// ended before, if it had. Nothing may be deleted before: as long as the znode
+// exists, a transaction that checks it could add to what goes with it.
+func (g *Grant) given(lost, err error) error {
+	if err != nil && !session.IsGone(err) {
+		return fmt.Errorf("release: %w", err) // the znode is still there
+	}
 	for _, deletion := range g.deleteAttached() {
 		<-deletion
 	}
 	switch {
+	case lost != nil:
+		return lost
 	case errors.Is(err, recipes.ErrNoNode):
-		g.result = fmt.Errorf("release: %w: %s", recipes.ErrRemoved, g.path)
+		return fmt.Errorf("release: %w: %s", recipes.ErrRemoved, g.path)
 	case errors.Is(err, recipes.ErrSessionLost):
-		g.result = fmt.Errorf("release: %w: %w", recipes.ErrNotHeld, err)
-	case err != nil:
-		g.result = fmt.Errorf("release: %w", err)
+		return fmt.Errorf("release: %w: %w", recipes.ErrNotHeld, err)
 	}
+	return nil
 }

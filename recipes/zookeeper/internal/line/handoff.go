@@ -210,6 +210,9 @@ func (w *waiter) look(ctx context.Context) (ahead []Entry, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := l.foreign(names); err != nil {
+		return nil, err
+	}
 	entries := Parse(names, l.Markers...)
 	Sort(entries)
 	if err := l.breakTies(ctx, entries); err != nil {

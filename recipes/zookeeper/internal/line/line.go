@@ -16,7 +16,8 @@ import (
 type Line struct {
 	Session  *session.Session
 	Path     string
-	Markers  []string // what comes before the sequence number: "lock-", "n_"; one for each kind of contender
+	Markers  []string        // what comes before the sequence number: "lock-", "n_"; one for each kind of contender
+	Dialect  recipes.Dialect // whose markers they are; "" is the default
 	Strategy recipes.Strategy
 	Rule     Rule
 	Permits  int   // a contender is granted when fewer of its blockers stand; 0 is 1
@@ -187,7 +188,14 @@ func (l *Line) arm(ctx context.Context, armed *Watches, nearest Entry, allows fu
 
 // look lists the line and finds the contender's place in it.
 func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entry, position int, err error) {
-	entries, err := l.Entries(ctx)
+	names, err := l.names(ctx)
+	if err != nil {
+		return Entry{}, nil, 0, err
+	}
+	if err := l.foreign(names); err != nil {
+		return Entry{}, nil, 0, err
+	}
+	entries, err := l.Order(ctx, names)
 	if err != nil {
 		return Entry{}, nil, 0, err
 	}

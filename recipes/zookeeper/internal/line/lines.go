@@ -17,9 +17,12 @@ type Lines struct {
 // them, so there is one Lines for each session.
 func Of(s *session.Session) *Lines { return &Lines{session: s, busy: new(Busy)} }
 
-// At returns the line at path, in which only the first contender is granted.
-// Markers are those of Line. Errors begin with the name of the recipe.
-func (ls *Lines) At(recipe, path string, strategy recipes.Strategy, markers ...string) (*Line, error) {
+// Spoken are the markers of a recipe in the dialects that it knows.
+type Spoken map[recipes.Dialect][]string
+
+// At returns the line at path, in which only the first contender is granted. Errors
+// begin with the name of the recipe.
+func (ls *Lines) At(recipe, path string, strategy recipes.Strategy, dialect recipes.Dialect, spoken Spoken) (*Line, error) {
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", recipe, err)
 	}
@@ -27,5 +30,15 @@ func (ls *Lines) At(recipe, path string, strategy recipes.Strategy, markers ...s
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", recipe, path, err)
 	}
-	return &Line{Session: ls.session, Path: path, Markers: markers, Strategy: strategy, Rule: Exclusive, Busy: ls.busy}, nil
+	dialect, err = recipes.ParseDialect(string(dialect))
+	if err == nil && spoken[dialect] == nil {
+		err = fmt.Errorf("%w: it has no dialect %s", recipes.ErrInvalid, dialect)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", recipe, path, err)
+	}
+	if strategy == recipes.Handoff && dialect != recipes.ZooKeeper {
+		strategy = recipes.Predecessor // the other library does not release by a handoff
+	}
+	return &Line{Session: ls.session, Path: path, Markers: spoken[dialect], Dialect: dialect, Strategy: strategy, Rule: Exclusive, Busy: ls.busy}, nil
 }

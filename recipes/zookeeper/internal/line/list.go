@@ -14,14 +14,20 @@ import (
 // Entries returns who stands in line, in order. A path that does not exist is
 // an empty line.
 func (l *Line) Entries(ctx context.Context) ([]Entry, error) {
-	names, err := l.Session.Children(ctx, l.Path)
-	if errors.Is(err, recipes.ErrNoNode) {
-		return nil, nil
-	}
+	names, err := l.names(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return l.Order(ctx, names)
+}
+
+// names returns the names of the path's children, none if it does not exist.
+func (l *Line) names(ctx context.Context) ([]string, error) {
+	names, err := l.Session.Children(ctx, l.Path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return nil, nil
+	}
+	return names, err
 }
 
 // Order returns the contenders among the names of the path's children, in order.

@@ -9,15 +9,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// lockMarker ends the fixed part of a lock contender's name, in Curator's
-// InterProcessMutex and in go-zookeeper's Lock as here.
-const lockMarker = "lock-"
+// markers are those of a lock. Curator's are the text's.
+var markers = line.Spoken{
+	recipes.ZooKeeper: {line.Lock},
+	recipes.Curator:   {line.Lock},
+	recipes.Kazoo:     {line.KazooLock},
+}
 
 // New returns the lock at path.
 func New(lines *line.Lines, path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := lines.At("lock", path, cfg.Strategy, lockMarker)
+	l, err := lines.At("lock", path, cfg.Strategy, cfg.Dialect, markers)
 	if err != nil {
 		return nil, err
+	}
+	if err := l.Stores(cfg.Data); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return &lock{line: l, cfg: cfg}, nil
 }
@@ -42,7 +48,7 @@ func (l *lock) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 }
 
 func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := Contenders.At(ctx, l.line.Session, l.line.Path)
+	all, err := Contenders.At(ctx, l.line.Session, l.line.Path, l.line.Dialect)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
 	}
@@ -50,6 +56,6 @@ func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 }
 
 // Contenders reads the contenders of a lock. The first one holds.
-var Contenders = line.Reader{Read: func(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
-	return p.InLine(ctx, s, recipes.KindLock, 1, lockMarker)
+var Contenders = line.Reader{Read: func(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
+	return p.InLine(ctx, s, recipes.KindLock, 1, markers[d])
 }}

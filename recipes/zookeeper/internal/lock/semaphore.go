@@ -13,9 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// leaseMarker ends the fixed part of a semaphore contender's name, as in
-// Curator's InterProcessSemaphoreV2.
-const leaseMarker = "lease-"
+// semaphoreMarkers are those of a semaphore.
+var semaphoreMarkers = line.Spoken{recipes.ZooKeeper: {line.Lease}}
 
 type semaphore struct {
 	line *line.Line
@@ -24,7 +23,7 @@ type semaphore struct {
 
 // NewSemaphore returns the semaphore at path.
 func NewSemaphore(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
-	l, err := lines.At("semaphore", path, cfg.Strategy, leaseMarker)
+	l, err := lines.At("semaphore", path, cfg.Strategy, recipes.ZooKeeper, semaphoreMarkers)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +49,7 @@ func (s *semaphore) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 }
 
 func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := SemaphoreContenders.At(ctx, s.line.Session, s.line.Path)
+	all, err := SemaphoreContenders.At(ctx, s.line.Session, s.line.Path, s.line.Dialect)
 	if err != nil {
 		return nil, s.failed(err)
 	}
@@ -59,8 +58,8 @@ func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error)
 
 // SemaphoreContenders reads the contenders of a semaphore. As many as there are
 // permits hold.
-var SemaphoreContenders = line.Reader{Data: true, Read: func(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
-	return p.InLine(ctx, s, recipes.KindSemaphore, Permits(p.Data), leaseMarker)
+var SemaphoreContenders = line.Reader{Data: true, Read: func(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
+	return p.InLine(ctx, s, recipes.KindSemaphore, Permits(p.Data), semaphoreMarkers[d])
 }}
 
 func (s *semaphore) failed(err error) error {

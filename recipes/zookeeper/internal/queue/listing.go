@@ -112,6 +112,9 @@ func (l *listing) fill(ctx context.Context) error {
 			l.elements, l.changed, l.unclaimed, l.disconnected = nil, created, nil, disconnected
 			return err
 		}
+		if err == nil {
+			err = q.foreign(names)
+		}
 		if err != nil {
 			return err
 		}

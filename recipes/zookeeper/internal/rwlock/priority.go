@@ -22,7 +22,7 @@ type priorityLock struct {
 
 // NewPriority returns the priority lock at path.
 func NewPriority(lines *line.Lines, path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
-	l, err := lines.At("priority lock", path, cfg.Strategy)
+	l, err := lines.At("priority lock", path, cfg.Strategy, recipes.ZooKeeper, line.Spoken{recipes.ZooKeeper: {}})
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +110,9 @@ func (l *priorityLock) read(ctx context.Context) (lockState, []contender, error)
 	if err != nil {
 		return lockState{}, nil, err
 	}
+	if err := line.Foreign(l.path, names); err != nil {
+		return lockState{}, nil, err
+	}
 	all := ranked(names, successor)
 	if waits(all, successor) {
 		state.successor = successor
@@ -144,7 +147,7 @@ func (s lockState) data() []byte {
 }
 
 func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := PriorityContenders.At(ctx, l.session, l.path)
+	all, err := PriorityContenders.At(ctx, l.session, l.path, recipes.ZooKeeper)
 	if err != nil {
 		return nil, l.failed(err)
 	}
@@ -154,7 +157,7 @@ func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.Contender, err
 // PriorityContenders reads the contenders of a priority lock.
 var PriorityContenders = line.Reader{Data: true, Read: readPriority}
 
-func readPriority(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
+func readPriority(ctx context.Context, s *session.Session, p line.Parent, _ recipes.Dialect) ([]recipes.Contender, error) {
 	successor, _ := parseSuccessor(p.Data)
 	all := ranked(p.Names, successor)
 	entries := make([]line.Entry, len(all))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	gopath "path"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -35,7 +34,7 @@ func (l *sharedLock) RevokeForced(ctx context.Context, path string) error {
 }
 
 func (l *sharedLock) checkContender(path string) error {
-	if gopath.Dir(path) != l.line.Path || !isKind(path, readMarker) && !isKind(path, writeMarker) {
+	if !l.line.Has(path) {
 		return fmt.Errorf("revoke: %w: %q is not a contender of the shared lock %s", recipes.ErrInvalid, path, l.line.Path)
 	}
 	return nil

@@ -13,11 +13,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// The markers of the text.
-const (
-	readMarker  = "read-"
-	writeMarker = "write-"
-)
+// markers are those of a shared lock, the readers' first.
+var markers = line.Spoken{
+	recipes.ZooKeeper: {line.Read, line.Write},
+	recipes.Curator:   {line.CuratorRead, line.CuratorWrite},
+	recipes.Kazoo:     {line.KazooRead, line.KazooLock},
+}
+
+// reads reports whether a contender of that marker is a reader.
+func reads(marker string) bool {
+	for _, m := range markers {
+		if marker == m[0] {
+			return true
+		}
+	}
+	return false
+}
 
 type sharedLock struct {
 	line *line.Line
@@ -26,14 +37,17 @@ type sharedLock struct {
 
 // NewShared returns the shared lock at path.
 func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
-	l, err := lines.At("shared lock", path, cfg.Strategy, readMarker, writeMarker)
+	l, err := lines.At("shared lock", path, cfg.Strategy, cfg.Dialect, markers)
 	if err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("shared lock %s: %w", path, err)
 	}
-	l.Rule, l.Passes = line.Shared(readMarker), passes
+	if err := l.Stores(cfg.Data); err != nil {
+		return nil, fmt.Errorf("shared lock %s: %w", path, err)
+	}
+	l.Rule, l.Passes = line.Shared(l.Markers[0]), passes
 	if cfg.Revocable {
 		l.Asked = isRevoked
 	}
@@ -54,7 +68,7 @@ func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (re
 // never taken back: data that has lost it, to an operator's "unlock", only makes
 // readers wait.
 func passes(me, nearest line.Entry) func(data []byte) bool {
-	if me.Kind != readMarker || nearest.Kind != writeMarker {
+	if !reads(me.Kind) || reads(nearest.Kind) {
 		return nil
 	}
 	return func(data []byte) bool { return decode(data).downgraded }
@@ -79,9 +93,9 @@ func (l *sharedLock) TryWrite(ctx context.Context) (recipes.SharedHold, error) {
 }
 
 func (l *sharedLock) enter(ctx context.Context, mode recipes.Mode, try bool) (recipes.SharedHold, error) {
-	kind := readMarker
+	kind := l.line.Markers[0]
 	if mode == recipes.Writing {
-		kind = writeMarker
+		kind = l.line.Markers[1]
 	}
 	d := nodeData{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
 	grant, err := l.line.Enter(ctx, line.Request{Kind: kind, Data: d.encode(), Try: try, Joined: l.cfg.Joined})
@@ -96,7 +110,7 @@ func (l *sharedLock) failed(err error) error {
 }
 
 func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	all, err := SharedContenders.At(ctx, l.line.Session, l.line.Path)
+	all, err := SharedContenders.At(ctx, l.line.Session, l.line.Path, l.line.Dialect)
 	if err != nil {
 		return nil, l.failed(err)
 	}
@@ -107,8 +121,8 @@ func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.Contender, error
 // so does every reader without a writer ahead.
 var SharedContenders = line.Reader{Read: readShared}
 
-func readShared(ctx context.Context, s *session.Session, p line.Parent) ([]recipes.Contender, error) {
-	found, err := p.InLine(ctx, s, recipes.KindSharedLock, 1, readMarker, writeMarker)
+func readShared(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
+	found, err := p.InLine(ctx, s, recipes.KindSharedLock, 1, markers[d])
 	writer := false
 	for i := range found {
 		c := &found[i]
@@ -124,9 +138,13 @@ func readMarks(c *recipes.Contender) {
 	d := decode(c.Data)
 	c.Data, c.Mode = d.data, recipes.Reading
 	c.Downgraded, c.Revocable, c.Grace, c.Revoked = d.downgraded, d.revocable, d.grace, d.revoked
-	if isKind(c.Znode, writeMarker) && !d.downgraded {
+	if !d.downgraded && isWriter(c.Znode) {
 		c.Mode = recipes.Writing
 	}
+}
+
+func isWriter(path string) bool {
+	return isKind(path, line.Write) || isKind(path, line.CuratorWrite) || isKind(path, line.KazooLock)
 }
 
 func isKind(path, marker string) bool {

@@ -28,7 +28,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	for len(c.unread) == 0 && c.rest == 0 {
 		if err := c.nextFrame(); err != nil {
 			if !c.isEstablished() {
-				c.failed(fmt.Errorf("handshake with %s: %w", c.RemoteAddr(), err))
+				c.failed(c.refused(err))
 			}
 			return 0, err
 		}

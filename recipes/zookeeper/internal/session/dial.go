@@ -44,6 +44,7 @@ type dialer struct {
 	timeout time.Duration
 	tls     *tls.Config
 	dial    DialFunc
+	chance  *chance
 
 	gate context.Context // ends when no connection may be made any more
 	shut context.CancelFunc
@@ -57,14 +58,14 @@ type dialer struct {
 }
 
 func newDialer(cfg recipes.SessionConfig, w *wire, dial DialFunc) (*dialer, error) {
-	d := &dialer{wire: w, timeout: cfg.ConnectTimeout, dial: dial, servers: append([]string(nil), cfg.Servers...)}
+	d := &dialer{wire: w, timeout: cfg.ConnectTimeout, dial: dial, chance: newChance(), servers: append([]string(nil), cfg.Servers...)}
 	if cfg.TLS != nil {
 		var err error
 		if d.tls, err = cfg.TLS.ClientConfig(); err != nil {
 			return nil, err
 		}
 	}
-	rand.Shuffle(len(d.servers), func(i, j int) { d.servers[i], d.servers[j] = d.servers[j], d.servers[i] })
+	d.chance.shuffle(d.servers)
 	d.gate, d.shut = context.WithCancel(context.Background())
 	return d, nil
 }
@@ -108,7 +109,7 @@ func (d *dialer) attempt(until context.Context, network, address string) (*conn,
 	d.attempts++
 	d.mu.Unlock()
 	if pause > 0 {
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
+		timer := time.NewTimer(pause/2 + d.chance.below(pause/2))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -158,7 +159,7 @@ func (d *dialer) secure(ctx context.Context, raw net.Conn, address string) (net.
 	secured := tls.Client(raw, cfg)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		raw.Close()
-		return nil, err
+		return nil, refusedTLS(address, err)
 	}
 	return secured, nil
 }

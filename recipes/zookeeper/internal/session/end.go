@@ -71,7 +71,9 @@ func (s *Session) takeDown(reason error) {
 	wanted := errors.Is(reason, recipes.ErrClosed) && id != 0
 	// zk.Conn.Close sends closeSession and waits for a second for an answer
 	// that may never come; what is waited for here is the answer on the wire.
-	if now, disconnected, _ := s.status.Get(); wanted && now.connected {
+	now, disconnected, _ := s.status.Get()
+	asked := wanted && now.connected
+	if asked {
 		s.calls.Go(conn.Close)
 		select {
 		case <-s.wire.closed:
@@ -81,7 +83,9 @@ func (s *Session) takeDown(reason error) {
 	}
 	s.dialer.shut()
 	s.dialer.drop()
-	s.calls.Go(conn.Close)
+	if !asked { // a second Close would wait for the first, on a mutex: no bubble's time passes then
+		s.calls.Go(conn.Close)
+	}
 	for range ended {
 	}
 	s.awaitCalls(s.patience)

@@ -22,7 +22,7 @@ import (
 // as ctx allows.
 func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 	done := make(chan error, 1)
-	if !s.places.giveUp(place) {
+	if !s.places.latest(place) {
 		done <- supersededError(place)
 		return done
 	}
@@ -30,10 +30,10 @@ func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 	h := &handOver{attempt{session: s, requests: []request{{opMulti, body}}}, place}
 	h.begin(ctx)
 	if replies, err := h.await(ctx); err == nil && replies[0].multi() == nil {
-		done <- nil
+		done <- s.places.deleted(place, nil)
 		return done
 	}
-	if !s.Background(func(life context.Context) { done <- h.finish(life) }) {
+	if !s.Background(func(life context.Context) { done <- s.places.deleted(place, h.finish(life)) }) {
 		done <- s.Err()
 	}
 	return done

@@ -82,7 +82,6 @@ func (s *Session) createPlace(ctx context.Context, dir, name string, data []byte
 			return created{place, siblings}, err
 		},
 		func(life context.Context, c created) {
-			s.places.giveUp(c.place)
 			s.deletePlace(life, c.place)
 		}, nil)
 	return made.place, made.siblings, err

@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// places are the session's own that nobody has given up, by path, each with its
+// places are the session's own that are not known to be gone, by path, each with its
 // czxid. A name comes back, and the session may write to whatever of its places
 // has it: a release that takes the session's waiting contender for a hold of an
 // older line would be believed by who stands behind that one. Where a later place
@@ -27,27 +27,40 @@ func (p *places) made(place Place) {
 	p.byPath[place.Path] = place.Stat.Czxid
 }
 
-// giveUp forgets a place and reports whether it was the latest of its name.
-func (p *places) giveUp(place Place) bool {
+// latest reports whether no later place has this one's name.
+func (p *places) latest(place Place) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.byPath[place.Path] != place.Stat.Czxid {
-		return false
+	return p.byPath[place.Path] == place.Stat.Czxid
+}
+
+func (p *places) forget(place Place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byPath[place.Path] == place.Stat.Czxid {
+		delete(p.byPath, place.Path)
 	}
-	delete(p.byPath, place.Path)
-	return true
+}
+
+// deleted forgets the place if err, the result of its deletion, says that it is gone.
+// If it does not, its deletion may be tried again.
+func (p *places) deleted(place Place, err error) error {
+	if err == nil || IsGone(err) {
+		p.forget(place)
+	}
+	return err
 }
 
 // ForgetPlace is for a place that is known to be gone. Every place is forgotten,
 // deleted or handed over in the end.
-func (s *Session) ForgetPlace(place Place) { s.places.giveUp(place) }
+func (s *Session) ForgetPlace(place Place) { s.places.forget(place) }
 
 // DeletePlace deletes a place without handing it over, on the terms of
 // DeleteOwned. It looks first whether the place is there: another one may have its
 // name, with the same version.
 func (s *Session) DeletePlace(place Place) <-chan error {
 	done := make(chan error, 1)
-	if !s.places.giveUp(place) {
+	if !s.places.latest(place) {
 		done <- supersededError(place)
 	} else if !s.Background(func(life context.Context) { done <- s.deletePlace(life, place) }) {
 		done <- s.Err()
@@ -65,10 +78,10 @@ func (s *Session) deletePlace(life context.Context, place Place) error {
 		err = fmt.Errorf("delete %s: %w", place.Path, recipes.ErrNoNode)
 	}
 	if err == nil {
-		return s.deleteOwned(life, place.Path, stat)
+		return s.places.deleted(place, s.deleteOwned(life, place.Path, stat))
 	}
 	if !IsGone(err) {
 		s.log.Error("cannot look at own znode; it goes with the session", "path", place.Path, "error", err)
 	}
-	return err
+	return s.places.deleted(place, err)
 }

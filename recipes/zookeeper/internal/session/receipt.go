@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -34,7 +35,8 @@ type Outcome struct {
 // changed, and so is refused and known to have happened, in one request. A
 // receipt is used again by later transactions, so it costs one creation for
 // each transaction that a session has under way at a time, not for each
-// transaction. (A marker for each transaction would cost two writes more.)
+// transaction. (A marker for each transaction would cost two writes more.) A session
+// keeps idleReceipts of those that wait, and deletes the one that has waited longest.
 //
 // Where dir is missing, parent makes it, for only the caller knows whether it is to
 // stay when the last receipt has gone: Provide, or Ensure.
@@ -128,31 +130,53 @@ type receipt struct {
 	version   int32
 }
 
-// receipts are those that wait for the next transaction, by their parent.
+// idleReceipts is how many receipts a session keeps for later transactions. It bounds
+// what is left of a path that is never used again.
+const idleReceipts = 256
+
+// receipts are those that wait for the next transaction.
 type receipts struct {
 	mu   sync.Mutex
-	idle map[string][]*receipt
+	idle []*receipt // that which was used last comes last
+}
+
+// take returns a receipt below dir, or nil.
+func (rs *receipts) take(dir string) *receipt {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for i, r := range slices.Backward(rs.idle) {
+		if r.dir == dir {
+			rs.idle = slices.Delete(rs.idle, i, i+1)
+			return r
+		}
+	}
+	return nil
+}
+
+// keep keeps a receipt, and returns one that is too many, or nil.
+func (rs *receipts) keep(r *receipt) (surplus *receipt) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.idle = append(rs.idle, r)
+	if len(rs.idle) > idleReceipts {
+		surplus = rs.idle[0]
+		rs.idle = slices.Delete(rs.idle, 0, 1)
+	}
+	return surplus
 }
 
 func (s *Session) takeReceipt(ctx context.Context, dir string, parent func(context.Context, string) error) (*receipt, error) {
-	s.receipts.mu.Lock()
-	if idle := s.receipts.idle[dir]; len(idle) > 0 {
-		defer s.receipts.mu.Unlock()
-		s.receipts.idle[dir] = idle[:len(idle)-1]
-		return idle[len(idle)-1], nil
+	if r := s.receipts.take(dir); r != nil {
+		return r, nil
 	}
-	s.receipts.mu.Unlock()
 	path, err := s.createIn(ctx, dir, "receipt-", nil, parent)
 	return &receipt{dir: dir, path: path}, err
 }
 
 func (s *Session) returnReceipt(r *receipt) {
-	s.receipts.mu.Lock()
-	defer s.receipts.mu.Unlock()
-	if s.receipts.idle == nil {
-		s.receipts.idle = make(map[string][]*receipt)
+	if surplus := s.receipts.keep(r); surplus != nil {
+		s.Delete(surplus.path)
 	}
-	s.receipts.idle[r.dir] = append(s.receipts.idle[r.dir], r)
 }
 
 // result is what one operation of a transaction has done.

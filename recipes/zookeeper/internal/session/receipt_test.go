@@ -1,10 +1,15 @@
 package session_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -67,6 +72,51 @@ func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 	}
 }
 
+// A path that is not used again leaves nothing behind for long. One that is used has the
+// same receipt all the time.
+func TestReceiptsThatWaitLongestAreGivenBack(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	receipts := func(dir string) (found []string) {
+		for _, n := range srv.Tree() {
+			if strings.HasPrefix(n.Path, dir) && strings.Contains(n.Path, "receipt-") {
+				found = append(found, n.Path)
+			}
+		}
+		return found
+	}
+	commit := func(dir string) {
+		var none session.Txn
+		if _, err := s.CommitOnce(t.Context(), dir, s.Ensure, none); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit("/once/busy")
+	busy := receipts("/once/busy")
+	const paths = session.IdleReceipts + 5
+	for i := range paths {
+		commit(fmt.Sprintf("/once/%d", i))
+		commit("/once/busy")
+	}
+	patience, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for len(receipts("/once/")) != session.IdleReceipts { // deletions go on in the background
+		if patience.Err() != nil {
+			t.Fatalf("%d receipts; want %d", len(receipts("/once/")), session.IdleReceipts)
+		}
+		runtime.Gosched()
+	}
+	if got := receipts("/once/busy"); !slices.Equal(got, busy) {
+		t.Errorf("the busy path has %q; want %q", got, busy)
+	}
+	for i, want := range map[int]int{0: 0, paths - 1: 1} {
+		if got := receipts(fmt.Sprintf("/once/%d/", i)); len(got) != want {
+			t.Errorf("path %d has %q; want %d", i, got, want)
+		}
+	}
+	commit("/once/0") // one that was given back is made again
+}
+
 func TestAReceiptThatAnotherHandDeletesIsReplaced(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
@@ -86,5 +136,37 @@ func TestAReceiptThatAnotherHandDeletesIsReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// Another client writes the receipt before the transaction is sent. What refuses the
+// transaction is not its own earlier attempt: it has to happen.
+func TestCommitOnceTakesNoWriteOfOthersForItsOwn(t *testing.T) {
+	srv := embedded(t)
+	s, other := open(t, to(srv)), open(t, to(srv))
+	ctx := t.Context()
+	if err := s.Ensure(ctx, "/once"); err != nil {
+		t.Fatal(err)
+	}
+	written := false
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == zkserver.OpMulti && r.SessionID == s.ID() && !written && strings.HasPrefix(r.Path, "/once/receipts/") {
+			written = true
+			var write session.Txn
+			write.Set(r.Path, nil, recipes.AnyVersion)
+			if err := other.Commit(ctx, write); err != nil {
+				t.Error(err)
+			}
+		}
+		return zkserver.Fault{}
+	})
+	var create session.Txn
+	create.Create("/once/done", nil, false)
+	_, err := s.CommitOnce(ctx, "/once/receipts", s.Ensure, create)
+	if err != nil || !written {
+		t.Errorf("%v; written by another client: %t", err, written)
+	}
+	if _, err := s.Get(ctx, "/once/done"); err != nil {
+		t.Error(err)
 	}
 }

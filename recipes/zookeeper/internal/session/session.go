@@ -122,7 +122,7 @@ func (s *Session) connect(ctx context.Context) error {
 		return nil
 	}
 	credentials := s.cfg.Digest.User + ":" + s.cfg.Digest.Password
-	_, err = readWith(ctx, s, "authenticate", "", func(c *zk.Conn) (struct{}, error) {
+	_, err = readWith(ctx, s, "authenticate with", "digest", func(c *zk.Conn) (struct{}, error) {
 		return struct{}{}, c.AddAuth("digest", []byte(credentials))
 	})
 	s.wire.reauth.Store(err == nil)

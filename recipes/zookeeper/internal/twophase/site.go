@@ -81,37 +81,47 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 	}
 	write := s.guard(s.protocol)
 	write.Set(s.znode(), []byte(vote), 0)
-	at, err := s.commit(ctx, write)
-	switch {
-	case err == nil:
-		return nil
-	case at == 0 && errors.Is(err, recipes.ErrBadVersion):
-		return s.compare(ctx, vote)
-	case at == 0 && errors.Is(err, recipes.ErrNoNode) && s.protocol.Variant == recipes.OwnNodes:
-		return s.failed(fmt.Errorf("%w: site %s is dead", recipes.ErrRemoved, s.name))
+	for {
+		at, err := s.commit(ctx, write)
+		switch {
+		case err == nil:
+			return nil
+		case at == 0 && errors.Is(err, recipes.ErrBadVersion):
+			err = s.compare(ctx, vote)
+			if errors.Is(err, recipes.ErrNoNode) {
+				continue // it went in between, and only the guard tells whether all did
+			}
+		case at == 0 && errors.Is(err, recipes.ErrNoNode) && s.protocol.Variant == recipes.OwnNodes:
+			err = fmt.Errorf("%w: site %s is dead", recipes.ErrRemoved, s.name)
+		case at == 0 && errors.Is(err, recipes.ErrNoNode): // the guard has found the transaction
+			err = fmt.Errorf("%w: that of site %s", recipes.ErrRemoved, s.name)
+		}
+		if err != nil {
+			err = s.failed(err)
+		}
+		return err
 	}
-	return s.failed(err)
 }
 
+// compare is nil if the vote that was written before is this one.
 func (s *site) compare(ctx context.Context, vote recipes.Vote) error {
 	node, err := s.session.Get(ctx, s.znode())
-	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
-		err = znode.UnknownOutcome(err) // it may be this vote
-	}
-	if err != nil {
-		return s.failed(err)
-	}
-	if recipes.Vote(node.Data) != vote {
-		return s.failed(fmt.Errorf("%w: site %s for %q", recipes.ErrVoted, s.name, node.Data))
+	switch {
+	case errors.Is(err, recipes.ErrNoNode):
+		return err
+	case err != nil:
+		return znode.UnknownOutcome(err) // it may be this vote
+	case recipes.Vote(node.Data) != vote:
+		return fmt.Errorf("%w: site %s for %q", recipes.ErrVoted, s.name, node.Data)
 	}
 	return nil
 }
 
 func (s *site) Done(ctx context.Context) error {
-	_, decided, err := s.decision(ctx, s.protocol)
-	if err == nil && !decided {
-		if _, err = s.session.Stat(ctx, s.child(idPrefix+s.protocol.ID)); err == nil {
-			err = recipes.ErrUndecided
+	err := s.undecided(ctx)
+	if errors.Is(err, recipes.ErrUndecided) { // the server may not know the decision yet
+		if err = s.catchUp(ctx); err == nil {
+			err = s.undecided(ctx)
 		}
 	}
 	if errors.Is(err, recipes.ErrNoTransaction) || errors.Is(err, recipes.ErrNoNode) {
@@ -135,8 +145,34 @@ func (s *site) Done(ctx context.Context) error {
 	return nil
 }
 
+// undecided is nil if the site may end its part.
+func (s *site) undecided(ctx context.Context) error {
+	_, decided, err := s.decision(ctx, s.protocol)
+	if err != nil || decided {
+		return err
+	}
+	if _, err := s.session.Stat(ctx, s.child(idPrefix+s.protocol.ID)); err != nil {
+		return err
+	}
+	return recipes.ErrUndecided
+}
+
+// catchUp has the session's server know what other sessions have done before.
+func (t *twoPhase) catchUp(ctx context.Context) error {
+	err := t.session.Sync(ctx, t.path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
 func (t *twoPhase) Forget(ctx context.Context) error {
 	missing, err := t.forget(ctx)
+	if err == nil && len(missing) > 0 { // the server may not know yet that they are done
+		if err = t.catchUp(ctx); err == nil {
+			missing, err = t.forget(ctx)
+		}
+	}
 	if err != nil {
 		return t.failed(err)
 	}

@@ -28,9 +28,8 @@ type Ephemeral struct {
 
 	done     chan struct{}
 	unlisten func() bool
-	remove   sync.Once
-	removed  chan struct{} // closed when result is set
-	result   error
+	removal  session.Removal
+	removing bool // Done was closed by Remove; only one removal runs
 
 	writing chan struct{} // holds one element while an Update or Commit is under way
 
@@ -84,7 +83,7 @@ func watchOver(ctx context.Context, s *session.Session, path string, made sessio
 	}
 	e := &Ephemeral{
 		session: s, path: path, czxid: stat.Czxid, stat: stat,
-		done: make(chan struct{}), removed: make(chan struct{}), writing: make(chan struct{}, 1),
+		done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
 	s.BeginHold()
 	e.mu.Lock()
@@ -192,34 +191,40 @@ func (e *Ephemeral) reread(ctx context.Context) error {
 	return err
 }
 
-// Remove deletes the znode, once, and waits until it is known to be gone, as
+// Remove deletes the znode and waits until it is known to be gone, as
 // recipes.Hold.Release documents. Errors begin with what.
 func (e *Ephemeral) Remove(ctx context.Context, what string) error {
-	e.remove.Do(func() {
-		if !e.End(recipes.ErrReleased) {
-			e.result = fmt.Errorf("%s: %w", what, e.Err())
-			close(e.removed)
+	return e.removal.Run(ctx, what+" "+e.path, func(settle func(error)) {
+		stat, lost := e.beginRemoval()
+		if lost != nil {
+			settle(fmt.Errorf("%s: %w", what, lost))
 			return
 		}
-		e.mu.Lock()
-		deletion := e.session.DeleteOwned(e.path, e.stat)
-		e.mu.Unlock()
+		deletion := e.session.DeleteOwned(e.path, stat)
 		go func() {
-			defer close(e.removed)
-			switch err := <-deletion; {
+			err := <-deletion
+			switch {
 			case errors.Is(err, recipes.ErrNoNode):
-				e.result = fmt.Errorf("%s: %w", what, e.gone())
+				err = fmt.Errorf("%s: %w", what, e.gone())
 			case errors.Is(err, recipes.ErrSessionLost):
-				e.result = fmt.Errorf("%s: %w: %w", what, recipes.ErrNotHeld, err)
+				err = fmt.Errorf("%s: %w: %w", what, recipes.ErrNotHeld, err)
 			case err != nil:
-				e.result = fmt.Errorf("%s: %w", what, err)
+				err = fmt.Errorf("%s: %w", what, err)
 			}
+			settle(err)
 		}()
 	})
-	select {
-	case <-e.removed:
-		return e.result
-	case <-ctx.Done():
-		return fmt.Errorf("%s %s: %w", what, e.path, ctx.Err())
+}
+
+// beginRemoval closes Done, or returns why something else has closed it before.
+func (e *Ephemeral) beginRemoval() (session.Stat, error) {
+	if e.End(recipes.ErrReleased) {
+		e.removing = true
 	}
+	if !e.removing {
+		return session.Stat{}, e.Err()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stat, nil
 }

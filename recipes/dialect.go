@@ -1,0 +1,67 @@
+package recipes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Dialect says with whose contenders a recipe stands in one line: whose names, data
+// and rules it keeps. All contenders of a path must use the same one. A recipe that
+// sees a contender of another dialect fails with [ErrForeign]. The Dialect field of
+// each configuration says which of the library's recipes it stands in line with.
+//
+// A contender in another dialect than [ZooKeeper] waits by [Predecessor] where
+// [Handoff] is asked for: the other library does not release by a handoff.
+type Dialect string
+
+const (
+	// ZooKeeper is the dialect of the recipe texts. Locks share their line with
+	// Curator's InterProcessMutex and LeaderSelector, and with go-zookeeper's Lock.
+	ZooKeeper Dialect = "zookeeper"
+
+	// Curator is the dialect of Apache Curator. Tried with 5.4.0.
+	Curator Dialect = "curator"
+
+	// Kazoo is the dialect of kazoo, for Python. Tried with 2.8.0. Data must be
+	// UTF-8, because kazoo's contenders() fails on anything else.
+	Kazoo Dialect = "kazoo"
+
+	// DefaultDialect is what the empty Dialect means.
+	DefaultDialect = ZooKeeper
+)
+
+// Dialects returns all dialects, in the order in which they are documented.
+func Dialects() []Dialect { return []Dialect{ZooKeeper, Curator, Kazoo} }
+
+// ParseDialect returns the dialect of that name; "" is [DefaultDialect]. The error
+// matches [ErrInvalid] and names the dialects that exist.
+func ParseDialect(name string) (Dialect, error) {
+	if name == "" {
+		return DefaultDialect, nil
+	}
+	if d := Dialect(name); slices.Contains(Dialects(), d) {
+		return d, nil
+	}
+	names := make([]string, 0, len(Dialects()))
+	for _, d := range Dialects() {
+		names = append(names, string(d))
+	}
+	return "", fmt.Errorf("%w: dialect %q is unknown; one of %s", ErrInvalid, name, strings.Join(names, ", "))
+}
+
+// ForeignError says which contender of another dialect was seen. It matches
+// [ErrForeign].
+type ForeignError struct {
+	Dialect Dialect // of the contender that was seen
+	Recipe  string  // what its library calls the recipe, such as "Lock" or "LeaderLatch"
+	Znode   string  // the path of its znode
+}
+
+// Error names the contender.
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%v: a %s %s stands at %s", ErrForeign, e.Dialect, e.Recipe, e.Znode)
+}
+
+// Unwrap makes the error match ErrForeign.
+func (e *ForeignError) Unwrap() error { return ErrForeign }

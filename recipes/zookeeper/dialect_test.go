@@ -1,0 +1,371 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Names that other libraries give their contenders, before the number. The real
+// libraries are in recipestest.
+var (
+	kazooLock    = strings.ReplaceAll(uuid.NewString(), "-", "") + "__lock__"
+	kazooRead    = strings.ReplaceAll(uuid.NewString(), "-", "") + "__rlock__"
+	curatorMutex = "_c_" + uuid.NewString() + "-lock-"
+	curatorRead  = "_c_" + uuid.NewString() + "-__READ__"
+	curatorWrite = "_c_" + uuid.NewString() + "-__WRIT__"
+	curatorLatch = "_c_" + uuid.NewString() + "-latch-"
+	textElection = "_c_" + uuid.NewString() + "-n_"
+)
+
+// enter acquires a recipe and returns its release.
+type enter func(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error)
+
+func enterLock(strategy recipes.Strategy) enter {
+	return func(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error) {
+		l, err := s.Lock(path, recipes.LockConfig{Strategy: strategy, Dialect: d})
+		if err != nil {
+			return nil, nil, err
+		}
+		acquire := l.Acquire
+		if try {
+			acquire = l.TryAcquire
+		}
+		return released(acquire(ctx))
+	}
+}
+
+func released[H recipes.Hold](h H, err error) (recipes.Grant, func(context.Context) error, error) {
+	if err != nil {
+		return nil, nil, err
+	}
+	return h, h.Release, nil
+}
+
+func enterShared(mode recipes.Mode) enter {
+	return func(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, try bool) (recipes.Grant, func(context.Context) error, error) {
+		l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: d})
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case mode == recipes.Reading && try:
+			return released(l.TryRead(ctx))
+		case mode == recipes.Reading:
+			return released(l.AcquireRead(ctx))
+		case try:
+			return released(l.TryWrite(ctx))
+		}
+		return released(l.AcquireWrite(ctx))
+	}
+}
+
+func enterElection(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+	e, err := s.Election(path, recipes.ElectionConfig{Dialect: d})
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := e.Campaign(ctx, []byte("me"))
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, l.Resign, nil
+}
+
+func enterSemaphore(ctx context.Context, s recipes.Session, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+	l, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2})
+	if err != nil {
+		return nil, nil, err
+	}
+	return released(l.Acquire(ctx))
+}
+
+func enterPriority(ctx context.Context, s recipes.Session, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+	l, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return released(l.AcquireWrite(ctx))
+}
+
+var entries = map[string]enter{
+	"lock":               enterLock(recipes.Handoff),
+	"lock, predecessor":  enterLock(recipes.Predecessor),
+	"shared lock, read":  enterShared(recipes.Reading),
+	"shared lock, write": enterShared(recipes.Writing),
+	"election":           enterElection,
+	"semaphore":          enterSemaphore,
+	"priority lock":      enterPriority,
+}
+
+func (s *scene) contender(name string) string {
+	s.Helper()
+	if _, err := s.raw.Create(s.path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		s.Fatal(err)
+	}
+	path, err := s.raw.Create(s.path+"/"+name, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return path
+}
+
+// alone waits until the path has no other child than one.
+func (s *scene) alone(znode string) {
+	s.Helper()
+	for {
+		names, _, changed, err := s.raw.ChildrenW(s.path)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if len(names) == 1 && s.path+"/"+names[0] == znode {
+			return
+		}
+		select {
+		case <-changed:
+		case <-s.ctx.Done():
+			s.Fatalf("left behind: %q", names)
+		}
+	}
+}
+
+// A contender of another library does not look for ours. Ours looks, fails, says
+// which one it has met, and leaves.
+func TestAForeignContenderIsSeenAtJoining(t *testing.T) {
+	for _, foreign := range []struct {
+		name    string
+		dialect recipes.Dialect
+		recipe  string
+	}{
+		{kazooLock, recipes.Kazoo, "Lock"},
+		{kazooRead, recipes.Kazoo, "ReadLock"},
+		{curatorRead, recipes.Curator, "InterProcessReadWriteLock"},
+		{curatorWrite, recipes.Curator, "InterProcessReadWriteLock"},
+		{curatorLatch, recipes.Curator, "LeaderLatch"},
+	} {
+		for name, enter := range entries {
+			t.Run(name+" and "+foreign.recipe, func(t *testing.T) {
+				onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+					theirs := s.contender(foreign.name)
+					for _, try := range []bool{false, true} {
+						_, _, err := enter(s.ctx, openAt(s.T, s.addr), s.path, "", try)
+						want := recipes.ForeignError{Dialect: foreign.dialect, Recipe: foreign.recipe, Znode: theirs}
+						var got *recipes.ForeignError
+						if !errors.Is(err, recipes.ErrForeign) || !errors.As(err, &got) || *got != want {
+							t.Fatalf("got %v, want %v", err, &want)
+						}
+						s.alone(theirs)
+					}
+				})
+			})
+		}
+	}
+}
+
+// In a dialect, a contender stands in line with those of its library, and is kept out
+// by none but those ahead.
+func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		dialect recipes.Dialect
+		theirs  string
+		enter   enter
+		marker  string // of ours
+	}{
+		{"lock", recipes.Kazoo, kazooLock, enterLock(""), "__lock__"},
+		{"lock", recipes.Curator, curatorMutex, enterLock(""), "_c_"},
+		{"lock", recipes.ZooKeeper, curatorMutex, enterLock(""), "/lock-"},
+		{"reader", recipes.Kazoo, kazooLock, enterShared(recipes.Reading), "__rlock__"},
+		{"writer", recipes.Kazoo, kazooLock, enterShared(recipes.Writing), "__lock__"},
+		{"writer behind a reader", recipes.Kazoo, kazooRead, enterShared(recipes.Writing), "__lock__"},
+		{"reader", recipes.Curator, curatorWrite, enterShared(recipes.Reading), "-__READ__"},
+		{"writer", recipes.Curator, curatorWrite, enterShared(recipes.Writing), "-__WRIT__"},
+		{"writer behind a reader", recipes.Curator, curatorRead, enterShared(recipes.Writing), "-__WRIT__"},
+		{"election", recipes.Kazoo, kazooLock, enterElection, "__lock__"},
+		{"election", recipes.Curator, curatorLatch, enterElection, "-latch-"},
+	} {
+		t.Run(string(tt.dialect)+" "+tt.name, func(t *testing.T) {
+			onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+				theirs := s.contender(tt.theirs)
+				session := openAt(s.T, s.addr)
+				if tt.name != "election" { // which cannot be tried
+					if _, _, err := tt.enter(s.ctx, session, s.path, tt.dialect, true); !errors.Is(err, recipes.ErrContended) {
+						t.Fatalf("got %v, want ErrContended", err)
+					}
+				}
+				granted := make(chan recipes.Grant, 1)
+				go func() {
+					g, _, err := tt.enter(s.ctx, session, s.path, tt.dialect, false)
+					if err != nil {
+						t.Error(err)
+					}
+					granted <- g
+				}()
+				watches := 1 // raw sets none
+				if tt.dialect == recipes.ZooKeeper {
+					watches = 2 // by handoff, the own place too
+				}
+				watching(s.ctx, t, srv, watches)
+				select {
+				case <-granted:
+					t.Fatal("granted beside the other library's contender")
+				default:
+				}
+				if err := s.raw.Delete(theirs, -1); err != nil {
+					t.Fatal(err)
+				}
+				if g := <-granted; g != nil && !strings.Contains(g.Znode(), tt.marker) {
+					t.Errorf("ours is %s, without %s", g.Znode(), tt.marker)
+				}
+			})
+		})
+	}
+}
+
+// One that comes behind a waiter is seen when its turn comes, except by handoff: that
+// would be a listing for each grant.
+func TestAForeignContenderThatComesLaterIsSeenAtTheTurn(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		first := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: recipes.Predecessor}))
+		hold := must[recipes.Hold](s.T)(first.Acquire(s.ctx))
+		joined, failed := make(chan struct{}), make(chan error, 1)
+		second := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: recipes.Predecessor, Joined: func(recipes.Place) { close(joined) }}))
+		go func() {
+			_, err := second.Acquire(s.ctx)
+			failed <- err
+		}()
+		<-joined
+		theirs := s.contender(kazooLock)
+		if err := hold.Release(s.ctx); err != nil {
+			s.Fatal(err)
+		}
+		if err := <-failed; !errors.Is(err, recipes.ErrForeign) {
+			s.Fatalf("got %v, want ErrForeign", err)
+		}
+		s.alone(theirs)
+	})
+}
+
+// With handoff the numbers tell: whoever joins behind a foreign contender lists, and
+// those behind it learn of no release, and list too.
+func TestByHandoffNobodyIsGrantedBehindAForeignContender(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		hold := s.hold(s.join())
+		theirs := s.contender(kazooLock)
+		for range 3 {
+			_, _, err := enterLock(recipes.Handoff)(s.ctx, s.session(), s.path, "", false)
+			if !errors.Is(err, recipes.ErrForeign) {
+				s.Fatalf("got %v, want ErrForeign", err)
+			}
+		}
+		s.release(hold)
+		s.alone(theirs)
+	})
+}
+
+// A line in a dialect shares its path with nothing else: the library's contenders of
+// other recipes do not look for ours.
+func TestALineInADialectIsAloneAtItsPath(t *testing.T) {
+	for _, tt := range []struct {
+		dialect recipes.Dialect
+		enter   enter
+		other   string
+	}{
+		{recipes.Kazoo, enterLock(""), curatorMutex},
+		{recipes.Kazoo, enterLock(""), kazooRead},
+		{recipes.Kazoo, enterElection, textElection},
+		{recipes.Curator, enterElection, textElection},
+		{recipes.Curator, enterElection, curatorMutex}, // as of LeaderSelector
+		{recipes.Curator, enterLock(""), curatorLatch},
+		{recipes.Curator, enterShared(recipes.Reading), kazooRead},
+	} {
+		onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+			theirs := s.contender(tt.other)
+			if _, _, err := tt.enter(s.ctx, openAt(s.T, s.addr), s.path, tt.dialect, false); !errors.Is(err, recipes.ErrForeign) {
+				t.Errorf("%s beside %s: %v", tt.dialect, tt.other, err)
+			}
+			s.alone(theirs)
+		})
+	}
+}
+
+func TestWhatADialectDoesNotOffer(t *testing.T) {
+	s, ctx := open(t, embedded(t)), bounded(t)
+	invalid := func(err error) {
+		t.Helper()
+		if !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("got %v, want ErrInvalid", err)
+		}
+	}
+	_, err := s.Lock("/l", recipes.LockConfig{Dialect: "klingon"})
+	invalid(err)
+	_, err = s.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo, Data: []byte{0xff}})
+	invalid(err)
+	_, err = s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Kazoo, Data: []byte{0xff}})
+	invalid(err)
+	_, err = s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Curator, Revocable: true})
+	invalid(err)
+	e := must[recipes.Election](t)(s.Election("/e", recipes.ElectionConfig{Dialect: recipes.Kazoo}))
+	_, err = e.Campaign(ctx, []byte{0xff})
+	invalid(err)
+	leader := must[recipes.Leadership](t)(e.Campaign(ctx, []byte("me")))
+	invalid(leader.Acknowledge(ctx, nil))
+	if got := must[recipes.Leader](t)(e.Leader(ctx)); got.Znode != leader.Znode() || got.Dialect != recipes.Kazoo {
+		t.Errorf("the leader is %+v", got)
+	}
+}
+
+// Contenders of other libraries are shown with their dialect, and in the line of a
+// recipe only those of its own.
+func TestContendersTellTheirDialect(t *testing.T) {
+	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+		for _, name := range []string{kazooLock, curatorMutex, curatorRead, curatorWrite, curatorLatch, textElection} {
+			s.contender(name)
+		}
+		session := openAt(s.T, s.addr)
+		all := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path))
+		var got []string
+		for _, c := range all.Contenders {
+			got = append(got, string(c.Kind)+" "+string(c.Mode)+" "+string(c.Dialect))
+		}
+		want := "lock  zookeeper, lock  kazoo, shared-lock read curator, shared-lock write curator, election  zookeeper, election  curator"
+		if strings.Join(got, ", ") != want {
+			t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
+		}
+		l := must[recipes.Lock](s.T)(session.Lock(s.path, recipes.LockConfig{Dialect: recipes.Kazoo}))
+		if line := must[[]recipes.Contender](s.T)(l.Contenders(s.ctx)); len(line) != 1 || line[0].Dialect != recipes.Kazoo || !line[0].Holds {
+			t.Errorf("kazoo's line is %+v", line)
+		}
+	})
+}
+
+// Consumers of other libraries' queues do not see our elements, or take what is no
+// element. So a consumer of ours does not start beside theirs.
+func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
+	for name, want := range map[string]recipes.ForeignError{
+		"qn-":        {Dialect: recipes.Curator, Recipe: "SimpleDistributedQueue"},
+		"entry-100-": {Dialect: recipes.Kazoo, Recipe: "Queue"},
+	} {
+		onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+			want.Znode = s.contender(name)
+			session := openAt(s.T, s.addr)
+			q := must[recipes.Queue](t)(session.Queue(s.path, recipes.QueueConfig{}))
+			p := must[recipes.PriorityQueue](t)(session.PriorityQueue(s.path, recipes.QueueConfig{}))
+			for what, take := range map[string]func() error{
+				"take":          func() error { _, err := q.Take(s.ctx); return err },
+				"priority take": func() error { _, err := p.Take(s.ctx); return err },
+			} {
+				var got *recipes.ForeignError
+				if err := take(); !errors.As(err, &got) || *got != want {
+					t.Errorf("%s beside %s: %v", what, name, err)
+				}
+			}
+		})
+	}
+}

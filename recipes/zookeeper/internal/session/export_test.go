@@ -1,0 +1,4 @@
+package session
+
+// For tests outside of the package.
+const IdleReceipts = idleReceipts

@@ -1,0 +1,118 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// refusal opens a session until an attempt has met text, and fails if none does.
+func refusal(t *testing.T, cfg recipes.SessionConfig, text string) {
+	t.Helper()
+	said := "nothing"
+	for ctx, step := bounded(t), 250*time.Millisecond; ctx.Err() == nil; step *= 2 { // a busy machine needs more
+		short, cancel := context.WithTimeout(ctx, step)
+		s, err := session.Open(short, cfg, nil)
+		cancel()
+		if err == nil {
+			_ = s.Close(ctx)
+			continue
+		}
+		if said = err.Error(); errors.Is(err, recipes.ErrUnavailable) && strings.Contains(said, text) {
+			return
+		}
+	}
+	t.Errorf("it says %s; want %q", said, text)
+}
+
+// A client that speaks TLS to a server that does not, and the reverse.
+func TestRefusalByTLSIsExplained(t *testing.T) {
+	ca := newAuthority(t)
+	t.Run("embedded", func(t *testing.T) {
+		refusal(t, recipes.SessionConfig{Servers: []string{embedded(t).Addr()}, TLS: &recipes.TLS{CA: ca.PEM}},
+			"probably the server speaks no TLS there")
+	})
+	t.Run("real", func(t *testing.T) {
+		cert, key := ca.issue("zookeeper.test")
+		files := map[string]string{}
+		for name, content := range map[string][]byte{"cert": cert, "key": key, "ca": ca.PEM} {
+			files[name] = filepath.Join(t.TempDir(), name)
+			if err := os.WriteFile(files[name], content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg := ensembletest.Quick(1)
+		cfg.TLS = &ensemble.TLSConfig{CertFile: files["cert"], KeyFile: files["key"], CAFile: files["ca"]}
+		server := ensembletest.Start(t, cfg).Server(0)
+		refusal(t, recipes.SessionConfig{Servers: []string{server.Addr()}, TLS: &recipes.TLS{CA: ca.PEM}},
+			"probably the server speaks no TLS there")
+		refusal(t, recipes.SessionConfig{Servers: []string{server.SecureAddr()}}, "does it speak TLS there?")
+	})
+}
+
+// A server without a quorum closes the connection, also one that then serves
+// clients that are content with reading.
+func TestRefusalWithoutAQuorumIsExplained(t *testing.T) {
+	cfg := ensembletest.Quick(3)
+	cfg.SystemProperties = map[string]string{"readonlymode.enabled": "true"}
+	e := ensembletest.Start(t, cfg)
+	for _, other := range e.Servers()[1:] {
+		if err := other.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alone := recipes.SessionConfig{Servers: []string{e.Server(0).Addr()}}
+	refusal(t, alone, "has it no quorum, or is it read-only?")
+	for ctx := bounded(t); word(e.Server(0).Addr(), "isro") != "ro"; {
+		select {
+		case <-time.After(20 * time.Millisecond): // asks again: it is another process
+		case <-ctx.Done():
+			t.Fatal("the server is not read-only")
+		}
+	}
+	refusal(t, alone, "has it no quorum, or is it read-only?")
+}
+
+// word returns a server's answer to a four-letter word, or "".
+func word(addr, word string) string {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	if c.SetDeadline(time.Now().Add(time.Second)) != nil {
+		return ""
+	}
+	if _, err := c.Write([]byte(word)); err != nil {
+		return ""
+	}
+	answer, _ := io.ReadAll(c)
+	return string(answer)
+}
+
+// The scheme that the server refuses is named.
+func TestRefusedSchemeIsNamed(t *testing.T) {
+	srv, err := zkserver.Listen(zkserver.Config{DisableDigest: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	cfg := to(srv)
+	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
+	_, err = session.Open(bounded(t), cfg, nil)
+	if !errors.Is(err, recipes.ErrAuthFailed) || !strings.Contains(err.Error(), "authenticate with digest: ") {
+		t.Errorf("got %v", err)
+	}
+}

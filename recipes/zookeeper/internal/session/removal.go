@@ -1,0 +1,59 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Removal is the deletion of a znode by its owner, who may ask for it from several
+// goroutines. One deletion runs at a time. Once the znode is known to be gone (no
+// error, or ErrNotHeld) the result stays the same. If the server has refused the
+// deletion, the next call tries again: nobody else would.
+type Removal struct {
+	mu   sync.Mutex
+	last *removing
+}
+
+// removing is one try.
+type removing struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// Run waits for the deletion that is under way, or for one that it starts, and
+// returns its result. If ctx ends first, it returns ctx's error, which begins with
+// what, and the deletion goes on. start must have settle called once, also then.
+func (r *Removal) Run(ctx context.Context, what string, start func(settle func(error))) error {
+	t, first := r.join()
+	if first {
+		start(func(err error) {
+			t.err = err
+			close(t.done)
+		})
+	}
+	select {
+	case <-t.done:
+	case <-ctx.Done():
+		if !Happened(t.done) { // else the answer is worth more
+			return fmt.Errorf("%s: %w", what, ctx.Err())
+		}
+	}
+	return t.err
+}
+
+// join returns the try that counts, and whether the caller has to carry it out.
+func (r *Removal) join() (t *removing, first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t = r.last; t != nil && !(Happened(t.done) && t.refused()) {
+		return t, false
+	}
+	r.last = &removing{done: make(chan struct{})}
+	return r.last, true
+}
+
+func (t *removing) refused() bool { return t.err != nil && !errors.Is(t.err, recipes.ErrNotHeld) }

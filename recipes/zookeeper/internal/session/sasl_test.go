@@ -1,0 +1,27 @@
+package session_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// A server that lets in only sessions which authenticate by SASL says so, with its
+// first answer.
+func TestServerThatRequiresSASL(t *testing.T) {
+	cfg := ensembletest.Quick(1)
+	cfg.SystemProperties = map[string]string{"zookeeper.sessionRequireClientSASLAuth": "true"}
+	cfg.Properties = map[string]string{"authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"}
+	e := ensembletest.Start(t, cfg)
+	s, err := session.Open(bounded(t), recipes.SessionConfig{Servers: e.Addrs()}, nil)
+	if err == nil {
+		_, err = s.Get(bounded(t), "/")
+		closeNow(s)
+	}
+	if !errors.Is(err, recipes.ErrSASLRequired) {
+		t.Errorf("got %v", err)
+	}
+}
