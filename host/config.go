@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 )
 
 // DefaultStartTimeout bounds the start of a plugin.
@@ -115,5 +114,5 @@ func (c Config) defaults() (Config, error) {
 
 // dialOptions are what a connection to the plugin needs.
 func (c Config) dialOptions() []grpc.DialOption {
-	return append(client.DialOptions(), telemetry.Dial(c.TracerProvider, c.MeterProvider)...)
+	return client.DialOptions(c.TracerProvider, c.MeterProvider)
 }

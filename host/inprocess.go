@@ -23,7 +23,7 @@ const memory = 256 << 10
 // tests, and for measuring what gRPC costs without a process.
 func InProcess(open recipes.Opener) (*Plugin, error) {
 	m := newInMemory(open)
-	conn, err := grpc.NewClient("passthrough:///memory", append(client.DialOptions(),
+	conn, err := grpc.NewClient("passthrough:///memory", append(client.DialOptions(nil, nil),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return m.listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {

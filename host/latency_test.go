@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -16,14 +17,44 @@ func BenchmarkCall(b *testing.B) {
 	forEachTransport(b, func(b *testing.B, s recipes.Session) {
 		var l latencies
 		for b.Loop() {
-			start := time.Now()
-			if _, err := s.Stats(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			l.add(start)
+			l.add(stats(b, s))
 		}
 		l.report(b)
 	})
+}
+
+// BenchmarkCallAfterIdle is BenchmarkCall of a host that has something else to do:
+// waking a process that sleeps takes longer.
+func BenchmarkCallAfterIdle(b *testing.B) {
+	forEachTransport(b, func(b *testing.B, s recipes.Session) {
+		var l latencies
+		for b.Loop() {
+			time.Sleep(300 * time.Microsecond)
+			l.add(stats(b, s))
+		}
+		l.report(b)
+	})
+}
+
+// BenchmarkCalls has 20 callers.
+func BenchmarkCalls(b *testing.B) {
+	forEachTransport(b, func(b *testing.B, s recipes.Session) {
+		b.SetParallelism(20 / runtime.GOMAXPROCS(0))
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				stats(b, s)
+			}
+		})
+	})
+}
+
+// stats makes a call and returns when it began.
+func stats(b *testing.B, s recipes.Session) time.Time {
+	start := time.Now()
+	if _, err := s.Stats(b.Context()); err != nil {
+		b.Error(err)
+	}
+	return start
 }
 
 func BenchmarkAcquireRelease(b *testing.B) {
@@ -106,9 +137,15 @@ func forEachTransport(b *testing.B, run func(*testing.B, recipes.Session)) {
 		{"via=memory", func(b *testing.B) *host.Plugin { return inProcess(b) }},
 		{"via=socket", unencrypted},
 		{"via=process", func(b *testing.B) *host.Plugin { return launch(b, config(b, "plugin")) }}, // socket and TLS
+		{"via=process,unary", func(b *testing.B) *host.Plugin { return launch(b, config(b, "unary plugin")) }},
 	} {
 		b.Run(transport.name, func(b *testing.B) {
-			run(b, open(b, transport.plugin(b), time.Hour))
+			p := transport.plugin(b)
+			s := open(b, p, time.Hour)
+			before := processorTime(p.PID())
+			run(b, s)
+			used := processorTime(p.PID()) - before
+			b.ReportMetric(float64(used)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }

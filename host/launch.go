@@ -80,6 +80,7 @@ type launched struct {
 	cfg     Config
 	begun   time.Time
 	client  *goplugin.Client
+	env     string        // of the plugin, beside what go-plugin adds
 	started chan struct{} // closed when start's work has ended
 
 	mu        sync.Mutex
@@ -103,12 +104,18 @@ func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 		close(l.started)
 		return nil, err
 	}
+	secured, env, err := mutualTLS()
+	if err != nil {
+		close(l.started)
+		return nil, err
+	}
+	l.env = env
 	l.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:     plugin.Handshake(),
 		VersionedPlugins:    plugin.VersionedPlugins(),
 		RunnerFunc:          l.run,
 		AllowedProtocols:    []goplugin.Protocol{goplugin.ProtocolGRPC},
-		AutoMTLS:            true,
+		TLSConfig:           secured,
 		GRPCDialOptions:     l.cfg.dialOptions(),
 		SkipHostEnv:         true,
 		StartTimeout:        l.cfg.StartTimeout,
@@ -154,7 +161,7 @@ func (l *launched) run(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.
 	if l.aborted {
 		return nil, errKilled
 	}
-	l.process = newProcess(l.cfg, cmd.Env)
+	l.process = newProcess(l.cfg, append(cmd.Env, l.env))
 	return l.process, nil
 }
 

@@ -15,21 +15,24 @@ import (
 
 // saysMore has a plugin say what this host does not know. Every message has another
 // field, every session's stream another message, and every error another reason,
-// which is the most specific one.
+// which is the most specific one. So has each message on a stream of calls.
 func saysMore() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			answer, err := handle(ctx, r)
-			if err != nil {
-				return nil, anotherReason(err)
-			}
-			anotherField(answer)
-			return answer, nil
-		}),
+		grpc.ChainUnaryInterceptor(answersMore),
 		grpc.ChainStreamInterceptor(func(srv any, st grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 			return handle(srv, &talkative{ServerStream: st})
 		}),
 	}
+}
+
+// answersMore is given every call, however it has come.
+func answersMore(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	answer, err := handle(ctx, r)
+	if err != nil {
+		return nil, anotherReason(err)
+	}
+	anotherField(answer)
+	return answer, nil
 }
 
 type talkative struct {

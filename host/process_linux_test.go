@@ -35,7 +35,7 @@ func TestLaunchesLeaveNothing(t *testing.T) {
 		launchOnce(t, i)
 		empty(t, tmp)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		after := belongings(t)
 		if after.within(before) {
 			break

@@ -134,7 +134,7 @@ func TestPluginThatCannotBeStartedAgain(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	c, cancel := context.WithTimeout(ctx(t), 50*time.Millisecond)
+	c, cancel := context.WithTimeout(ctx(t), 50*time.Millisecond) // its end is the subject: no plugin comes
 	defer cancel()
 	_, err := s.Open(c, recipes.SessionConfig{Servers: []string{"fake"}})
 	if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), cfg.Path) {

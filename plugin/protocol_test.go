@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
@@ -49,6 +50,8 @@ func TestProtocolPageIsTrue(t *testing.T) {
 		"1|<protocol version>|unix|",
 		fmt.Sprintf("%d MiB", server.MaxMessage>>20), fmt.Sprintf("most %d sessions", server.MaxSessions),
 		fmt.Sprintf("at most %d grants", server.MaxGrants), fmt.Sprintf("%d streams", server.MaxWatches),
+		fmt.Sprintf("%d calls, %d MiB of payloads, %d KiB of one", carry.MaxCalls, carry.MaxBytes>>20, carry.MaxPayload>>10),
+		fmt.Sprintf("%d MiB of answers", carry.MaxUnsent>>20),
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)

@@ -2,7 +2,7 @@ package plugin
 
 import (
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,9 +67,20 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 		return exitNotLaunched
 	}
 	defer removeSocketDirectory()
-	if pem := os.Getenv(clientCertificate); pem != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(pem)) {
-		cfg.Logger.Error("there is no certificate in PEM in " + clientCertificate)
-		return exitCertificate
+	var secured func() (*tls.Config, error)
+	if pem := os.Getenv(clientCertificate); pem != "" {
+		config, certificate, err := mutualTLS(pem)
+		if err != nil {
+			cfg.Logger.Error(err.Error())
+			return exitCertificate
+		}
+		restore, err := tellCertificate(certificate)
+		if err != nil {
+			cfg.Logger.Error("cannot prepare the handshake", "error", err)
+			return exitCannotListen
+		}
+		defer restore()
+		secured = func() (*tls.Config, error) { return config, nil }
 	}
 	terminated := terminations()
 
@@ -81,6 +92,7 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 		HandshakeConfig:  Handshake(),
 		VersionedPlugins: versioned(func(s *grpc.Server) error { srv.Register(s); return nil }),
 		Logger:           cfg.Logger,
+		TLSProvider:      secured,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			listens = true
 			s := grpcServer(srv)(opts)

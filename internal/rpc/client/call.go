@@ -70,14 +70,19 @@ func keepOutcome(lost, said error) error {
 	return lost
 }
 
-// try makes one unary call and returns gRPC's error.
+// try makes one unary call, which ends with the session, and returns gRPC's error.
 func (s *session) try(ctx context.Context, rpc func(context.Context) error) error {
+	return s.tryOutlasting(ctx, 0, rpc)
+}
+
+// tryOutlasting is try for a call that has some time left when the session is lost.
+func (s *session) tryOutlasting(ctx context.Context, left time.Duration, rpc func(context.Context) error) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.over, cancel)()
+	defer context.AfterFunc(s.over, func() { time.AfterFunc(left, cancel) })()
 	return rpc(ctx)
 }
 

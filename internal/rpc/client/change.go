@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -16,7 +15,9 @@ import (
 )
 
 // change makes a call that is never repeated, because what it does may not be done
-// twice. When gRPC fails the call, its outcome is unknown.
+// twice. When gRPC fails the call, its outcome is unknown. The stream may tell the loss
+// of the session before the call's answer is here, and the answer knows more: the call
+// has a moment left to bring it.
 func (s *session) change(ctx context.Context, what string, rpc func(context.Context) error) error {
 	if err := s.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -24,7 +25,7 @@ func (s *session) change(ctx context.Context, what string, rpc func(context.Cont
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	if err := s.try(ctx, rpc); err != nil {
+	if err := s.tryOutlasting(ctx, answerTime, rpc); err != nil {
 		return s.explainChange(ctx, what, err)
 	}
 	return nil
@@ -42,7 +43,8 @@ func (s *session) explainChange(ctx context.Context, what string, err error) err
 	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, s.verdict(ctx, e, said))
 }
 
-// answerTime is what the answer to an abandoned call may take.
+// answerTime is what the answer may take to a call that was abandoned or whose session
+// was lost.
 const answerTime = 250 * time.Millisecond
 
 // changeAbandonably is change for a call that may wait for long before it does
@@ -51,7 +53,7 @@ const answerTime = 250 * time.Millisecond
 // has become of it. Cancelling the call itself would leave that unknown. A call that
 // gRPC failed is abandoned too: the caller does not know what it does.
 func (s *session) changeAbandonably(ctx context.Context, what string, rpc func(ctx context.Context, requestID string) error) error {
-	id := uuid.NewString()
+	id := s.requestID()
 	abandon := sync.OnceFunc(func() { s.abandon(id) })
 	return s.change(ctx, what, func(wanted context.Context) error {
 		call, cancel := context.WithCancel(context.WithoutCancel(wanted))

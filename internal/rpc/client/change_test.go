@@ -2,10 +2,12 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -31,4 +33,70 @@ func TestCancelledPutIsAnsweredForAMoment(t *testing.T) {
 			t.Errorf("it took %v", d)
 		}
 	})
+}
+
+// TestChangeOutlastsItsSessionForAMoment: the stream tells the loss first, and the
+// call's answer knows that nothing was put. A plugin that does not answer leaves the
+// outcome unknown.
+func TestChangeOutlastsItsSessionForAMoment(t *testing.T) {
+	const answerTime = 250 * time.Millisecond
+	for name, test := range map[string]struct {
+		answers time.Duration // after the loss
+		unknown bool
+	}{
+		"answered in time": {answerTime / 2, false},
+		"too late":         {2 * answerTime, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				world := new(fake.World)
+				l := newLinkOver(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+					s, err := world.Open(ctx, cfg)
+					return slowToRefuse{s, test.answers}, err
+				})
+				s, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"zk.test:2181"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				q, err := s.Queue("/q", recipes.QueueConfig{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				result := make(chan error, 1)
+				go func() { _, err := q.Put(ctx(t), []byte("x")); result <- err }()
+				synctest.Wait()
+				world.Session(0).Lose(recipes.ErrExpired)
+				lost := time.Now()
+				err = <-result
+				matches(t, err, recipes.ErrExpired)
+				if errors.Is(err, recipes.ErrUnknownOutcome) != test.unknown {
+					t.Errorf("unknown outcome: want %t: %v", test.unknown, err)
+				}
+				if d := time.Since(lost); d != min(test.answers, answerTime) {
+					t.Errorf("it took %v", d)
+				}
+			})
+		})
+	}
+}
+
+// slowToRefuse is a session whose queues refuse a Put some time after its loss.
+type slowToRefuse struct {
+	recipes.Session
+	after time.Duration
+}
+
+func (s slowToRefuse) Queue(string, recipes.QueueConfig) (recipes.Queue, error) {
+	return refusingQueue{s: s}, nil
+}
+
+type refusingQueue struct {
+	recipes.Queue
+	s slowToRefuse
+}
+
+func (q refusingQueue) PutMany(context.Context, ...[]byte) ([]recipes.ElementID, error) {
+	<-q.s.Done()
+	time.Sleep(q.s.after)
+	return nil, q.s.Err()
 }

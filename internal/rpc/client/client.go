@@ -14,9 +14,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -34,20 +36,25 @@ type Client struct {
 	semaphores     pb.SemaphoreServiceClient
 	readWriteLocks pb.ReadWriteLockServiceClient
 
-	conn grpc.ClientConnInterface // of the services of the other recipes
+	conn *carry.Conn // of the services of the other recipes
 
 	meters *telemetry.Meters
 
 	ctx    context.Context // its cause is why all sessions are lost
 	cancel context.CancelCauseFunc
 
+	speaks atomic.Bool // the plugin is known to have dialects
+
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup // goroutines of sessions
 }
 
-// New returns a Client over conn. The connection stays the caller's.
-func New(conn grpc.ClientConnInterface) *Client {
+// New returns a Client over a connection, which stays the caller's. Unary calls go
+// over a stream if the connection was dialled with DialOptions and the plugin knows
+// such streams.
+func New(over grpc.ClientConnInterface) *Client {
+	conn := carry.New(over)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Client{
 		sessions:     pb.NewSessionServiceClient(conn),

@@ -164,6 +164,8 @@ func (s *session) watchClock() {
 		select {
 		case <-s.over.Done():
 			return
+		case <-s.calls.Broken(): // a plugin that makes no sense cannot be relied on
+			s.lose(s.calls.Err())
 		case <-ticker.C:
 			s.beat()
 		case <-started:

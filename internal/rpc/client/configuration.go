@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"path"
 
 	"google.golang.org/grpc"
 
@@ -65,6 +66,14 @@ func (c *configuration) Delete(ctx context.Context, key string, expected recipes
 		_, err := c.rpc.DeleteKey(ctx, &pb.DeleteKeyRequest{Session: c.s.handle, Path: c.path, Key: key, Expected: int64(expected)})
 		return err
 	})
+}
+
+func (c *configuration) Key(op recipes.Op) (recipes.Op, error) {
+	if err := recipes.ValidateKey(op.Path); err != nil {
+		return recipes.Op{}, err
+	}
+	op.Path = path.Join(c.path, op.Path)
+	return op, op.Validate()
 }
 
 func (c *configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -38,7 +36,7 @@ func (s *session) contend(ctx context.Context, recipe, what string, joined func(
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	id, asked := uuid.NewString(), time.Now()
+	id, asked := s.requestID(), time.Now()
 	a, err := s.await(ctx, id, joined, run)
 	if err != nil {
 		if _, said := wire.Error(err); !said {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -21,8 +22,16 @@ func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.
 	})
 }
 
-// line returns the contenders of one kind at path.
-func (s *session) line(ctx context.Context, path string, kind recipes.Kind) ([]recipes.Contender, error) {
-	lines, err := s.Contenders(ctx, path, kind)
-	return lines.Contenders, err
+// line returns the contenders of one kind at path, in one dialect as named has it.
+func (s *session) line(ctx context.Context, path string, kind recipes.Kind, dialect string) ([]recipes.Contender, error) {
+	what := "contenders at " + path
+	if err := s.hasDialect(ctx, what, dialect); err != nil {
+		return nil, err
+	}
+	return query(ctx, s, what, func(ctx context.Context) ([]recipes.Contender, error) {
+		r, err := pb.NewContenderServiceClient(s.conn).Contenders(ctx, &pb.ContendersRequest{
+			Session: s.handle, Path: path, Kinds: []string{string(kind)}, Dialect: cmp.Or(dialect, string(recipes.DefaultDialect)),
+		})
+		return wire.Contenders(r.GetContenders()), err
+	})
 }

@@ -68,7 +68,9 @@ func (d *delivery) conceded() error {
 }
 
 func (d *delivery) tell(ack bool) error {
+	calls := 0
 	err := d.s.persist(func(ctx context.Context) error {
+		calls++
 		if ack {
 			_, err := d.s.queues.AcknowledgeElement(ctx, &pb.AcknowledgeElementRequest{Session: d.s.handle, RequestId: d.id})
 			return err
@@ -76,7 +78,10 @@ func (d *delivery) tell(ack bool) error {
 		_, err := d.s.Client.grants.Release(ctx, &pb.ReleaseRequest{Session: d.s.handle, RequestId: d.id})
 		return err
 	})
-	if errors.Is(err, recipes.ErrSessionLost) {
+	if calls > 1 && !ack {
+		err = forgotten(err)
+	}
+	if errors.Is(err, recipes.ErrSessionLost) || calls > 1 && unexplained(err) { // what a call before has done is not known
 		return fmt.Errorf("%w: %w: %w", recipes.ErrNotHeld, recipes.ErrUnknownOutcome, err)
 	}
 	return err

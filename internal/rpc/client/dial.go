@@ -1,8 +1,12 @@
 package client
 
 import (
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 )
 
@@ -11,11 +15,18 @@ import (
 const unbounded = 1<<31 - 1
 
 // DialOptions are what a connection to a plugin needs, whatever it runs over;
-// how it is secured is the caller's business.
-func DialOptions() []grpc.DialOption {
-	return []grpc.DialOption{
+// how it is secured is the caller's business. Calls are traced and measured by the
+// providers that are not nil.
+func DialOptions(t trace.TracerProvider, m metric.MeterProvider) []grpc.DialOption {
+	h := telemetry.Client(t, m)
+	options := []grpc.DialOption{
 		grpc.WithStaticStreamWindowSize(wire.StreamWindow),
 		grpc.WithStaticConnWindowSize(wire.ConnectionWindow),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(unbounded), grpc.MaxCallSendMsgSize(unbounded)),
+		carry.DialOption(h),
 	}
+	if h != nil {
+		options = append(options, grpc.WithStatsHandler(h))
+	}
+	return options
 }

@@ -22,10 +22,26 @@ type grant struct {
 	lost  chan struct{} // closed when err is set
 	watch sync.Once
 
-	mu         sync.Mutex
-	err        error
-	released   chan struct{} // made by the first release, closed at its end
-	releaseErr error
+	mu      sync.Mutex
+	err     error
+	release *release // the latest; nil before the first
+}
+
+// A release is one try to give the grant back.
+type release struct {
+	lost error         // why the grant had ended before, though its znode may be there
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// refused reports whether the grant is still there to be given back.
+func (r *release) refused() bool {
+	select {
+	case <-r.done:
+		return r.err != nil && !errors.Is(r.err, recipes.ErrNotHeld)
+	default:
+		return false
+	}
 }
 
 func newGrant(s *session, id, recipe string, g *pb.Grant) *grant {
@@ -125,19 +141,19 @@ func (g *grant) change(ctx context.Context, what string, ops []recipes.Op, rpc f
 	return notHeld(err)
 }
 
-// release gives the grant back. It is the session's work and goes on when ctx ends.
+// giveBack gives the grant back. It is the session's work and goes on when ctx ends.
 // But it begins in the caller's goroutine: the next contender waits for it, and
 // starting another goroutine first would cost a wake-up.
-func (g *grant) release(ctx context.Context) error {
-	first, err := g.startRelease()
+func (g *grant) giveBack(ctx context.Context) error {
+	r, first, err := g.startRelease()
 	if err != nil {
 		return fmt.Errorf("release %s: %w", g.znode, err)
 	}
 	if first {
 		g.s.forget(g.id)
-		g.tryRelease(ctx)
+		g.tryRelease(ctx, r)
 	}
-	if err := outcome(ctx, g.released, &g.releaseErr); err != nil {
+	if err := outcome(ctx, r.done, &r.err); err != nil {
 		return fmt.Errorf("release %s: %w", g.znode, err)
 	}
 	return nil
@@ -158,36 +174,60 @@ func outcome(ctx context.Context, done <-chan struct{}, err *error) error {
 	}
 }
 
-// startRelease closes Done, and reports whether this is the first release; an
-// error says that the grant had been lost before.
-func (g *grant) startRelease() (first bool, err error) {
+// startRelease closes Done. It returns the release that counts, and whether the
+// caller has to carry it out: it is the first one, or those before were refused. An
+// error says that the grant had been lost before, with its znode.
+func (g *grant) startRelease() (r *release, first bool, err error) {
 	g.s.checkClock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	var lost error
 	switch {
-	case g.released != nil:
-		return false, nil
-	case g.err != nil:
-		return false, g.err
+	case g.release != nil && !g.release.refused():
+		return g.release, false, nil
+	case g.release != nil:
+		lost = g.release.lost
+	case g.err == nil:
+		g.end(recipes.ErrReleased)
+	case !unexplained(g.err):
+		return nil, false, g.err
+	default:
+		lost = g.err
 	}
-	g.released = make(chan struct{})
-	g.end(recipes.ErrReleased)
-	return true, nil
+	g.release = &release{lost: lost, done: make(chan struct{})}
+	return g.release, true, nil
+}
+
+// unexplained reports whether err says that a grant does not stand, and not what has
+// become of its znode.
+func unexplained(err error) bool {
+	return errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrRemoved) &&
+		!errors.Is(err, recipes.ErrReleased) && !errors.Is(err, recipes.ErrSessionLost)
 }
 
 // tryRelease tells the plugin. If that is not answered before ctx ends, the session
 // goes on with it.
-func (g *grant) tryRelease(ctx context.Context) {
+func (g *grant) tryRelease(ctx context.Context, r *release) {
 	err := g.s.try(ctx, g.rpcRelease)
 	e, said := wire.Error(err)
 	if err == nil || said && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) {
-		g.endRelease(e)
+		r.end(e)
 		return
 	}
-	work := func() { g.endRelease(g.s.persist(g.rpcRelease)) }
+	work := func() { r.end(forgotten(g.s.persist(g.rpcRelease))) }
 	if !g.s.spawn(work) {
 		work() // the session is ending: it returns when it has
 	}
+}
+
+// forgotten is err, the answer to a call that gives something back and was sent
+// before. The plugin remembers grants that have ended for a while, and names the
+// reason. Where it knows nothing any more, the call before has done it.
+func forgotten(err error) error {
+	if unexplained(err) {
+		return nil
+	}
+	return err
 }
 
 func (g *grant) rpcRelease(ctx context.Context) error {
@@ -195,10 +235,13 @@ func (g *grant) rpcRelease(ctx context.Context) error {
 	return err
 }
 
-// endRelease notes what the plugin has said, or why the session has ended.
-func (g *grant) endRelease(err error) {
-	g.releaseErr = notHeld(err)
-	close(g.released)
+// end notes what the plugin has said, or why the session has ended.
+func (r *release) end(err error) {
+	r.err = notHeld(err)
+	if err == nil && r.lost != nil {
+		r.err = r.lost
+	}
+	close(r.done)
 }
 
 // notHeld adds to the loss of the session what it means for a grant.

@@ -38,6 +38,7 @@ func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
 		t.Errorf("%v after %d watches", err, spy.count("Watch"))
 	}
 	matches(t, silent.Write(ctx(t)), recipes.ErrNotHeld, recipes.ErrRemoved)
+	matches(t, silent.Err(), recipes.ErrRemoved)
 	closes(t, "Done", silent.Done())
 	matches(t, silent.Release(ctx(t)), recipes.ErrNotHeld)
 }
@@ -199,5 +200,23 @@ func TestWhatTheStreamToldCostsNoCall(t *testing.T) {
 	}
 	if n := spy.total() - before; n != 0 {
 		t.Errorf("%d calls", n)
+	}
+}
+
+// The plugin remembers only so many grants that have ended.
+func TestReleaseThatThePluginHasForgottenIsOneThatHasHappened(t *testing.T) {
+	spy := newSpy()
+	l := newLink(t, spy.option())
+	s := l.open(t, 0)
+	h := acquire(t, s)
+	spy.loseAnswer("Release", func() { // and the call is repeated
+		for range 1024 + 1 {
+			if err := otherLock(t, s).Release(ctx(t)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err := h.Release(ctx(t)); err != nil {
+		t.Error(err)
 	}
 }

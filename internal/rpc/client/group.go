@@ -59,7 +59,7 @@ func (m membership) Update(ctx context.Context, data []byte) error {
 	})
 }
 
-func (m membership) Leave(ctx context.Context) error { return m.release(ctx) }
+func (m membership) Leave(ctx context.Context) error { return m.giveBack(ctx) }
 
 func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
 	return query(ctx, g.s, g.what(), func(ctx context.Context) ([]recipes.Member, error) {

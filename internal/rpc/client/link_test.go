@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"os/exec"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +19,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -47,23 +52,34 @@ func newLinkTo(t *testing.T, world *fake.World, opts ...grpc.DialOption) *link {
 	return l
 }
 
+// newServed is a link to the recipes on an embedded server, for what the fake lacks.
+func newServed(t *testing.T, opts ...grpc.DialOption) *link {
+	t.Helper()
+	zk, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = zk.Close() })
+	opener := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		cfg.Servers = []string{zk.Addr()}
+		return zookeeper.Open(ctx, cfg)
+	}
+	return newLinkOver(t, opener, opts...)
+}
+
 // newLinkOver serves the sessions that open opens.
 func newLinkOver(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) *link {
 	t.Helper()
 	l := &link{wire: &wire{}, calls: make(chan struct{}, 1)}
-	l.server = server.New(server.Config{Open: open, Version: "test"})
+	l.server = server.New(server.Config{Open: open, Version: "test", Intercept: l.count})
 	listener := bufconn.Listen(1 << 16)
-	g := grpc.NewServer(append(l.server.Options(), grpc.WaitForHandlers(true), grpc.ChainUnaryInterceptor(
-		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			select {
-			case l.calls <- struct{}{}:
-			default: // nobody counts
-			}
-			return handle(ctx, req)
-		}))...)
+	g := grpc.NewServer(append(l.server.Options(), grpc.WaitForHandlers(true))...)
 	l.server.Register(g)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(listener) })
+	if !withoutStream {
+		opts = append(client.DialOptions(nil, nil), opts...)
+	}
 	conn, err := grpc.NewClient("passthrough:///test", append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -88,6 +104,35 @@ func newLinkOver(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) *li
 		_ = listener.Close()
 	})
 	return l
+}
+
+func (l *link) count(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	select {
+	case l.calls <- struct{}{}:
+	default: // nobody counts
+	}
+	return handle(ctx, req)
+}
+
+// withoutStream has all tests make gRPC calls of their own: TestEverythingWithoutAStream.
+var withoutStream = os.Getenv("ZKRECIPES_TEST_WITHOUT_STREAM") != ""
+
+// TestEverythingWithoutAStream runs the tests of this package once more, as with a
+// plugin that does not know streams of calls.
+func TestEverythingWithoutAStream(t *testing.T) {
+	if withoutStream {
+		t.Skip("this is that")
+	}
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := exec.CommandContext(t.Context(), self, "-test.short="+strconv.FormatBool(testing.Short()))
+	tests.Env = append(os.Environ(), "ZKRECIPES_TEST_WITHOUT_STREAM=1")
+	if out, err := tests.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 // wire is the client's end of a connection. Frozen, it moves nothing, in either

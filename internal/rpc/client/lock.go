@@ -11,11 +11,13 @@ type lock struct {
 	s    *session
 	path string
 	cfg  recipes.LockConfig
+
+	dialect string // as named has it
 }
 
 type hold struct{ *grant }
 
-func (h hold) Release(ctx context.Context) error { return h.release(ctx) }
+func (h hold) Release(ctx context.Context) error { return h.giveBack(ctx) }
 
 func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
 	strategy, err := check(path, cfg.Strategy)
@@ -23,7 +25,11 @@ func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error
 		return nil, err
 	}
 	cfg.Strategy = strategy
-	return &lock{s: s, path: path, cfg: cfg}, nil
+	dialect, err := named(cfg.Dialect)
+	if err != nil {
+		return nil, err
+	}
+	return &lock{s: s, path: path, cfg: cfg, dialect: dialect}, nil
 }
 
 // check validates what can be validated without the plugin.
@@ -45,10 +51,13 @@ func (l *lock) TryAcquire(ctx context.Context) (recipes.Hold, error) {
 }
 
 func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
+	if err := l.s.hasDialect(ctx, "lock "+l.path, l.dialect); err != nil {
+		return nil, err
+	}
 	g, err := l.s.contend(ctx, "lock", "lock "+l.path, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
 		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
 			Session: l.s.handle, RequestId: id,
-			Path: l.path, Strategy: string(l.cfg.Strategy), Data: l.cfg.Data,
+			Path: l.path, Strategy: string(l.cfg.Strategy), Dialect: l.dialect, Data: l.cfg.Data,
 			Try: try, Announce: l.cfg.Joined != nil,
 		})
 	})
@@ -59,5 +68,5 @@ func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
 }
 
 func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	return l.s.line(ctx, l.path, recipes.KindLock)
+	return l.s.line(ctx, l.path, recipes.KindLock, l.dialect)
 }

@@ -118,4 +118,4 @@ func (r registration) Update(ctx context.Context, data []byte) error {
 	})
 }
 
-func (r registration) Unregister(ctx context.Context) error { return r.release(ctx) }
+func (r registration) Unregister(ctx context.Context) error { return r.giveBack(ctx) }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -39,6 +40,7 @@ func (c *Client) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.S
 }
 
 func (c *Client) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	calls := c.callStream()
 	// The stream outlives ctx, which bounds only the opening.
 	streamCtx, hangUp := context.WithCancel(c.ctx)
 	stopWaiting := giveUp(ctx, hangUp)
@@ -50,12 +52,22 @@ func (c *Client) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.S
 		hangUp()
 		return nil, c.openError(ctx, err)
 	}
-	s := newSession(c, st, hangUp, opened)
+	s := newSession(c, st, hangUp, opened, calls)
 	if err := s.run(ctx); err != nil {
 		hangUp()
 		return nil, fmt.Errorf("open session: %w", err)
 	}
 	return s, nil
+}
+
+// callStream returns the stream of calls. It starts one if there is none. Whether the
+// plugin knows such streams is known when the stream is settled.
+func (c *Client) callStream() *carry.Stream {
+	calls, fresh := c.conn.Start()
+	if fresh && !c.spawn(func() { calls.Run(c.ctx) }) {
+		calls.Run(c.ctx) // which has ended
+	}
+	return calls
 }
 
 // giveUp calls hangUp when ctx ends: at once if it was cancelled, and a little

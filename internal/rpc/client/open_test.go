@@ -7,7 +7,13 @@ import (
 	"testing"
 	"time"
 
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/grpc"
+
 	"github.com/zkrecipes/zkrecipes/internal/fake"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -33,6 +39,41 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	matches(t, err, recipes.ErrUnavailable, context.DeadlineExceeded)
 }
 
+// TestOpenWaitsForTheFirstEcho: before it the host does not know how old the session's
+// last contact with ZooKeeper is, and could not end the session in time.
+func TestOpenWaitsForTheFirstEcho(t *testing.T) {
+	cancelled, cancel := context.WithCancel(ctx(t))
+	defer cancel()
+	beats := 0
+	l := newLink(t, grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		s, err := stream(ctx, d, cc, method, opts...)
+		return beatless{s, func() {
+			if beats++; beats == 3 { // a plugin that echoes has done so before
+				cancel()
+			}
+		}}, err
+	}))
+	s, err := l.client.Open(cancelled, recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Second})
+	if err == nil {
+		t.Fatalf("opened %v without an echo", s.ID())
+	}
+	matches(t, err, recipes.ErrUnavailable, context.Canceled)
+}
+
+// beatless loses the beats of a session's stream.
+type beatless struct {
+	grpc.ClientStream
+	lost func()
+}
+
+func (b beatless) SendMsg(m any) error {
+	if r, ok := m.(*pb.OpenRequest); ok && r.GetBeat() != nil {
+		b.lost()
+		return nil
+	}
+	return b.ClientStream.SendMsg(m)
+}
+
 // TestOpenThatNobodyWaitsForLeavesNoSession cancels after the plugin has opened.
 func TestOpenThatNobodyWaitsForLeavesNoSession(t *testing.T) {
 	world := new(fake.World)
@@ -52,6 +93,45 @@ func TestOpenThatNobodyWaitsForLeavesNoSession(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// TestOpenThatMeetsCloseCountsNoSession closes the client after the plugin has opened.
+func TestOpenThatMeetsCloseCountsNoSession(t *testing.T) {
+	var l *link
+	l = newLink(t, grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		st, err := stream(ctx, d, cc, method, opts...)
+		return openedLast{st, func() { l.client.Close() }}, err
+	}))
+	reader := sdkmetric.NewManualReader()
+	meters, err := telemetry.NewMeters(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.client.Measure(meters)
+	_, err = l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
+	matches(t, err, recipes.ErrUnavailable, recipes.ErrClosed)
+	var got metricdata.ResourceMetrics
+	if err := reader.Collect(ctx(t), &got); err != nil {
+		t.Fatal(err)
+	}
+	counted := got.ScopeMetrics[0].Metrics[0] // nothing else was
+	if n := counted.Data.(metricdata.Sum[int64]).DataPoints[0].Value; counted.Name != telemetry.Sessions || n != 0 {
+		t.Errorf("%d %s", n, counted.Name)
+	}
+}
+
+// openedLast calls then after the plugin has said that a session is open.
+type openedLast struct {
+	grpc.ClientStream
+	then func()
+}
+
+func (o openedLast) RecvMsg(m any) error {
+	err := o.ClientStream.RecvMsg(m)
+	if r, ok := m.(*pb.OpenResponse); ok && r.GetOpened() != nil {
+		o.then()
+	}
+	return err
 }
 
 func TestConfigurationArrivesNormalized(t *testing.T) {

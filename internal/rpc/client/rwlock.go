@@ -26,12 +26,16 @@ func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes
 	if err != nil {
 		return nil, err
 	}
+	dialect, err := named(cfg.Dialect)
+	if err != nil {
+		return nil, err
+	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("shared lock %s: %w", path, err)
 	}
 	return readWriteLock[recipes.SharedHold]{s: s, joined: cfg.Joined, hold: newSharedHold, request: &pb.AcquireReadWriteRequest{
 		Session: s.handle, Path: path, Strategy: string(strategy), Data: cfg.Data, Announce: cfg.Joined != nil,
-		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindSharedLock),
+		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindSharedLock), Dialect: dialect,
 	}}, nil
 }
 
@@ -70,6 +74,9 @@ func (l readWriteLock[H]) TryWrite(ctx context.Context) (H, error) {
 
 func (l readWriteLock[H]) acquire(ctx context.Context, mode recipes.Mode, try bool) (h H, err error) {
 	what := strings.ReplaceAll(l.request.GetKind(), "-", " ") + " " + l.Path()
+	if err := l.s.hasDialect(ctx, what, l.request.GetDialect()); err != nil {
+		return h, err
+	}
 	g, err := l.s.contend(ctx, l.request.GetKind(), what, l.joined, func(ctx context.Context, id string) (answer, error) {
 		r := proto.CloneOf(l.request)
 		r.RequestId, r.Mode, r.Try = id, wire.ToMode(mode), try
@@ -82,7 +89,7 @@ func (l readWriteLock[H]) acquire(ctx context.Context, mode recipes.Mode, try bo
 }
 
 func (l readWriteLock[H]) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	return l.s.line(ctx, l.Path(), recipes.Kind(l.request.GetKind()))
+	return l.s.line(ctx, l.Path(), recipes.Kind(l.request.GetKind()), l.request.GetDialect())
 }
 
 func (l readWriteLock[H]) Revoke(ctx context.Context, znode string) error {
@@ -94,9 +101,12 @@ func (l readWriteLock[H]) RevokeForced(ctx context.Context, znode string) error 
 }
 
 func (l readWriteLock[H]) revoke(ctx context.Context, znode string, force bool) error {
+	if err := l.s.hasDialect(ctx, "revoke "+znode, l.request.GetDialect()); err != nil {
+		return err
+	}
 	return l.s.call(ctx, "revoke "+znode, func(ctx context.Context) error {
 		_, err := l.s.readWriteLocks.Revoke(ctx, &pb.RevokeRequest{
-			Session: l.s.handle, Path: l.Path(), Znode: znode, Force: force, Kind: l.request.GetKind(),
+			Session: l.s.handle, Path: l.Path(), Znode: znode, Force: force, Kind: l.request.GetKind(), Dialect: l.request.GetDialect(),
 		})
 		return err
 	})

@@ -51,5 +51,5 @@ func (m *semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error)
 }
 
 func (m *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	return m.s.line(ctx, m.path, recipes.KindSemaphore)
+	return m.s.line(ctx, m.path, recipes.KindSemaphore, "")
 }

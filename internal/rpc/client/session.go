@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -27,9 +30,12 @@ type session struct {
 	hangUp context.CancelFunc // ends the stream
 	clock  *clock
 	events *feed.Feed[recipes.Event]
+	calls  *carry.Stream // that was there when the session began
 
 	over context.Context // ends when the session is lost
 	end  context.CancelFunc
+
+	requests atomic.Uint64 // ids so far
 
 	mu     sync.Mutex
 	err    error
@@ -42,12 +48,13 @@ type session struct {
 	closeErr error
 }
 
-func newSession(c *Client, st stream, hangUp context.CancelFunc, o *pb.Opened) *session {
+func newSession(c *Client, st stream, hangUp context.CancelFunc, o *pb.Opened, calls *carry.Stream) *session {
 	s := &session{
 		Client: c,
 		handle: o.GetSession(), id: o.GetSessionId(),
 		stream: st, hangUp: hangUp,
 		events: feed.New(recipes.Event{State: wire.State(o.GetState())}),
+		calls:  calls,
 		grants: make(map[string]*grant),
 		joins:  make(map[string]chan recipes.Place),
 	}
@@ -57,22 +64,24 @@ func newSession(c *Client, st stream, hangUp context.CancelFunc, o *pb.Opened) *
 	return s
 }
 
-// run starts the session's goroutines and waits for the first echo: before it the
-// age of the session is unknown.
+// run starts the session's goroutines. It waits for the first echo, because before it
+// the age of the session is unknown, and until it is known how calls go.
 func (s *session) run(ctx context.Context) error {
 	if !s.spawn(s.listen) || !s.spawn(s.watchClock) {
 		s.lose(recipes.ErrClosed)
 		return s.failure()
 	}
-	select {
-	case <-s.clock.started:
-		return nil
-	case <-s.over.Done():
-		return fmt.Errorf("%w: %w", recipes.ErrUnavailable, s.Err())
-	case <-ctx.Done():
-		s.lose(recipes.ErrClosed)
-		return fmt.Errorf("%w: the plugin did not echo: %w", recipes.ErrUnavailable, ctx.Err())
+	for _, began := range []<-chan struct{}{s.clock.started, s.calls.Settled()} {
+		select {
+		case <-began:
+		case <-s.over.Done():
+			return fmt.Errorf("%w: %w", recipes.ErrUnavailable, s.Err())
+		case <-ctx.Done():
+			s.lose(recipes.ErrClosed)
+			return fmt.Errorf("%w: the plugin did not echo: %w", recipes.ErrUnavailable, ctx.Err())
+		}
 	}
+	return nil
 }
 
 // spawn runs f in a goroutine that Close waits for, or not at all when the
@@ -158,6 +167,10 @@ func (s *session) finish(reason error) {
 	s.events.Close(recipes.Event{State: recipes.Lost, Reason: reason})
 	s.end()
 }
+
+// requestID returns an id that this session has not used before. Other hosts have other
+// sessions.
+func (s *session) requestID() string { return strconv.FormatUint(s.requests.Add(1), 10) }
 
 func (s *session) ID() int64              { return s.id }
 func (s *session) Timeout() time.Duration { return s.clock.sessionTimeout() }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/fake"
+	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -83,6 +84,18 @@ func TestCloseIsConfirmedAndEndsTheHolds(t *testing.T) {
 	matches(t, l.world.Session(0).Err(), recipes.ErrClosed)
 	_, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
 	matches(t, err, recipes.ErrClosed)
+}
+
+// TestCloseTellsWhatThePluginSaid: also when the caller's time is up.
+func TestCloseTellsWhatThePluginSaid(t *testing.T) {
+	spy := newSpy()
+	s := newLink(t, spy.option()).open(t, 0)
+	c, cancel := context.WithCancel(ctx(t))
+	spy.answer("Close", func() error {
+		cancel()
+		return rpcwire.ToStatus(recipes.ErrAuthFailed, nil)
+	})
+	matches(t, s.Close(c), recipes.ErrUnknownOutcome, recipes.ErrAuthFailed)
 }
 
 func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {

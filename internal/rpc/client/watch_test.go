@@ -4,9 +4,12 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -50,4 +53,46 @@ func TestWatchIsClosedWhenTheLossIsKnown(t *testing.T) {
 	for range leaders {
 	}
 	matches(t, s.Err(), recipes.ErrExpired)
+}
+
+// TestWatchThatBreaksIsClosed: though the session lives on.
+func TestWatchThatBreaksIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			st, err := streamer(ctx, desc, cc, method, opts...)
+			if err == nil && strings.HasSuffix(method, "/Observe") {
+				st = &breaking{ClientStream: st}
+			}
+			return st, err
+		}))
+		s := l.open(t, 0)
+		leaders, err := election(t, s).Observe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			for range leaders {
+			}
+		}()
+		closes(t, "the watch", closed)
+		if err := s.Err(); err != nil {
+			t.Errorf("the session is lost: %v", err)
+		}
+	})
+}
+
+// breaking is a stream that breaks after its first message.
+type breaking struct {
+	grpc.ClientStream
+	read bool
+}
+
+func (b *breaking) RecvMsg(m any) error {
+	if b.read {
+		return status.Error(codes.Unavailable, "broken by the test")
+	}
+	b.read = true
+	return b.ClientStream.RecvMsg(m)
 }

@@ -1,6 +1,10 @@
 package server
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+)
 
 // capabilities are the names of what a Server offers. They are only ever added.
 var capabilities = []string{
@@ -20,6 +24,8 @@ var capabilities = []string{
 	"semaphore",
 	"priority-lock",
 	"contenders",
+	carry.Capability,
+	"dialects",
 }
 
 // Capabilities returns what Info tells: the names of what a Server can do, which

@@ -17,8 +17,12 @@ type electionService struct {
 
 func (s electionService) Campaign(ctx context.Context, r *pb.CampaignRequest) (*pb.CampaignResponse, error) {
 	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+		dialect, err := wire.Dialect(r.GetDialect())
+		if err != nil {
+			return nil, err
+		}
 		election, err := ss.Election(r.GetPath(), recipes.ElectionConfig{
-			Strategy: recipes.Strategy(r.GetStrategy()), Joined: joined,
+			Dialect: dialect, Strategy: recipes.Strategy(r.GetStrategy()), Joined: joined,
 		})
 		if err != nil {
 			return nil, err
@@ -50,16 +54,24 @@ func (s electionService) Acknowledge(ctx context.Context, r *pb.AcknowledgeReque
 }
 
 // election finds an election, for calls that do not depend on how it waits.
-func (s *Server) election(handle, path string) (recipes.Election, error) {
-	ss, err := s.session(handle)
+func (s *Server) election(r interface {
+	GetSession() string
+	GetPath() string
+	GetDialect() string
+}) (recipes.Election, error) {
+	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, err
 	}
-	return ss.Election(path, recipes.ElectionConfig{})
+	dialect, err := wire.Dialect(r.GetDialect())
+	if err != nil {
+		return nil, err
+	}
+	return ss.Election(r.GetPath(), recipes.ElectionConfig{Dialect: dialect})
 }
 
 func (s electionService) Leader(ctx context.Context, r *pb.LeaderRequest) (*pb.LeaderResponse, error) {
-	e, err := s.election(r.GetSession(), r.GetPath())
+	e, err := s.election(r)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +80,7 @@ func (s electionService) Leader(ctx context.Context, r *pb.LeaderRequest) (*pb.L
 }
 
 func (s electionService) Acknowledged(ctx context.Context, r *pb.AcknowledgedRequest) (*pb.AcknowledgedResponse, error) {
-	e, err := s.election(r.GetSession(), r.GetPath())
+	e, err := s.election(r)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +89,7 @@ func (s electionService) Acknowledged(ctx context.Context, r *pb.AcknowledgedReq
 }
 
 func (s electionService) Observe(r *pb.ObserveRequest, st grpc.ServerStreamingServer[pb.ObserveResponse]) error {
-	e, err := s.election(r.GetSession(), r.GetPath())
+	e, err := s.election(r)
 	if err != nil {
 		return err
 	}

@@ -47,8 +47,27 @@ func (s grantService) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.Re
 		return nil, err
 	}
 	err = c.grant.giveBack(ctx)
-	ss.tickets.finished(c)
+	if ctx.Err() != nil && err != nil {
+		ss.tickets.awaitGiveBack(c)
+	} else {
+		ss.tickets.givenBack(c, err)
+	}
 	return &pb.ReleaseResponse{}, err
+}
+
+// awaitGiveBack is givenBack for a release that goes on, and that nobody waits for.
+func (ts *tickets) awaitGiveBack(c *ticket) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.background(func() { ts.givenBack(c, c.grant.giveBack(ts.ss.ctx)) })
+}
+
+// givenBack notes the end of a release. If the server has refused it, it can be tried
+// again.
+func (ts *tickets) givenBack(c *ticket, err error) {
+	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
+		ts.finished(c)
+	}
 }
 
 func (s grantService) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteResponse, error) {
@@ -61,9 +80,10 @@ func (s grantService) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteR
 	return &pb.WriteResponse{}, err
 }
 
-// judge notices a grant that turned out not to stand.
+// judge notices a grant whose znode turned out to be gone. A grant that ended for
+// another reason is there to be released, or is being released.
 func (ts *tickets) judge(c *ticket, err error) {
-	if errors.Is(err, recipes.ErrNotHeld) {
+	if errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrSessionLost) {
 		ts.finished(c)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/fake"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -79,7 +80,7 @@ func serveWith(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) (*grp
 	s.Register(g)
 	served := make(chan struct{})
 	go func() { defer close(served); _ = g.Serve(l) }()
-	conn, err := grpc.NewClient("passthrough:///memory", append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient("passthrough:///memory", append(append(client.DialOptions(nil, nil), opts...), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -14,8 +15,12 @@ type lockService struct {
 
 func (s lockService) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+		dialect, err := wire.Dialect(r.GetDialect())
+		if err != nil {
+			return nil, err
+		}
 		lock, err := ss.Lock(r.GetPath(), recipes.LockConfig{
-			Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
+			Dialect: dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 		})
 		if err != nil {
 			return nil, err

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -19,15 +18,31 @@ import (
 // in a handler becomes an error of that call (recipes.ErrInternal) and is logged
 // with its stack. The plugin lives on, because other sessions depend on it.
 func (s *Server) Options() []grpc.ServerOption {
-	logger := s.cfg.Logger.Named("rpc")
 	l := newLimiter(s.cfg.Limits)
-	return append(telemetry.Server(s.cfg.TracerProvider, s.cfg.MeterProvider),
+	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(s.cfg.Limits.Message),
 		grpc.StaticStreamWindowSize(wire.StreamWindow),
 		grpc.StaticConnWindowSize(wire.ConnectionWindow),
-		grpc.ChainUnaryInterceptor(containUnary(logger)),
-		grpc.ChainStreamInterceptor(containStream(logger), l.stream),
-	)
+		grpc.ChainUnaryInterceptor(s.unary()),
+		grpc.ChainStreamInterceptor(containStream(s.rpcLog()), l.stream),
+	}
+	if s.stats != nil {
+		options = append(options, grpc.StatsHandler(s.stats))
+	}
+	return options
+}
+
+func (s *Server) rpcLog() hclog.Logger { return s.cfg.Logger.Named("rpc") }
+
+// unary is the interceptor of unary calls, however they come.
+func (s *Server) unary() grpc.UnaryServerInterceptor {
+	contain, next := containUnary(s.rpcLog()), s.cfg.Intercept
+	if next == nil {
+		return contain
+	}
+	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		return contain(ctx, r, info, func(ctx context.Context, r any) (any, error) { return next(ctx, r, info, handle) })
+	}
 }
 
 // loggerKey is the key of the logger in the context of a call.

@@ -32,12 +32,11 @@ func (s pluginService) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer
 func (s *Server) arrive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.attached++; s.attached == 1 && !s.detached {
-		select {
-		case <-s.attach:
-		default:
-			close(s.attach)
-		}
+	s.attached++
+	select {
+	case <-s.attach:
+	default:
+		close(s.attach)
 	}
 }
 

@@ -19,8 +19,12 @@ func (s readWriteLockService) AcquireReadWrite(ctx context.Context, r *pb.Acquir
 	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
 		switch recipes.Kind(r.GetKind()) {
 		case recipes.KindSharedLock:
+			dialect, err := wire.Dialect(r.GetDialect())
+			if err != nil {
+				return nil, err
+			}
 			l, err := ss.SharedLock(r.GetPath(), recipes.SharedLockConfig{
-				Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
+				Dialect: dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 				Revocable: r.GetRevocable(), Grace: r.GetGrace().AsDuration(),
 			})
 			if err != nil {
@@ -126,7 +130,10 @@ func (s readWriteLockService) Revoke(ctx context.Context, r *pb.RevokeRequest) (
 	var lock revocable
 	switch recipes.Kind(r.GetKind()) { // how it contends does not matter here
 	case recipes.KindSharedLock:
-		lock, err = ss.SharedLock(r.GetPath(), recipes.SharedLockConfig{})
+		var dialect recipes.Dialect
+		if dialect, err = wire.Dialect(r.GetDialect()); err == nil {
+			lock, err = ss.SharedLock(r.GetPath(), recipes.SharedLockConfig{Dialect: dialect})
+		}
 	case recipes.KindPriorityLock:
 		lock, err = ss.PriorityLock(r.GetPath(), recipes.PriorityLockConfig{})
 	default:

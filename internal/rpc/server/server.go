@@ -17,7 +17,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -55,12 +58,15 @@ type Config struct {
 	// host. A provider that is nil gets nothing, and costs nothing.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
+	// Intercept is given every unary call, however it has come. nil does nothing.
+	Intercept grpc.UnaryServerInterceptor
 }
 
 // Server implements the services of zkrecipes.v1.
 type Server struct {
-	cfg Config
-	log hclog.Logger // of sessions
+	cfg   Config
+	log   hclog.Logger  // of sessions
+	stats stats.Handler // of calls; nil for none
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
@@ -86,14 +92,23 @@ func New(cfg Config) *Server {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Server{
 		cfg: cfg, log: cfg.Logger.Named("session"), ctx: ctx, cancel: cancel,
+		stats:    telemetry.Server(cfg.TracerProvider, cfg.MeterProvider),
 		sessions: make(map[string]*session),
 		orphaned: make(chan struct{}),
 		attach:   make(chan struct{}),
 	}
 }
 
-// Register adds the services to a gRPC server.
+// Register adds the services to a gRPC server, and the one that carries their calls
+// over a stream.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
+	d := carry.NewDispatcher(carry.Config{Intercept: s.unary(), Stats: s.stats, Message: s.cfg.Limits.Message})
+	s.register(r)
+	s.register(d)
+	pb.RegisterCallServiceServer(r, d)
+}
+
+func (s *Server) register(r grpc.ServiceRegistrar) {
 	pb.RegisterSessionServiceServer(r, sessionService{Server: s})
 	pb.RegisterContenderServiceServer(r, contenderService{Server: s})
 	pb.RegisterLockServiceServer(r, lockService{Server: s})

@@ -70,9 +70,12 @@ func (ts *tickets) call(ctx context.Context, id string, announce bool, run attem
 	if id == "" {
 		return nil, fmt.Errorf("%w: request_id is empty", recipes.ErrInvalid)
 	}
-	c, err := ts.enter(id, announce, contained(ctx, run))
+	c, first, err := ts.enter(id, announce, contained(ctx, run))
 	if err != nil {
 		return nil, err
+	}
+	if first != nil {
+		return ts.callFirst(ctx, c, first)
 	}
 	select {
 	case <-c.done:
@@ -85,24 +88,42 @@ func (ts *tickets) call(ctx context.Context, id string, announce bool, run attem
 	return ts.leave(ctx, c)
 }
 
-func (ts *tickets) enter(id string, announce bool, run attempt) (*ticket, error) {
+// callFirst is the call that runs the attempt, in its own goroutine: another one would
+// have to wake it for the answer. The attempt goes on beyond the call for as long as
+// others wait for it.
+func (ts *tickets) callFirst(ctx context.Context, c *ticket, run func()) (*ticket, error) {
+	stop := context.AfterFunc(ctx, func() { _, _ = ts.leave(ctx, c) })
+	run()
+	if !stop() { // it has left
+		return nil, ctx.Err()
+	}
+	return ts.leave(ctx, c)
+}
+
+// enter finds the ticket of a call, or makes one. The first call of a ticket has to
+// run the attempt.
+func (ts *tickets) enter(id string, announce bool, run attempt) (c *ticket, first func(), err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	c, ok := ts.all[id]
 	if !ok {
 		if ts.closed {
-			return nil, lost(ts.ss)
+			return nil, nil, lost(ts.ss)
 		}
 		if n := len(ts.all) - len(ts.ended); n >= ts.limit {
-			return nil, fmt.Errorf("%w: the session holds or waits for %d things", recipes.ErrLimit, n)
+			return nil, nil, fmt.Errorf("%w: the session holds or waits for %d things", recipes.ErrLimit, n)
 		}
 		ctx, cancel := context.WithCancel(ts.ss.ctx)
 		c = &ticket{id: id, cancel: cancel, done: make(chan struct{})}
 		ts.all[id] = c
-		ts.ss.tasks.Go(func() { ts.run(ctx, c, announce, run) })
+		ts.ss.tasks.Add(1)
+		first = func() {
+			defer ts.ss.tasks.Done()
+			ts.run(ctx, c, announce, run)
+		}
 	}
 	c.callers++
-	return c, nil
+	return c, first, nil
 }
 
 // leave ends one caller's wait. A caller whose context has ended cannot have read an
@@ -197,7 +218,7 @@ func (ts *tickets) drop(c *ticket) {
 	c.cancel()
 	select {
 	case <-c.done:
-		if c.grant != nil && !c.finished {
+		if !c.finished { // it was granted
 			ts.giveUp(c)
 		}
 	default: // run will see that it is abandoned
@@ -266,8 +287,8 @@ func (ts *tickets) watch(c *ticket) {
 		case <-ts.ss.ctx.Done():
 			return
 		}
-		ts.finished(c)
 		err := c.grant.Err()
+		ts.judge(c, err)
 		if errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrReleased) {
 			return // the stream's last message says the one; the host did the other
 		}

@@ -10,29 +10,33 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	notrace "go.opentelemetry.io/otel/trace/noop"
-	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// Server returns the options of a gRPC server whose calls are to be traced and
-// measured.
-func Server(t trace.TracerProvider, m metric.MeterProvider) []grpc.ServerOption {
+// Server returns what traces and measures the calls of a gRPC server; nil if nobody
+// wants that.
+func Server(t trace.TracerProvider, m metric.MeterProvider) stats.Handler {
 	if t == nil && m == nil {
 		return nil
 	}
-	return []grpc.ServerOption{grpc.StatsHandler(otelgrpc.NewServerHandler(options(t, m)...))}
+	return otelgrpc.NewServerHandler(options(t, m)...)
 }
 
-// Dial returns the same for a connection.
-func Dial(t trace.TracerProvider, m metric.MeterProvider) []grpc.DialOption {
+// Client returns the same for a connection.
+func Client(t trace.TracerProvider, m metric.MeterProvider) stats.Handler {
 	if t == nil && m == nil {
 		return nil
 	}
-	return []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler(options(t, m)...))}
+	return otelgrpc.NewClientHandler(options(t, m)...)
 }
 
 // options leaves nothing to OpenTelemetry's globals, which belong to the
 // application: where a provider is not given, nothing is recorded. Both ends are
 // ours, so the context goes in W3C's form, whatever the application uses elsewhere.
+//
+// A stream of calls is not a call. What it carries is recorded.
 func options(t trace.TracerProvider, m metric.MeterProvider) []otelgrpc.Option {
 	if t == nil {
 		t = notrace.NewTracerProvider()
@@ -44,5 +48,6 @@ func options(t trace.TracerProvider, m metric.MeterProvider) []otelgrpc.Option {
 		otelgrpc.WithTracerProvider(t),
 		otelgrpc.WithMeterProvider(m),
 		otelgrpc.WithPropagators(propagation.TraceContext{}),
+		otelgrpc.WithFilter(func(call *stats.RPCTagInfo) bool { return call.FullMethodName != pb.CallService_Carry_FullMethodName }),
 	}
 }

@@ -15,7 +15,7 @@ func ToContender(c recipes.Contender) *pb.Contender {
 		Kind: string(c.Kind), Znode: c.Znode, Sequence: c.Sequence, Token: int64(c.Token), SessionId: c.SessionID, Data: c.Data,
 		Holds: c.Holds, Mode: ToMode(c.Mode), Downgraded: c.Downgraded,
 		Revocable: c.Revocable, Grace: ToDuration(c.Grace), Revoked: c.Revoked,
-		Priority: int32(c.Priority), Successor: c.Successor,
+		Priority: int32(c.Priority), Successor: c.Successor, Dialect: string(c.Dialect),
 	}
 	if !c.Since.IsZero() {
 		out.Since = timestamppb.New(c.Since)
@@ -40,6 +40,7 @@ func Contender(c *pb.Contender) recipes.Contender {
 		Revoked:    c.GetRevoked(),
 		Priority:   int(c.GetPriority()),
 		Successor:  c.GetSuccessor(),
+		Dialect:    recipes.Dialect(c.GetDialect()),
 	}
 	if c.GetSince() != nil {
 		out.Since = c.GetSince().AsTime().In(time.Local)

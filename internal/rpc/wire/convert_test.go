@@ -16,7 +16,7 @@ var contender = recipes.Contender{
 	Znode: "/l/_c_x-lock-0000000001", Sequence: -7, Token: 1 << 40, SessionID: -3,
 	Since: time.Unix(1700000000, 5).In(time.Local), Data: []byte("who"),
 	Kind: recipes.KindPriorityLock, Holds: true, Mode: recipes.Writing, Downgraded: true, Revocable: true,
-	Grace: 1500 * time.Millisecond, Revoked: true, Priority: 99, Successor: true,
+	Grace: 1500 * time.Millisecond, Revoked: true, Priority: 99, Successor: true, Dialect: recipes.Kazoo,
 }
 
 // TestNothingIsLostOnTheWire fills every field, so that a new one that is not

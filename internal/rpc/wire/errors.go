@@ -65,8 +65,12 @@ func ToStatus(err error, place *recipes.Place) error {
 	if errors.As(err, &taken) {
 		details = append(details, ToTaken(taken))
 	}
+	var foreign *recipes.ForeignError
+	if errors.As(err, &foreign) {
+		details = append(details, ToForeign(foreign))
+	}
 	s, derr := s.WithDetails(details...)
-	if derr != nil { // cannot be: both messages marshal
+	if derr != nil { // cannot be: all messages marshal
 		return status.Error(matching(err)[0].code, text(err))
 	}
 	return s.Err()
@@ -97,6 +101,9 @@ func Error(err error) (e error, said bool) {
 	}
 	if taken := taken(s); taken != nil {
 		is = append(is, taken)
+	}
+	if foreign := foreign(s); foreign != nil {
+		is = append(is, foreign)
 	}
 	return &Remote{text: s.Message(), is: is}, true
 }

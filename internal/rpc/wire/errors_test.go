@@ -32,6 +32,7 @@ var sentinels = []error{
 	recipes.ErrRemoved, recipes.ErrRevoked, recipes.ErrReleased, recipes.ErrNotRevocable, recipes.ErrMismatch,
 	recipes.ErrNoTransaction, recipes.ErrUnknownSite, recipes.ErrVoted, recipes.ErrUndecided,
 	recipes.ErrOverflow, recipes.ErrUnsupported, recipes.ErrQuota, recipes.ErrSASLRequired, recipes.ErrThrottled,
+	recipes.ErrForeign,
 	context.Canceled, context.DeadlineExceeded,
 }
 
@@ -251,4 +252,14 @@ func FuzzStatus(f *testing.F) {
 		}
 		_, _ = wire.PlaceOf(err)
 	})
+}
+
+// The tool says which dialect to use, so the contender must arrive with its fields.
+func TestAForeignContenderArrivesWithItsFields(t *testing.T) {
+	sent := &recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock", Znode: "/x/a__lock__0000000001"}
+	err, said := wire.Error(wire.ToStatus(fmt.Errorf("lock /x: %w", sent), nil))
+	var got *recipes.ForeignError
+	if !said || !errors.Is(err, recipes.ErrForeign) || !errors.As(err, &got) || *got != *sent {
+		t.Errorf("arrived as %v, %+v", err, got)
+	}
 }

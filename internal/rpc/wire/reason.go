@@ -62,6 +62,7 @@ var kinds = []kind{
 	{recipes.ErrQuota, "QUOTA", codes.ResourceExhausted},
 	{recipes.ErrSASLRequired, "SASL_REQUIRED", codes.Unauthenticated},
 	{recipes.ErrThrottled, "THROTTLED", codes.Unavailable},
+	{recipes.ErrForeign, "FOREIGN", codes.FailedPrecondition},
 }
 
 // matching returns the kinds that err matches, in the order of the table. An error

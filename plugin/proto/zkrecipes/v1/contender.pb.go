@@ -79,7 +79,10 @@ type ContendersRequest struct {
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	// Only contenders of these kinds; none: all.
-	Kinds         []string `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	Kinds []string `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	// Only contenders of this dialect, of one kind: as AcquireRequest.dialect. Empty:
+	// all dialects.
+	Dialect       string `protobuf:"bytes,4,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -133,6 +136,13 @@ func (x *ContendersRequest) GetKinds() []string {
 		return x.Kinds
 	}
 	return nil
+}
+
+func (x *ContendersRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
 }
 
 // ContendersResponse has the line of one kind after the other, each in the order
@@ -223,7 +233,9 @@ type Contender struct {
 	// Of a contender of a priority lock: from 0, the highest, to 99.
 	Priority int32 `protobuf:"varint,14,opt,name=priority,proto3" json:"priority,omitempty"`
 	// A holder of the priority lock has named it to be granted next.
-	Successor     bool `protobuf:"varint,15,opt,name=successor,proto3" json:"successor,omitempty"`
+	Successor bool `protobuf:"varint,15,opt,name=successor,proto3" json:"successor,omitempty"`
+	// The dialect whose name the znode has.
+	Dialect       string `protobuf:"bytes,16,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -363,6 +375,76 @@ func (x *Contender) GetSuccessor() bool {
 	return false
 }
 
+func (x *Contender) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
+// Foreign is a contender of another dialect than the caller's. It is a detail of the
+// status of calls that fail with FOREIGN.
+type Foreign struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Dialect string                 `protobuf:"bytes,1,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	// What its library calls the recipe.
+	Recipe        string `protobuf:"bytes,2,opt,name=recipe,proto3" json:"recipe,omitempty"`
+	Znode         string `protobuf:"bytes,3,opt,name=znode,proto3" json:"znode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Foreign) Reset() {
+	*x = Foreign{}
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Foreign) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Foreign) ProtoMessage() {}
+
+func (x *Foreign) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Foreign.ProtoReflect.Descriptor instead.
+func (*Foreign) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Foreign) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
+func (x *Foreign) GetRecipe() string {
+	if x != nil {
+		return x.Recipe
+	}
+	return ""
+}
+
+func (x *Foreign) GetZnode() string {
+	if x != nil {
+		return x.Znode
+	}
+	return ""
+}
+
 // Place says where a contender stands when it has joined a line. When a call
 // that has joined fails, Place is among the details of its status.
 type Place struct {
@@ -377,7 +459,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -389,7 +471,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -402,7 +484,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{3}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Place) GetZnode() string {
@@ -423,16 +505,17 @@ var File_zkrecipes_v1_contender_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_contender_proto_rawDesc = "" +
 	"\n" +
-	"\x1czkrecipes/v1/contender.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"W\n" +
+	"\x1czkrecipes/v1/contender.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"q\n" +
 	"\x11ContendersRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
-	"\x05kinds\x18\x03 \x03(\tR\x05kinds\"g\n" +
+	"\x05kinds\x18\x03 \x03(\tR\x05kinds\x12\x18\n" +
+	"\adialect\x18\x04 \x01(\tR\adialect\"g\n" +
 	"\x12ContendersResponse\x127\n" +
 	"\n" +
 	"contenders\x18\x01 \x03(\v2\x17.zkrecipes.v1.ContenderR\n" +
 	"contenders\x12\x18\n" +
-	"\apermits\x18\x02 \x01(\x05R\apermits\"\xcd\x03\n" +
+	"\apermits\x18\x02 \x01(\x05R\apermits\"\xe7\x03\n" +
 	"\tContender\x12\x14\n" +
 	"\x05znode\x18\x01 \x01(\tR\x05znode\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x05R\bsequence\x12\x14\n" +
@@ -452,7 +535,12 @@ const file_zkrecipes_v1_contender_proto_rawDesc = "" +
 	"\x05grace\x18\f \x01(\v2\x19.google.protobuf.DurationR\x05grace\x12\x18\n" +
 	"\arevoked\x18\r \x01(\bR\arevoked\x12\x1a\n" +
 	"\bpriority\x18\x0e \x01(\x05R\bpriority\x12\x1c\n" +
-	"\tsuccessor\x18\x0f \x01(\bR\tsuccessor\"9\n" +
+	"\tsuccessor\x18\x0f \x01(\bR\tsuccessor\x12\x18\n" +
+	"\adialect\x18\x10 \x01(\tR\adialect\"Q\n" +
+	"\aForeign\x12\x18\n" +
+	"\adialect\x18\x01 \x01(\tR\adialect\x12\x16\n" +
+	"\x06recipe\x18\x02 \x01(\tR\x06recipe\x12\x14\n" +
+	"\x05znode\x18\x03 \x01(\tR\x05znode\"9\n" +
 	"\x05Place\x12\x14\n" +
 	"\x05znode\x18\x01 \x01(\tR\x05znode\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x05R\bposition*;\n" +
@@ -478,21 +566,22 @@ func file_zkrecipes_v1_contender_proto_rawDescGZIP() []byte {
 }
 
 var file_zkrecipes_v1_contender_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_zkrecipes_v1_contender_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_zkrecipes_v1_contender_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_zkrecipes_v1_contender_proto_goTypes = []any{
 	(Mode)(0),                     // 0: zkrecipes.v1.Mode
 	(*ContendersRequest)(nil),     // 1: zkrecipes.v1.ContendersRequest
 	(*ContendersResponse)(nil),    // 2: zkrecipes.v1.ContendersResponse
 	(*Contender)(nil),             // 3: zkrecipes.v1.Contender
-	(*Place)(nil),                 // 4: zkrecipes.v1.Place
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 6: google.protobuf.Duration
+	(*Foreign)(nil),               // 4: zkrecipes.v1.Foreign
+	(*Place)(nil),                 // 5: zkrecipes.v1.Place
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
 }
 var file_zkrecipes_v1_contender_proto_depIdxs = []int32{
 	3, // 0: zkrecipes.v1.ContendersResponse.contenders:type_name -> zkrecipes.v1.Contender
-	5, // 1: zkrecipes.v1.Contender.since:type_name -> google.protobuf.Timestamp
+	6, // 1: zkrecipes.v1.Contender.since:type_name -> google.protobuf.Timestamp
 	0, // 2: zkrecipes.v1.Contender.mode:type_name -> zkrecipes.v1.Mode
-	6, // 3: zkrecipes.v1.Contender.grace:type_name -> google.protobuf.Duration
+	7, // 3: zkrecipes.v1.Contender.grace:type_name -> google.protobuf.Duration
 	1, // 4: zkrecipes.v1.ContenderService.Contenders:input_type -> zkrecipes.v1.ContendersRequest
 	2, // 5: zkrecipes.v1.ContenderService.Contenders:output_type -> zkrecipes.v1.ContendersResponse
 	5, // [5:6] is the sub-list for method output_type
@@ -513,7 +602,7 @@ func file_zkrecipes_v1_contender_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_contender_proto_rawDesc), len(file_zkrecipes_v1_contender_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -33,7 +33,9 @@ type CampaignRequest struct {
 	// Stored in the candidate's znode.
 	Proposal []byte `protobuf:"bytes,5,opt,name=proposal,proto3" json:"proposal,omitempty"`
 	// As AcquireRequest.announce.
-	Announce      bool `protobuf:"varint,6,opt,name=announce,proto3" json:"announce,omitempty"`
+	Announce bool `protobuf:"varint,6,opt,name=announce,proto3" json:"announce,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,7,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -108,6 +110,13 @@ func (x *CampaignRequest) GetAnnounce() bool {
 		return x.Announce
 	}
 	return false
+}
+
+func (x *CampaignRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
 }
 
 // CampaignResponse is an election won.
@@ -325,9 +334,11 @@ func (x *Leader) GetAcknowledgement() []byte {
 
 // LeaderRequest names an election.
 type LeaderRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,3,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -372,6 +383,13 @@ func (x *LeaderRequest) GetSession() string {
 func (x *LeaderRequest) GetPath() string {
 	if x != nil {
 		return x.Path
+	}
+	return ""
+}
+
+func (x *LeaderRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
 	}
 	return ""
 }
@@ -422,9 +440,11 @@ func (x *LeaderResponse) GetLeader() *Leader {
 
 // AcknowledgedRequest names an election.
 type AcknowledgedRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,3,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -469,6 +489,13 @@ func (x *AcknowledgedRequest) GetSession() string {
 func (x *AcknowledgedRequest) GetPath() string {
 	if x != nil {
 		return x.Path
+	}
+	return ""
+}
+
+func (x *AcknowledgedRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
 	}
 	return ""
 }
@@ -519,9 +546,11 @@ func (x *AcknowledgedResponse) GetLeader() *Leader {
 
 // ObserveRequest names an election.
 type ObserveRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,3,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -566,6 +595,13 @@ func (x *ObserveRequest) GetSession() string {
 func (x *ObserveRequest) GetPath() string {
 	if x != nil {
 		return x.Path
+	}
+	return ""
+}
+
+func (x *ObserveRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
 	}
 	return ""
 }
@@ -618,7 +654,7 @@ var File_zkrecipes_v1_election_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\n" +
-	"\x1bzkrecipes/v1/election.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xb2\x01\n" +
+	"\x1bzkrecipes/v1/election.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xcc\x01\n" +
 	"\x0fCampaignRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -626,7 +662,8 @@ const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\x04path\x18\x03 \x01(\tR\x04path\x12\x1a\n" +
 	"\bstrategy\x18\x04 \x01(\tR\bstrategy\x12\x1a\n" +
 	"\bproposal\x18\x05 \x01(\fR\bproposal\x12\x1a\n" +
-	"\bannounce\x18\x06 \x01(\bR\bannounce\"h\n" +
+	"\bannounce\x18\x06 \x01(\bR\bannounce\x12\x18\n" +
+	"\adialect\x18\a \x01(\tR\adialect\"h\n" +
 	"\x10CampaignResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"a\n" +
@@ -639,20 +676,23 @@ const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\x06Leader\x125\n" +
 	"\tcontender\x18\x01 \x01(\v2\x17.zkrecipes.v1.ContenderR\tcontender\x12\"\n" +
 	"\facknowledged\x18\x02 \x01(\bR\facknowledged\x12(\n" +
-	"\x0facknowledgement\x18\x03 \x01(\fR\x0facknowledgement\"=\n" +
+	"\x0facknowledgement\x18\x03 \x01(\fR\x0facknowledgement\"W\n" +
 	"\rLeaderRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\">\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x03 \x01(\tR\adialect\">\n" +
 	"\x0eLeaderResponse\x12,\n" +
-	"\x06leader\x18\x01 \x01(\v2\x14.zkrecipes.v1.LeaderR\x06leader\"C\n" +
+	"\x06leader\x18\x01 \x01(\v2\x14.zkrecipes.v1.LeaderR\x06leader\"]\n" +
 	"\x13AcknowledgedRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"D\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x03 \x01(\tR\adialect\"D\n" +
 	"\x14AcknowledgedResponse\x12,\n" +
-	"\x06leader\x18\x01 \x01(\v2\x14.zkrecipes.v1.LeaderR\x06leader\">\n" +
+	"\x06leader\x18\x01 \x01(\v2\x14.zkrecipes.v1.LeaderR\x06leader\"X\n" +
 	"\x0eObserveRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"?\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x03 \x01(\tR\adialect\"?\n" +
 	"\x0fObserveResponse\x12,\n" +
 	"\x06leader\x18\x01 \x01(\v2\x14.zkrecipes.v1.LeaderR\x06leader2\x96\x03\n" +
 	"\x0fElectionService\x12I\n" +

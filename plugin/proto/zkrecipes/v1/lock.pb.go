@@ -39,7 +39,11 @@ type AcquireRequest struct {
 	Try bool `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
 	// Send Joined on the session's stream as soon as the contender stands in
 	// line. The answer holds the place in any case.
-	Announce      bool `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
+	Announce bool `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
+	// Whose names, data and rules to keep: "zookeeper", "curator", "kazoo". Empty is
+	// "zookeeper". A plugin that does not know the name fails with UNSUPPORTED; one
+	// without the capability "dialects" does not read the field.
+	Dialect       string `protobuf:"bytes,8,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -123,6 +127,13 @@ func (x *AcquireRequest) GetAnnounce() bool {
 	return false
 }
 
+func (x *AcquireRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
 // AcquireResponse is a granted lock.
 type AcquireResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -180,7 +191,7 @@ var File_zkrecipes_v1_lock_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17zkrecipes/v1/lock.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xbb\x01\n" +
+	"\x17zkrecipes/v1/lock.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xd5\x01\n" +
 	"\x0eAcquireRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -189,7 +200,8 @@ const file_zkrecipes_v1_lock_proto_rawDesc = "" +
 	"\bstrategy\x18\x04 \x01(\tR\bstrategy\x12\x12\n" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x10\n" +
 	"\x03try\x18\x06 \x01(\bR\x03try\x12\x1a\n" +
-	"\bannounce\x18\a \x01(\bR\bannounce\"g\n" +
+	"\bannounce\x18\a \x01(\bR\bannounce\x12\x18\n" +
+	"\adialect\x18\b \x01(\tR\adialect\"g\n" +
 	"\x0fAcquireResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place2U\n" +

@@ -44,7 +44,9 @@ type AcquireReadWriteRequest struct {
 	// Of a priority lock: from 0, the highest, to 99.
 	Priority int32 `protobuf:"varint,12,opt,name=priority,proto3" json:"priority,omitempty"`
 	// Of a priority lock: while waiting, ask holders of lower priority to give way.
-	Ask           bool `protobuf:"varint,13,opt,name=ask,proto3" json:"ask,omitempty"`
+	Ask bool `protobuf:"varint,13,opt,name=ask,proto3" json:"ask,omitempty"`
+	// Of a shared lock: as AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,14,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -168,6 +170,13 @@ func (x *AcquireReadWriteRequest) GetAsk() bool {
 		return x.Ask
 	}
 	return false
+}
+
+func (x *AcquireReadWriteRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
 }
 
 // AcquireReadWriteResponse is a granted lock.
@@ -417,7 +426,9 @@ type RevokeRequest struct {
 	Znode   string                 `protobuf:"bytes,3,opt,name=znode,proto3" json:"znode,omitempty"`
 	Force   bool                   `protobuf:"varint,4,opt,name=force,proto3" json:"force,omitempty"`
 	// "shared-lock" or "priority-lock".
-	Kind          string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Of a shared lock: as AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,6,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -483,6 +494,13 @@ func (x *RevokeRequest) GetForce() bool {
 func (x *RevokeRequest) GetKind() string {
 	if x != nil {
 		return x.Kind
+	}
+	return ""
+}
+
+func (x *RevokeRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
 	}
 	return ""
 }
@@ -616,7 +634,7 @@ var File_zkrecipes_v1_rwlock_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_rwlock_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/rwlock.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xfd\x02\n" +
+	"\x19zkrecipes/v1/rwlock.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\x97\x03\n" +
 	"\x17AcquireReadWriteRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -632,7 +650,8 @@ const file_zkrecipes_v1_rwlock_proto_rawDesc = "" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x05grace\x12\x12\n" +
 	"\x04kind\x18\v \x01(\tR\x04kind\x12\x1a\n" +
 	"\bpriority\x18\f \x01(\x05R\bpriority\x12\x10\n" +
-	"\x03ask\x18\r \x01(\bR\x03ask\"p\n" +
+	"\x03ask\x18\r \x01(\bR\x03ask\x12\x18\n" +
+	"\adialect\x18\x0e \x01(\tR\adialect\"p\n" +
 	"\x18AcquireReadWriteResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"K\n" +
@@ -646,13 +665,14 @@ const file_zkrecipes_v1_rwlock_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x12\x1c\n" +
 	"\tsuccessor\x18\x03 \x01(\tR\tsuccessor\"\x11\n" +
-	"\x0fHandOffResponse\"}\n" +
+	"\x0fHandOffResponse\"\x97\x01\n" +
 	"\rRevokeRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
 	"\x05znode\x18\x03 \x01(\tR\x05znode\x12\x14\n" +
 	"\x05force\x18\x04 \x01(\bR\x05force\x12\x12\n" +
-	"\x04kind\x18\x05 \x01(\tR\x04kind\"\x10\n" +
+	"\x04kind\x18\x05 \x01(\tR\x04kind\x12\x18\n" +
+	"\adialect\x18\x06 \x01(\tR\adialect\"\x10\n" +
 	"\x0eRevokeResponse\"Q\n" +
 	"\x16AwaitRevocationRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package host_test
+
+import "time"
+
+func processorTime(int) time.Duration { return 0 }

@@ -1,0 +1,56 @@
+package host_test
+
+import (
+	"crypto/tls"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
+	"github.com/zkrecipes/zkrecipes/plugin"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
+
+// TestOnlyTheHostThatLaunchedThePluginGetsIn: a host that uses go-plugin's AutoMTLS, as
+// older ones do, gets in. Other certificates do not, although they look the same.
+func TestOnlyTheHostThatLaunchedThePluginGetsIn(t *testing.T) {
+	cmd := exec.Command(self(t))
+	cmd.Env = append(os.Environ(), roleEnv+"=plugin")
+	older := goplugin.NewClient(&goplugin.ClientConfig{
+		HandshakeConfig: plugin.Handshake(), VersionedPlugins: plugin.VersionedPlugins(), Cmd: cmd,
+		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC}, AutoMTLS: true, Logger: hclog.NewNullLogger(),
+	})
+	defer older.Kill()
+	protocol, err := older.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := protocol.Dispense(plugin.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pb.NewPluginServiceClient(conn.(*grpc.ClientConn)).Info(ctx(t), &pb.InfoRequest{}); err != nil {
+		t.Error(err)
+	}
+
+	another, _, err := launchcert.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, certificates := range map[string][]tls.Certificate{"no certificate": nil, "another certificate": {another}} {
+		addr := older.ReattachConfig().Addr
+		c, err := tls.Dial(addr.Network(), addr.String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}, Certificates: certificates})
+		if err == nil { // in TLS 1.3 a client learns later that it was refused
+			_, _ = c.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+			_, err = c.Read(make([]byte, 1))
+			_ = c.Close()
+		}
+		if err == nil {
+			t.Errorf("%s is let in", name)
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package carry_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type callStream = grpc.BidiStreamingServer[pb.CarryRequest, pb.CarryResponse]
+
+// scripted is a plugin that does on a stream what a test wants.
+type scripted struct {
+	pb.UnimplementedCallServiceServer
+	script func(callStream) error
+}
+
+func (s scripted) Carry(st callStream) error { return s.script(st) }
+
+// wide are limits that no test reaches.
+var wide = &pb.Limits{Calls: 1 << 10, Bytes: 16 << 20, Payload: 32 << 10, Message: 64 << 10}
+
+// TestFullStreamRefusesNobody: a call beyond the limits goes by itself.
+func TestFullStreamRefusesNobody(t *testing.T) {
+	received, release := make(chan struct{}), make(chan struct{})
+	p := newPair(t, setting{acquire: echo, service: scripted{script: func(st callStream) error {
+		_ = st.Send(&pb.CarryResponse{Limits: &pb.Limits{Calls: 2, Bytes: 1 << 20, Payload: 1 << 10, Message: 4 << 10}})
+		for n := 0; n < 2; {
+			m, err := st.Recv()
+			if err != nil {
+				return err
+			}
+			n += len(m.GetCalls())
+		}
+		close(received)
+		<-release
+		_ = st.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: 2}, {Id: 1}}})
+		<-st.Context().Done()
+		return nil
+	}}})
+	var two sync.WaitGroup
+	for range 2 {
+		two.Go(func() {
+			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	closes(t, "the calls", received)
+	if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || p.unary.get() != 1 {
+		t.Error(err, p.unary.get())
+	}
+	close(release)
+	two.Wait()
+}
+
+// TestPluginThatDoesNotReadKeepsNobody: the caller's context ends its call.
+func TestPluginThatDoesNotReadKeepsNobody(t *testing.T) {
+	p := newPair(t, setting{acquire: echo, service: scripted{script: func(st callStream) error {
+		_ = st.Send(&pb.CarryResponse{Limits: wide})
+		<-st.Context().Done()
+		return nil
+	}}})
+	for range 30 { // ten times what gRPC takes without a reader
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		if _, err := p.Acquire(ctx, &pb.AcquireRequest{Data: make([]byte, 20<<10)}); status.Code(err) != codes.DeadlineExceeded {
+			t.Error(err)
+		}
+		cancel()
+	}
+	if n := p.unary.get(); n > 0 {
+		t.Errorf("%d gRPC calls", n)
+	}
+}
+
+// TestPluginThatBreaksTheRulesIsGivenUp: a call that waits fails without a word of
+// what has become of it, and the stream says how it was broken. Calls go on by
+// themselves.
+func TestPluginThatBreaksTheRulesIsGivenUp(t *testing.T) {
+	answer := func(a ...*pb.Answer) *pb.CarryResponse { return &pb.CarryResponse{Answers: a} }
+	refusal := wire.ToStatus(recipes.ErrInvalid, nil)
+	for name, test := range map[string]struct {
+		says []*pb.CarryResponse // after the first call
+		ends error
+		want error // nil: it is not broken
+	}{
+		"an answer to nobody":         {says: []*pb.CarryResponse{answer(&pb.Answer{Id: 2})}, want: recipes.ErrInternal},
+		"an answer without id":        {says: []*pb.CarryResponse{answer(&pb.Answer{})}, want: recipes.ErrInternal},
+		"more of an error":            {says: []*pb.CarryResponse{answer(&pb.Answer{Id: 1, More: true, Status: []byte{8, 1}})}, want: recipes.ErrInternal},
+		"limits again":                {says: []*pb.CarryResponse{{Limits: wide}}, want: recipes.ErrInternal},
+		"an end":                      {want: recipes.ErrInternal},
+		"a refusal":                   {ends: refusal, want: recipes.ErrInvalid},
+		"an end of the transport":     {ends: status.Error(codes.Unavailable, "gone")},
+		"an end that gRPC has chosen": {ends: status.Error(codes.ResourceExhausted, "too large")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, setting{acquire: echo, service: scripted{script: func(st callStream) error {
+				_ = st.Send(&pb.CarryResponse{Limits: wide})
+				if _, err := st.Recv(); err != nil {
+					return err
+				}
+				for _, m := range test.says {
+					_ = st.Send(m)
+				}
+				if len(test.says) > 0 {
+					<-st.Context().Done() // the host hangs up
+				}
+				return test.ends
+			}}})
+			_, err := p.Acquire(bounded(t), &pb.AcquireRequest{})
+			if _, said := wire.Error(err); status.Code(err) != codes.Unavailable || said {
+				t.Errorf("the call: %v, %v", err, said)
+			}
+			if test.want != nil {
+				closes(t, "the end of the stream", p.stream.Broken())
+				if err := p.stream.Err(); !errors.Is(err, test.want) || !errors.Is(err, recipes.ErrPluginLost) {
+					t.Error(err)
+				}
+			} else if err := p.stream.Err(); err != nil {
+				t.Error(err)
+			}
+			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || p.unary.get() != 1 {
+				t.Error(err, p.unary.get())
+			}
+		})
+	}
+}
+
+func TestFirstMessageHasLimits(t *testing.T) {
+	p := newPair(t, setting{acquire: echo, service: scripted{script: func(st callStream) error {
+		_ = st.Send(&pb.CarryResponse{})
+		<-st.Context().Done()
+		return nil
+	}}})
+	closes(t, "the end of the stream", p.stream.Broken())
+	if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || p.unary.get() != 1 {
+		t.Error(err)
+	}
+}
+
+// TestPluginWithoutStreamsIsAskedOnce: it is older.
+func TestPluginWithoutStreamsIsAskedOnce(t *testing.T) {
+	p := newPair(t, setting{acquire: echo, none: true})
+	if err := p.stream.Err(); err != nil {
+		t.Errorf("it is broken: %v", err)
+	}
+	s, fresh := p.conn.Start()
+	if fresh {
+		t.Error("it is asked again")
+	}
+	closes(t, "the second", s.Settled())
+}
+
+// TestHostThatBreaksTheRulesIsRefused: with a typed error. Its calls are cancelled,
+// and the plugin goes on.
+func TestHostThatBreaksTheRulesIsRefused(t *testing.T) {
+	const method = "/zkrecipes.v1.LockService/Acquire"
+	call := func(id uint64, payload int) *pb.Call {
+		return &pb.Call{Id: id, Method: method, Payload: make([]byte, payload)}
+	}
+	calls := func(c ...*pb.Call) *pb.CarryRequest { return &pb.CarryRequest{Calls: c} }
+	var many []*pb.CarryRequest
+	for i := range uint64(16<<10 + 1) {
+		many = append(many, calls(call(i+1, 0)))
+	}
+	var heavy []*pb.CarryRequest
+	for i := range uint64(16<<20/(32<<10) + 1) {
+		heavy = append(heavy, calls(&pb.Call{Id: i + 1, Method: method, Payload: large}))
+	}
+	for name, test := range map[string]struct {
+		sends []*pb.CarryRequest
+		want  error
+	}{
+		"no id":            {[]*pb.CarryRequest{calls(call(0, 0))}, recipes.ErrInvalid},
+		"an id again":      {[]*pb.CarryRequest{calls(call(7, 0)), calls(call(7, 0))}, recipes.ErrInvalid},
+		"a smaller id":     {[]*pb.CarryRequest{calls(call(7, 0), call(6, 0))}, recipes.ErrInvalid},
+		"cancelled before": {[]*pb.CarryRequest{{Cancels: []uint64{1}}}, recipes.ErrInvalid},
+		"cancels nothing":  {[]*pb.CarryRequest{{Cancels: []uint64{0}}}, recipes.ErrInvalid},
+		"a large payload":  {[]*pb.CarryRequest{calls(call(1, 32<<10+1))}, recipes.ErrLimit},
+		"many calls":       {many, recipes.ErrLimit},
+		"many bytes":       {heavy, recipes.ErrLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var running sync.WaitGroup
+			p := newPair(t, setting{acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+				if r.GetPath() == "free" {
+					return echo(ctx, r)
+				}
+				running.Add(1)
+				defer running.Done()
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}})
+			st, err := pb.NewCallServiceClient(p.conn).Carry(bounded(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m, err := st.Recv(); err != nil || m.GetLimits() == nil {
+				t.Fatal(m, err)
+			}
+			for _, m := range test.sends {
+				if st.Send(m) != nil {
+					break // it has ended
+				}
+			}
+			for err == nil {
+				_, err = st.Recv()
+			}
+			if err, said := wire.Error(err); !said || !errors.Is(err, test.want) {
+				t.Error(err)
+			}
+			running.Wait()
+			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Path: "free"}); err != nil {
+				t.Errorf("another stream: %v", err)
+			}
+		})
+	}
+}
+
+// large is a request of the largest size that is carried.
+var large = func() []byte {
+	b, err := proto.Marshal(&pb.AcquireRequest{Data: make([]byte, 32<<10-4)})
+	if err != nil || len(b) != 32<<10 {
+		panic(len(b))
+	}
+	return b
+}()
+
+// TestWhatCrossedIsNoBreach: a host may cancel what is just being answered, or ask for
+// what only a newer plugin knows.
+func TestWhatCrossedIsNoBreach(t *testing.T) {
+	p := newPair(t, setting{acquire: echo})
+	st, err := pb.NewCallServiceClient(p.conn).Carry(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(m *pb.CarryRequest) *pb.Answer {
+		t.Helper()
+		if err := st.Send(m); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			m, err := st.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a := m.GetAnswers(); len(a) > 0 {
+				return a[0]
+			}
+		}
+	}
+	a := say(&pb.CarryRequest{Calls: []*pb.Call{{Id: 5, Method: "/zkrecipes.v1.LockService/Acquire"}}})
+	if a.GetId() != 5 || len(a.GetStatus()) > 0 {
+		t.Error(a)
+	}
+	a = say(&pb.CarryRequest{Cancels: []uint64{5, 1}, Calls: []*pb.Call{{Id: 9, Method: "nonsense"}}})
+	if a.GetId() != 9 || len(a.GetStatus()) == 0 {
+		t.Error(a)
+	}
+	a = say(&pb.CarryRequest{Calls: []*pb.Call{{Id: 10, Method: "/zkrecipes.v1.LockService/Acquire", Payload: []byte{1}}}})
+	if a.GetId() != 10 || len(a.GetStatus()) == 0 {
+		t.Errorf("a payload that is no request: %v", a)
+	}
+}
+
+// TestAnsweredCallMakesRoom: also if its caller did not wait for the answer.
+func TestAnsweredCallMakesRoom(t *testing.T) {
+	first := make(chan struct{})
+	p := newPair(t, setting{acquire: echo, service: scripted{script: func(st callStream) error {
+		_ = st.Send(&pb.CarryResponse{Limits: &pb.Limits{Calls: 1, Bytes: 1 << 10, Payload: 1 << 10, Message: 4 << 10}})
+		for {
+			m, err := st.Recv()
+			if err != nil {
+				return err
+			}
+			ids := m.GetCancels()
+			for _, c := range m.GetCalls() {
+				if c.GetId() > 1 {
+					ids = append(ids, c.GetId())
+				} else {
+					close(first)
+				}
+			}
+			for _, id := range ids {
+				_ = st.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: id}}})
+			}
+		}
+	}}})
+	ctx, cancel := context.WithCancel(bounded(t))
+	go func() { closes(t, "the first call", first); cancel() }()
+	if _, err := p.Acquire(ctx, &pb.AcquireRequest{Data: make([]byte, 800)}); status.Code(err) != codes.Canceled {
+		t.Error(err)
+	}
+	call := func() (carried bool) {
+		t.Helper()
+		before := p.unary.get()
+		if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Data: make([]byte, 800)}); err != nil {
+			t.Fatal(err)
+		}
+		return p.unary.get() == before
+	}
+	for !call() { // until the answer to the cancelled call has come
+	}
+	for range 5 {
+		if !call() {
+			t.Error("a call that was answered takes room")
+		}
+	}
+}

@@ -1,0 +1,348 @@
+package carry_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// patience bounds every wait of a test; nothing waits for it if all is well.
+const patience = 20 * time.Second
+
+// locks is a service of one method.
+type locks struct {
+	pb.UnimplementedLockServiceServer
+	acquire func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error)
+}
+
+func (l locks) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+	return l.acquire(ctx, r)
+}
+
+// echo answers with the request's data.
+func echo(_ context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+	return &pb.AcquireResponse{Grant: &pb.Grant{Znode: string(r.GetData())}}, nil
+}
+
+// pair is a host and a plugin.
+type pair struct {
+	pb.LockServiceClient
+	conn   *carry.Conn
+	stream *carry.Stream
+	unary  *counter // calls that were gRPC calls of their own
+}
+
+type counter struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (c *counter) add() { c.mu.Lock(); c.n++; c.mu.Unlock() }
+func (c *counter) get() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+type setting struct {
+	acquire func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error)
+	carry   carry.Config
+	service pb.CallServiceServer // in the place of the Dispatcher
+	none    bool                 // no stream at all
+	dial    []grpc.DialOption
+}
+
+func newPair(t *testing.T, s setting) *pair {
+	t.Helper()
+	p := &pair{unary: new(counter)}
+	d := carry.NewDispatcher(s.carry)
+	g := grpc.NewServer(grpc.WaitForHandlers(true), grpc.StreamInterceptor(
+		func(service any, st grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+			err := handle(service, st)
+			if _, ok := status.FromError(err); ok {
+				return err
+			}
+			return wire.ToStatus(err, nil)
+		}), grpc.UnaryInterceptor(
+		func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			p.unary.add()
+			return handle(ctx, r)
+		}))
+	service := locks{acquire: s.acquire}
+	pb.RegisterLockServiceServer(g, service)
+	pb.RegisterLockServiceServer(d, service)
+	switch {
+	case s.none:
+	case s.service != nil:
+		pb.RegisterCallServiceServer(g, s.service)
+	default:
+		pb.RegisterCallServiceServer(g, d)
+	}
+	l := bufconn.Listen(1 << 16)
+	var running sync.WaitGroup
+	running.Go(func() { _ = g.Serve(l) })
+	conn, err := grpc.NewClient("passthrough:///test", append(s.dial,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }),
+		carry.DialOption(nil))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.conn = carry.New(conn)
+	p.LockServiceClient = pb.NewLockServiceClient(p.conn)
+	ctx, cancel := context.WithCancel(context.Background())
+	stream, fresh := p.conn.Start()
+	if !fresh {
+		t.Fatal("a stream was there before")
+	}
+	p.stream = stream
+	running.Go(func() { stream.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		_ = conn.Close()
+		g.Stop()
+		running.Wait()
+	})
+	select {
+	case <-stream.Settled():
+	case <-time.After(patience):
+		t.Fatal("the stream is not settled")
+	}
+	return p
+}
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func closes(t *testing.T, what string, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(patience):
+		t.Fatalf("%s did not come", what)
+	}
+}
+
+// eitherWay runs a test over a stream, and by gRPC calls of their own.
+func eitherWay(t *testing.T, s setting, test func(*testing.T, *pair)) {
+	t.Helper()
+	for name, none := range map[string]bool{"carried": false, "unary": true} {
+		t.Run(name, func(t *testing.T) {
+			s.none = none
+			p := newPair(t, s)
+			test(t, p)
+			if got := p.unary.get() > 0; got != none {
+				t.Errorf("%d gRPC calls", p.unary.get())
+			}
+		})
+	}
+}
+
+func TestAnswerIsTheServices(t *testing.T) {
+	eitherWay(t, setting{acquire: echo}, func(t *testing.T, p *pair) {
+		var all sync.WaitGroup
+		for _, data := range []string{"", "a", strings.Repeat("b", 20<<10)} {
+			for range 50 {
+				all.Go(func() {
+					if a, err := p.Acquire(bounded(t), &pb.AcquireRequest{Data: []byte(data)}); err != nil || a.GetGrant().GetZnode() != data {
+						t.Errorf("%.20s: %.20v, %v", data, a, err)
+					}
+				})
+			}
+		}
+		all.Wait()
+	})
+}
+
+func TestErrorKeepsItsDetails(t *testing.T) {
+	s, err := status.New(codes.Aborted, "because").WithDetails(&errdetails.ErrorInfo{Reason: "R", Metadata: map[string]string{"k": "v"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []error{s.Err(), status.Error(codes.NotFound, ""), context.Canceled, context.DeadlineExceeded, bytes.ErrTooLarge} {
+		fail := func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) { return nil, want }
+		var got []error
+		eitherWay(t, setting{acquire: fail}, func(t *testing.T, p *pair) {
+			_, err := p.Acquire(bounded(t), &pb.AcquireRequest{})
+			got = append(got, err)
+		})
+		if a, b := status.Convert(got[0]).Proto(), status.Convert(got[1]).Proto(); !proto.Equal(a, b) {
+			t.Errorf("%v: %v and %v", want, a, b)
+		}
+	}
+}
+
+func TestMethodThatThePluginLacks(t *testing.T) {
+	var got []error
+	eitherWay(t, setting{acquire: echo}, func(t *testing.T, p *pair) {
+		_, err := pb.NewElectionServiceClient(p.conn).Campaign(bounded(t), &pb.CampaignRequest{})
+		got = append(got, err, p.conn.Invoke(bounded(t), "/zkrecipes.v1.LockService/Steal", &pb.AcquireRequest{}, &pb.AcquireResponse{}))
+		_, _ = p.Acquire(bounded(t), &pb.AcquireRequest{}) // gRPC counts no unknown methods
+	})
+	for i := range 2 {
+		if a, b := status.Convert(got[i]), status.Convert(got[i+2]); a.Code() != codes.Unimplemented || a.String() != b.String() {
+			t.Errorf("%v and %v", a, b)
+		}
+	}
+}
+
+func TestMetadataAndDeadlineReachTheService(t *testing.T) {
+	deadline := time.Now().Add(time.Hour)
+	look := func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		end, _ := ctx.Deadline()
+		if d := end.Sub(deadline).Abs(); d > time.Minute {
+			t.Errorf("the deadline is off by %v", d)
+		}
+		md, _ := metadata.FromIncomingContext(ctx)
+		return &pb.AcquireResponse{Grant: &pb.Grant{Znode: strings.Join(md.Get("traceparent"), ",")}}, nil
+	}
+	eitherWay(t, setting{acquire: look}, func(t *testing.T, p *pair) {
+		ctx, cancel := context.WithDeadline(metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-x"), deadline)
+		defer cancel()
+		if a, err := p.Acquire(ctx, &pb.AcquireRequest{}); err != nil || a.GetGrant().GetZnode() != "00-x" {
+			t.Error(a, err)
+		}
+	})
+}
+
+// TestCancelledCallIsCancelledInThePlugin: and its caller does not wait for that.
+func TestCancelledCallIsCancelledInThePlugin(t *testing.T) {
+	began, ended := make(chan struct{}, 1), make(chan struct{}, 1)
+	wait := func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		ended <- struct{}{}
+		return nil, ctx.Err()
+	}
+	eitherWay(t, setting{acquire: wait}, func(t *testing.T, p *pair) {
+		ctx, cancel := context.WithCancel(bounded(t))
+		go func() { closes(t, "the call", began); cancel() }()
+		if _, err := p.Acquire(ctx, &pb.AcquireRequest{}); status.Code(err) != codes.Canceled {
+			t.Error(err)
+		}
+		closes(t, "the end of the call in the plugin", ended)
+	})
+}
+
+func TestDeadlineEndsTheCallAndItsService(t *testing.T) {
+	var running sync.WaitGroup
+	wait := func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		running.Add(1)
+		defer running.Done()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	eitherWay(t, setting{acquire: wait}, func(t *testing.T, p *pair) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := p.Acquire(ctx, &pb.AcquireRequest{}); status.Code(err) != codes.DeadlineExceeded {
+			t.Error(err)
+		}
+	})
+	running.Wait()
+}
+
+// TestWaitingCallHoldsUpNoOther: nor does one whose answer is long.
+func TestWaitingCallHoldsUpNoOther(t *testing.T) {
+	const waiting = 500
+	release := make(chan struct{})
+	long := strings.Repeat("x", 1<<20)
+	p := newPair(t, setting{acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		switch r.GetPath() {
+		case "wait":
+			<-release
+		case "long":
+			return &pb.AcquireResponse{Grant: &pb.Grant{Znode: long}}, nil
+		}
+		return echo(ctx, r)
+	}})
+	var all sync.WaitGroup
+	for range waiting {
+		all.Go(func() {
+			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Path: "wait", Data: make([]byte, 200)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range 2 {
+		var others sync.WaitGroup
+		for range 2 {
+			others.Go(func() {
+				if a, err := p.Acquire(bounded(t), &pb.AcquireRequest{Path: "long"}); err != nil || a.GetGrant().GetZnode() != long {
+					t.Errorf("%d bytes, %v", len(a.GetGrant().GetZnode()), err)
+				}
+			})
+		}
+		for range 10 {
+			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Data: make([]byte, 200)}); err != nil {
+				t.Error(err)
+			}
+		}
+		others.Wait()
+	}
+	close(release)
+	all.Wait()
+	if n := p.unary.get(); n > 0 {
+		t.Errorf("%d gRPC calls", n)
+	}
+}
+
+// TestWhatTheStreamCannotHaveGoesByItself: large requests, metadata of a kind that is
+// not carried, and options that only gRPC understands.
+func TestWhatTheStreamCannotHaveGoesByItself(t *testing.T) {
+	p := newPair(t, setting{acquire: echo})
+	var header metadata.MD
+	for name, call := range map[string]func(context.Context) error{
+		"large": func(ctx context.Context) error {
+			_, err := p.Acquire(ctx, &pb.AcquireRequest{Data: bytes.Repeat([]byte("x"), 33<<10)})
+			return err
+		},
+		"two values": func(ctx context.Context) error {
+			_, err := p.Acquire(metadata.AppendToOutgoingContext(ctx, "a", "1", "a", "2"), &pb.AcquireRequest{})
+			return err
+		},
+		"binary": func(ctx context.Context) error {
+			_, err := p.Acquire(metadata.AppendToOutgoingContext(ctx, "a-bin", "1"), &pb.AcquireRequest{})
+			return err
+		},
+		"much metadata": func(ctx context.Context) error {
+			_, err := p.Acquire(metadata.AppendToOutgoingContext(ctx, "a", strings.Repeat("1", 2<<10)), &pb.AcquireRequest{})
+			return err
+		},
+		"option": func(ctx context.Context) error {
+			_, err := p.Acquire(ctx, &pb.AcquireRequest{}, grpc.Header(&header))
+			return err
+		},
+	} {
+		before := p.unary.get()
+		if err := call(bounded(t)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if p.unary.get() != before+1 {
+			t.Errorf("%s: it was carried", name)
+		}
+	}
+}

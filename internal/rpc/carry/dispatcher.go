@@ -1,0 +1,118 @@
+package carry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
+
+// Config says how a Dispatcher makes calls.
+type Config struct {
+	// Intercept is given every call, as by a gRPC server. nil does nothing.
+	Intercept grpc.UnaryServerInterceptor
+	// Stats gets what a gRPC server would give to it. nil gets nothing.
+	Stats stats.Handler
+	// Message is the size of the largest message that the gRPC server accepts, in
+	// bytes. 0 is gRPC's default.
+	Message int
+}
+
+// Dispatcher is the plugin's end: a registrar of services, and the CallService that
+// makes calls of their unary methods.
+type Dispatcher struct {
+	pb.UnimplementedCallServiceServer
+	cfg     Config
+	limits  Limits
+	methods map[string]method
+	known   map[string]bool // names of services
+}
+
+type method struct {
+	service any
+	grpc.MethodDesc
+}
+
+// NewDispatcher returns a Dispatcher without services. Register them before it
+// serves.
+func NewDispatcher(cfg Config) *Dispatcher {
+	return &Dispatcher{cfg: cfg, limits: within(cfg.Message), methods: make(map[string]method), known: make(map[string]bool)}
+}
+
+// RegisterService adds a service. It is grpc.ServiceRegistrar's.
+func (d *Dispatcher) RegisterService(desc *grpc.ServiceDesc, service any) {
+	d.known[desc.ServiceName] = true
+	for _, m := range desc.Methods {
+		d.methods["/"+desc.ServiceName+"/"+m.MethodName] = method{service, m}
+	}
+}
+
+// call makes one call and returns the response message or the error, as a gRPC server
+// would send them.
+func (d *Dispatcher) call(ctx context.Context, c *pb.Call) ([]byte, error) {
+	m, ok := d.methods[c.GetMethod()]
+	if !ok {
+		return nil, d.unknown(c.GetMethod())
+	}
+	if len(c.GetMetadata()) > 0 {
+		ctx = metadata.NewIncomingContext(ctx, metadata.New(c.GetMetadata()))
+	}
+	if d.cfg.Stats == nil {
+		return d.answer(ctx, m, c.GetPayload())
+	}
+	return d.measured(ctx, m, c)
+}
+
+func (d *Dispatcher) answer(ctx context.Context, m method, payload []byte) ([]byte, error) {
+	decode := func(request any) error {
+		if err := proto.Unmarshal(payload, request.(proto.Message)); err != nil {
+			return status.Errorf(codes.Internal, "unmarshalling the request: %v", err)
+		}
+		return nil
+	}
+	response, err := m.Handler(m.service, ctx, decode, d.cfg.Intercept)
+	if err != nil {
+		return nil, err
+	}
+	b, err := proto.Marshal(response.(proto.Message))
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "marshalling the response: %v", err)
+	}
+	return b, nil
+}
+
+// measured is answer, of which Stats is told.
+func (d *Dispatcher) measured(ctx context.Context, m method, c *pb.Call) (answer []byte, err error) {
+	h, began := d.cfg.Stats, time.Now()
+	ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.GetMethod()})
+	h.HandleRPC(ctx, &stats.Begin{BeginTime: began})
+	h.HandleRPC(ctx, &stats.InPayload{RecvTime: began, Length: len(c.GetPayload())})
+	answer, err = d.answer(ctx, m, c.GetPayload())
+	ended := time.Now()
+	if err == nil {
+		h.HandleRPC(ctx, &stats.OutPayload{SentTime: ended, Length: len(answer)})
+	}
+	h.HandleRPC(ctx, &stats.End{BeginTime: began, EndTime: ended, Error: err})
+	return answer, err
+}
+
+// unknown is gRPC's error for a service or a method that came later than the plugin.
+func (d *Dispatcher) unknown(name string) error {
+	service, method, ok := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+	switch {
+	case !ok || !strings.HasPrefix(name, "/"):
+		return status.Error(codes.Unimplemented, fmt.Sprintf("malformed method name: %q", name))
+	case !d.known[service]:
+		return status.Errorf(codes.Unimplemented, "unknown service %v", service)
+	}
+	return status.Errorf(codes.Unimplemented, "unknown method %v for service %v", method, service)
+}

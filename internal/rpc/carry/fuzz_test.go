@@ -1,0 +1,148 @@
+package carry
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
+
+// cut makes messages of bytes. Each begins with its length in one byte, so a fuzzer can
+// make several, and some that do not parse.
+func cut(b []byte) (messages [][]byte) {
+	for len(b) > 0 {
+		n := min(int(b[0]), len(b)-1)
+		messages = append(messages, b[1:1+n])
+		b = b[1+n:]
+	}
+	return messages
+}
+
+func joined(t testing.TB, messages ...proto.Message) (b []byte) {
+	for _, m := range messages {
+		one, err := proto.Marshal(m)
+		if err != nil || len(one) > 255 {
+			t.Fatal(len(one), err)
+		}
+		b = append(append(b, byte(len(one))), one...)
+	}
+	return b
+}
+
+// FuzzPlugin: whatever a host sends, each call that the plugin takes is answered once,
+// and a host that breaks the rules is refused.
+func FuzzPlugin(f *testing.F) {
+	const method = "/zkrecipes.v1.PluginService/Info"
+	one := &pb.CarryRequest{Calls: []*pb.Call{{Id: 1, Method: method, Metadata: map[string]string{"k": "v"}}}}
+	f.Add(joined(f, one))
+	f.Add(joined(f, one, one))
+	f.Add(joined(f, one, &pb.CarryRequest{Cancels: []uint64{1}}, &pb.CarryRequest{Calls: []*pb.Call{{Id: 9, Method: "nonsense"}}}))
+	f.Add(joined(f, &pb.CarryRequest{Cancels: []uint64{0, 2}}))
+	f.Add(joined(f, &pb.CarryRequest{Calls: []*pb.Call{{Id: 1 << 63, Method: method, Payload: []byte{0xff}}}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d := NewDispatcher(Config{})
+		pb.RegisterPluginServiceServer(d, pb.UnimplementedPluginServiceServer{})
+		answered := map[uint64]bool{}
+		out := newOutbox(func(m *pb.CarryResponse) error {
+			for _, a := range m.GetAnswers() {
+				if answered[a.GetId()] {
+					t.Errorf("call %d is answered again", a.GetId())
+				}
+				answered[a.GetId()] = true
+			}
+			return nil
+		})
+		c := &carrier{Dispatcher: d, ctx: t.Context(), out: out, calls: make(map[uint64]context.CancelFunc)}
+		var taken []uint64
+		for _, message := range cut(b) {
+			var m pb.CarryRequest
+			if proto.Unmarshal(message, &m) != nil {
+				break // gRPC ends the stream
+			}
+			before := c.last
+			err := c.take(&m)
+			c.running.Wait()
+			for _, call := range m.GetCalls() {
+				if call.GetId() > before && call.GetId() <= c.last {
+					before = call.GetId()
+					taken = append(taken, before)
+				}
+			}
+			if err != nil {
+				break
+			}
+			if !slices.IsSorted(ids(m.GetCalls())) || slices.Contains(ids(m.GetCalls()), 0) {
+				t.Fatalf("calls %v were taken", ids(m.GetCalls()))
+			}
+		}
+		for _, id := range taken {
+			if !answered[id] {
+				t.Errorf("call %d is not answered", id)
+			}
+		}
+		if len(answered) != len(taken) || len(c.calls) > 0 || c.bytes != 0 || out.bytes != 0 {
+			t.Errorf("%d calls, %d answers; %d calls and %d bytes are left", len(taken), len(answered), len(c.calls), c.bytes+out.bytes)
+		}
+	})
+}
+
+func ids(calls []*pb.Call) (all []uint64) {
+	for _, c := range calls {
+		all = append(all, c.GetId())
+	}
+	return all
+}
+
+// FuzzHost: whatever a plugin sends, each call ends once.
+func FuzzHost(f *testing.F) {
+	answers := func(a ...*pb.Answer) *pb.CarryResponse { return &pb.CarryResponse{Answers: a} }
+	f.Add(joined(f, answers(&pb.Answer{Id: 1}, &pb.Answer{Id: 3, Payload: []byte("x"), More: true}), answers(&pb.Answer{Id: 3, Payload: []byte("y")})))
+	f.Add(joined(f, answers(&pb.Answer{Id: 2}), answers(&pb.Answer{Id: 2})))
+	f.Add(joined(f, answers(&pb.Answer{Id: 2, Status: []byte{8, 5}})))
+	f.Add(joined(f, answers(&pb.Answer{Id: 2, Status: []byte{0xff}})))
+	f.Add(joined(f, answers(&pb.Answer{Id: 4})))
+	f.Add(joined(f, &pb.CarryResponse{Limits: &pb.Limits{Calls: 1}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := newStream(New(nil))
+		s.grpc = deaf{}
+		s.limits = within(0)
+		var waiting []*call
+		for range 3 {
+			if !s.reserve(0) {
+				t.Fatal("no place")
+			}
+			waiting = append(waiting, s.send(&pb.Call{}))
+		}
+		var err error
+		for _, message := range cut(b) {
+			var m pb.CarryResponse
+			if err = proto.Unmarshal(message, &m); err == nil {
+				err = s.take(m.GetAnswers())
+			}
+			if err != nil {
+				break
+			}
+		}
+		s.end(err)
+		for _, c := range waiting {
+			<-c.done // it ends
+			if len(c.done) > 0 {
+				t.Error("a call ends twice")
+			}
+		}
+		if len(s.calls) > 0 {
+			t.Errorf("%d calls are left", len(s.calls))
+		}
+	})
+}
+
+// deaf takes what is sent.
+type deaf struct {
+	grpc.BidiStreamingClient[pb.CarryRequest, pb.CarryResponse]
+}
+
+func (deaf) Send(*pb.CarryRequest) error { return nil }

@@ -1,0 +1,115 @@
+package carry
+
+import (
+	"sync"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
+
+// outbox holds answers until they are sent.
+type outbox struct {
+	send func(*pb.CarryResponse) error
+
+	mu      sync.Mutex
+	read    sync.Cond // bytes are fewer, or failed is set
+	sending bool      // a goroutine sends, and will send what waits
+	failed  bool      // the stream has ended
+	bytes   int       // of payloads
+	whole   []*pb.Answer
+	cut     []*pb.Answer // whose answers are sent in parts; payload is what is left
+}
+
+func newOutbox(send func(*pb.CarryResponse) error) *outbox {
+	o := &outbox{send: send}
+	o.read.L = &o.mu
+	return o
+}
+
+// put sends an answer, or leaves it to the goroutine that is sending. Answers that
+// come while one is sent go in one message.
+func (o *outbox) put(id uint64, payload []byte, err error) {
+	a := &pb.Answer{Id: id, Payload: payload}
+	if err != nil {
+		a.Status = toStatus(err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.failed {
+		return
+	}
+	if len(payload) > part {
+		o.cut = append(o.cut, a)
+	} else {
+		o.whole = append(o.whole, a)
+	}
+	o.bytes += len(payload)
+	if o.sending {
+		return
+	}
+	o.sending = true
+	for m := o.batch(); m != nil && !o.failed; m = o.batch() {
+		o.mu.Unlock()
+		err := o.send(m)
+		o.mu.Lock()
+		o.sent(m, err)
+	}
+	o.sending = false
+}
+
+// batch takes what goes into one message; nil if nothing waits. It needs mu. Whole
+// answers go first, and one part of another. So no answer waits for a long one, and
+// a long one is not held up for ever.
+func (o *outbox) batch() *pb.CarryResponse {
+	n, room := 0, part
+	for n < len(o.whole) && (n == 0 || room > 0) {
+		room -= answerSize(o.whole[n])
+		n++
+	}
+	m := &pb.CarryResponse{Answers: o.whole[:n:n]}
+	o.whole = remaining(o.whole, n)
+	if len(o.cut) > 0 {
+		m.Answers = append(m.Answers, o.nextPart())
+	}
+	if len(m.Answers) == 0 {
+		return nil
+	}
+	return m
+}
+
+func answerSize(a *pb.Answer) int { return len(a.GetPayload()) + len(a.GetStatus()) + 32 }
+
+// nextPart takes a part of a long answer, and leaves the others a turn. It needs mu.
+func (o *outbox) nextPart() *pb.Answer {
+	a := o.cut[0]
+	o.cut = remaining(o.cut, 1)
+	if len(a.Payload) <= part {
+		return a
+	}
+	next := &pb.Answer{Id: a.Id, Payload: a.Payload[:part], More: true}
+	a.Payload = a.Payload[part:]
+	o.cut = append(o.cut, a)
+	return next
+}
+
+// sent notes that a message was sent, or could not be. It needs mu.
+func (o *outbox) sent(m *pb.CarryResponse, err error) {
+	before := o.bytes
+	for _, a := range m.GetAnswers() {
+		o.bytes -= len(a.GetPayload())
+	}
+	if err != nil {
+		o.failed, o.whole, o.cut = true, nil, nil
+	}
+	if o.failed || before > MaxUnsent {
+		o.read.Broadcast()
+	}
+}
+
+// wait waits while too much is to be sent.
+func (o *outbox) wait() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.bytes > MaxUnsent && !o.failed {
+		o.read.Wait()
+	}
+}

@@ -1,0 +1,40 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// named is the dialect on the wire. The default has no name there, so that nothing is
+// asked of a plugin without dialects.
+func named(d recipes.Dialect) (string, error) {
+	d, err := recipes.ParseDialect(string(d))
+	if d == recipes.DefaultDialect {
+		return "", err
+	}
+	return string(d), err
+}
+
+// hasDialect fails, with ErrUnsupported, if the plugin does not read a request's dialect.
+// It would make a contender of the default, who stands beside those that it should
+// exclude. The plugin is asked once.
+func (s *session) hasDialect(ctx context.Context, what, dialect string) error {
+	if dialect == "" || s.Client.speaks.Load() {
+		return nil
+	}
+	r, err := query(ctx, s, what, func(ctx context.Context) (*pb.InfoResponse, error) {
+		return pb.NewPluginServiceClient(s.conn).Info(ctx, &pb.InfoRequest{})
+	})
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(r.GetCapabilities(), "dialects") {
+		return fmt.Errorf("%s: %w: the plugin has no dialects, so not %q", what, recipes.ErrUnsupported, dialect)
+	}
+	s.Client.speaks.Store(true)
+	return nil
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// removed is a grant of any kind, whose znode is gone.
+type removed struct{ recipes.Grant }
+
+func (removed) Write(context.Context, ...recipes.Op) error { return recipes.ErrRemoved }
+func (removed) Acknowledge(context.Context, []byte) error  { return recipes.ErrRemoved }
+func (removed) Update(context.Context, []byte) error       { return recipes.ErrRemoved }
+func (removed) Downgrade(context.Context) error            { return recipes.ErrRemoved }
+func (removed) HandOff(context.Context, string) error      { return recipes.ErrRemoved }
+func (removed) Err() error                                 { return nil } // it is not watched
+func (removed) Mode() recipes.Mode                         { return recipes.Writing }
+func (removed) Revoked() <-chan struct{}                   { return nil }
+func (removed) Release(context.Context) error              { return nil }
+func (removed) Resign(context.Context) error               { return nil }
+
+// TestCallThatFindsTheZnodeGoneEndsTheGrant: the session may hold something else then.
+func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
+	for name, call := range map[string]func(s *Server) error{
+		"Write": func(s *Server) error {
+			_, err := grantService{Server: s}.Write(t.Context(), &pb.WriteRequest{RequestId: "it"})
+			return err
+		},
+		"Acknowledge": func(s *Server) error {
+			_, err := electionService{Server: s}.Acknowledge(t.Context(), &pb.AcknowledgeRequest{RequestId: "it"})
+			return err
+		},
+		"Update": func(s *Server) error {
+			return s.update(t.Context(), &pb.WriteRequest{RequestId: "it"}, nil)
+		},
+		"Downgrade": func(s *Server) error {
+			_, err := readWriteLockService{Server: s}.Downgrade(t.Context(), &pb.DowngradeRequest{RequestId: "it"})
+			return err
+		},
+		"HandOff": func(s *Server) error {
+			_, err := readWriteLockService{Server: s}.HandOff(t.Context(), &pb.HandOffRequest{RequestId: "it"})
+			return err
+		},
+	} {
+		s := New(Config{})
+		ss := &session{ctx: t.Context()}
+		ss.tickets = newTickets(ss, 1)
+		s.sessions[""] = ss
+		acquire := func(id string) error {
+			_, err := ss.tickets.call(t.Context(), id, false, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+				return &held{Grant: removed{}}, nil
+			})
+			return err
+		}
+		if err := acquire("it"); err != nil {
+			t.Fatal(err)
+		}
+		if err := acquire("too much"); !errors.Is(err, recipes.ErrLimit) {
+			t.Errorf("%s: beside the grant: %v", name, err)
+		}
+		if err := call(s); !errors.Is(err, recipes.ErrRemoved) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := acquire("next"); err != nil {
+			t.Errorf("%s: after the grant: %v", name, err)
+		}
+	}
+}

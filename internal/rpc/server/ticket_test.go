@@ -1,0 +1,169 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// stub is a grant that is never asked for anything.
+type stub struct{ recipes.Grant }
+
+// A grant whose release was refused is the caller's to release, however many others
+// end meanwhile. So is one that ended while its znode may be there.
+func TestGrantIsKnownUntilItsZnodeIsGone(t *testing.T) {
+	for _, end := range []struct {
+		name  string
+		note  func(ts *tickets, c *ticket)
+		known bool
+	}{
+		{"released", func(ts *tickets, c *ticket) { ts.givenBack(c, nil) }, false},
+		{"released when it was lost", func(ts *tickets, c *ticket) { ts.givenBack(c, recipes.ErrRemoved) }, false},
+		{"refused", func(ts *tickets, c *ticket) { ts.givenBack(c, recipes.ErrAccessDenied) }, true},
+		{"removed", func(ts *tickets, c *ticket) { ts.judge(c, recipes.ErrRemoved) }, false},
+		{"lost with the session", func(ts *tickets, c *ticket) { ts.judge(c, recipes.ErrExpired) }, false},
+		{"not to be watched", func(ts *tickets, c *ticket) { ts.judge(c, recipes.ErrNotHeld) }, true},
+		{"being released", func(ts *tickets, c *ticket) { ts.judge(c, recipes.ErrReleased) }, true},
+	} {
+		ts := newTickets(nil, 1)
+		hold := func(id string) *ticket {
+			c := &ticket{id: id, done: make(chan struct{}), grant: &held{Grant: stub{}}}
+			close(c.done)
+			ts.all[id] = c
+			return c
+		}
+		end.note(ts, hold("it"))
+		for i := range remembered {
+			ts.finished(hold(fmt.Sprint(i)))
+		}
+		if _, err := ts.granted("it"); (err == nil) != end.known {
+			t.Errorf("%s: %v", end.name, err)
+		}
+	}
+}
+
+// A caller who has gone cannot know what it was granted, so the grant is given back:
+// before the grant or after it, but not while another caller waits for the same. A call
+// that is repeated after that is not granted.
+func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		// run makes calls. grant has the attempt succeed.
+		run  func(t *testing.T, ts *tickets, attempt attempt, grant func())
+		back int32
+	}{
+		{"gone when it is granted", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := ts.call(ctx, "it", false, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+				grant()
+				defer cancel()
+				return attempt(c, ss, joined)
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the call returned %v", err)
+			}
+		}, 1},
+		{"gone before it is granted", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			grant()
+			_, err := ts.call(ctx, "it", false, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+				<-c.Done() // it is too late
+				return attempt(c, ss, joined)
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the call returned %v", err)
+			}
+		}, 1},
+		{"there", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
+			grant()
+			if _, err := ts.call(t.Context(), "it", false, attempt); err != nil {
+				t.Error(err)
+			}
+		}, 0},
+		{"the second of two gone", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
+			stays := make(chan error)
+			go func() { _, err := ts.call(t.Context(), "it", false, attempt); stays <- err }()
+			synctest.Wait()
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := ts.call(ctx, "it", false, attempt); !errors.Is(err, context.Canceled) {
+				t.Errorf("the call returned %v", err)
+			}
+			grant()
+			if err := <-stays; err != nil {
+				t.Error(err)
+			}
+		}, 0},
+		{"the first of two gone", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			leaves, stays := make(chan error, 1), make(chan error, 1)
+			go func() { _, err := ts.call(ctx, "it", false, attempt); leaves <- err }()
+			synctest.Wait()
+			go func() { _, err := ts.call(t.Context(), "it", false, attempt); stays <- err }()
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			grant()
+			if err := <-leaves; !errors.Is(err, context.Canceled) {
+				t.Errorf("the first call returned %v", err)
+			}
+			if err := <-stays; err != nil {
+				t.Error(err)
+			}
+		}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ss := &session{ctx: t.Context()}
+				ts := newTickets(ss, 1)
+				ss.tickets = ts
+				granted := make(chan struct{})
+				var back atomic.Int32
+				tt.run(t, ts, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+					<-granted // though its context has ended
+					return &held{Grant: stub{}, giveBack: func(context.Context) error { back.Add(1); return nil }}, nil
+				}, func() { close(granted) })
+				synctest.Wait()
+				if got := back.Load(); got != tt.back {
+					t.Errorf("given back %d times; want %d", got, tt.back)
+				}
+				_, err := ts.call(t.Context(), "it", false, attemptedOnce(t))
+				if given := tt.back > 0; errors.Is(err, context.Canceled) != given {
+					t.Errorf("the repeated call returned %v; given back: %v", err, given)
+				}
+			})
+		})
+	}
+}
+
+// attemptedOnce is the attempt of a repeated call, which does not run.
+func attemptedOnce(t *testing.T) attempt {
+	return func(context.Context, *session, func(recipes.Place)) (*held, error) {
+		t.Error("a repeated call ran again")
+		return nil, recipes.ErrUnsupported
+	}
+}
+
+// TestAbandonAfterTheEndChangesNothing: a repeated call gets what the first one got.
+func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
+	ss := &session{ctx: t.Context()}
+	ts := newTickets(ss, 1)
+	released := &held{Grant: stub{}, giveBack: func(context.Context) error { t.Error("given back again"); return nil }}
+	for id, end := range map[string]error{"failed": recipes.ErrContended, "released": nil} {
+		c, err := ts.call(t.Context(), id, false, func(context.Context, *session, func(recipes.Place)) (*held, error) { return released, end })
+		if err == nil {
+			ts.givenBack(c, nil)
+		}
+		ts.abandon(id)
+		ss.tasks.Wait()
+		if _, again := ts.call(t.Context(), id, false, attemptedOnce(t)); again != end {
+			t.Errorf("%s: the repeated call returned %v; the first %v", id, again, err)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/status"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Dialect reads the dialect of a request. One that is not known is a newer host's.
+func Dialect(name string) (recipes.Dialect, error) {
+	if name != "" && !slices.Contains(recipes.Dialects(), recipes.Dialect(name)) {
+		return "", fmt.Errorf("%w: the dialect %q", recipes.ErrUnsupported, name)
+	}
+	return recipes.Dialect(name), nil
+}
+
+// ToForeign makes a message.
+func ToForeign(e *recipes.ForeignError) *pb.Foreign {
+	return &pb.Foreign{Dialect: string(e.Dialect), Recipe: e.Recipe, Znode: e.Znode}
+}
+
+// foreign returns the contender that a call has met, if its status names one.
+func foreign(s *status.Status) *recipes.ForeignError {
+	for _, d := range s.Details() {
+		if f, ok := d.(*pb.Foreign); ok {
+			return &recipes.ForeignError{Dialect: recipes.Dialect(f.GetDialect()), Recipe: f.GetRecipe(), Znode: f.GetZnode()}
+		}
+	}
+	return nil
+}
