@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-python test-launches test-model build cross bench bench-peers bench-plugin results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-python test-launches test-interop test-model test-partition test-mutants test-soak build cross bench bench-peers bench-plugin results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -18,7 +18,11 @@ help:
 	@echo 'make test-faults    the fault sweep, with its number of cases'
 	@echo 'make test-python    the protos compiled by the system, and a host in Python'
 	@echo 'make test-launches  200 launches of the plugin leave no process, file or goroutine'
+	@echo 'make test-interop   one line with Curator and with kazoo, a minute for each pair'
 	@echo 'make test-model     the model of handoff with two faults: 10 million states (a minute)'
+	@echo 'make test-soak      100,000 seeds of the simulation, from seed FIRST (1)'
+	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); root on Linux'
+	@echo 'make test-mutants   mistakes planted in the core, which tests have to notice: SAMPLE (40) of each part, by SEED (1)'
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make cross          the binaries for every platform, thrown away'
 	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
@@ -38,12 +42,18 @@ zookeeper:
 
 test: zookeeper
 	@.ci/test ./...
+	@.ci/simulate 5000
 
 test-short:
 	@.ci/test -short ./...
 
 test-contract: zookeeper
 	@.ci/test -v -run 'TestContract' $(SUITE) | grep -E 'contract tests:|^(ok|FAIL|test:)'
+
+# Give FIRST another number each time: the seeds that were good stay good.
+FIRST ?= 1
+test-soak:
+	@.ci/simulate 100000 $(FIRST)
 
 test-python:
 	@.ci/install-python
@@ -55,8 +65,22 @@ test-faults:
 test-launches:
 	ZKRECIPES_TEST_LAUNCHES=200 $(GO) test -count=1 -v -run TestLaunchesLeaveNothing ./host
 
+INTEROP_SECONDS ?= 60
+test-interop: zookeeper
+	ZKRECIPES_INTEROP_SECONDS=$(INTEROP_SECONDS) ZKRECIPES_REQUIRE_PEERS=1 $(GO) test -count=1 -v -timeout 30m ./internal/interop | grep -E 'interop:|violation|^ *(---|ok|FAIL)'
+
 test-model:
 	ZKRECIPES_MODEL_FAULTS=2 $(GO) test -count=1 -v -run '^TestHandoffModel$$' ./recipes/zookeeper/internal/line
+
+# Fails where it cannot run: it says what it would need.
+PARTITION ?= 10m
+test-partition: zookeeper
+	ZKRECIPES_PARTITION=$(PARTITION) ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_TEST_PATIENCE=0 $(GO) test -count=1 -v -timeout 1h ./internal/partition
+
+SAMPLE ?= 40
+SEED   ?= 1
+test-mutants:
+	$(GO) run ./internal/mutants -sample $(SAMPLE) -seed $(SEED)
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
@@ -94,7 +118,9 @@ bench-plugin: zookeeper
 	for servers in 1 3; do \
 		bin/zkbench run -ensemble $$servers -recipe lock -workload drain,cycle -contenders 100 \
 			-strategy predecessor,handoff -via direct,relay,plugin -count 10 -out bin/plugin-$$servers.txt >/dev/null && \
-		$(TOOL) benchstat -row '/workload /strategy' -filter '.unit:handoffs/s' -col '/via@(direct relay plugin)' bin/plugin-$$servers.txt || exit 1; \
+		for unit in handoffs/s host-cpu-ns/op other-cpu-ns/op; do \
+			$(TOOL) benchstat -row '/workload /strategy' -filter ".unit:$$unit" -col '/via@(direct relay plugin)' bin/plugin-$$servers.txt || exit 1; \
+		done; \
 	done
 
 results: zookeeper

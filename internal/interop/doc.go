@@ -1,0 +1,3 @@
+// Package interop tests that our contenders stand in one line with those of Curator
+// and kazoo, with the real libraries: see interop_test.go. It has no code of its own.
+package interop

@@ -1,0 +1,18 @@
+package interop_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+)
+
+// peerEnv makes the test binary a contender with our recipes.
+const peerEnv = "ZKRECIPES_INTEROP_PEER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(peerEnv) != "" {
+		contend(os.Args[1:])
+	}
+	ensembletest.Main(m)
+}

@@ -1,0 +1,162 @@
+package interop_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// contend is testdata/interop/peer.py with our recipes, in a process of its own. The
+// recipe is preceded by the dialect: "kazoo/lock".
+func contend(args []string) {
+	servers, path := args[0], args[3]
+	timeout, _ := strconv.Atoi(args[1])
+	dialect, recipe := recipes.Dialect(filepath.Dir(args[2])), filepath.Base(args[2])
+	ctx := context.Background()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	w := witness(args[4])
+	for again := false; ; again = true {
+		s, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{servers}, SessionTimeout: time.Duration(timeout) * time.Millisecond})
+		if err != nil {
+			broken(err)
+		}
+		if again {
+			say("lost")
+		} else {
+			say("ready")
+		}
+		for err == nil {
+			err = w.turn(ctx, s, dialect, recipe, path)
+		}
+		if !errors.Is(err, recipes.ErrSessionLost) { // as on a machine that is busy for too long
+			broken(err)
+		}
+	}
+}
+
+// say tells the test that has started this process.
+func say(format string, args ...any) {
+	if os.Getenv(peerEnv) != "" {
+		fmt.Printf(format+"\n", args...)
+	}
+}
+
+// broken ends a peer that cannot go on, in one line that the test reads.
+func broken(err error) {
+	say("violation ours failed: %v", err)
+	select {} // until the test ends it
+}
+
+// witness is the directory in which peers leave what two of them must not see.
+type witness string
+
+func (w witness) turn(ctx context.Context, s recipes.Session, dialect recipes.Dialect, recipe, path string) error {
+	data := []byte(strconv.Itoa(os.Getpid()))
+	switch recipe {
+	case "lock", "selector":
+		l, err := s.Lock(path, recipes.LockConfig{Dialect: dialect, Data: data})
+		if err != nil {
+			return err
+		}
+		h, err := l.Acquire(ctx)
+		return w.in(ctx, w.exclusive, h, err)
+	case "election":
+		e, err := s.Election(path, recipes.ElectionConfig{Dialect: dialect})
+		if err != nil {
+			return err
+		}
+		l, err := e.Campaign(ctx, data)
+		if err != nil {
+			return err
+		}
+		if err := w.exclusive(); err != nil {
+			return err
+		}
+		return l.Resign(ctx)
+	case "rw":
+		l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: dialect, Data: data})
+		if err != nil {
+			return err
+		}
+		acquire, do := l.AcquireWrite, w.exclusive
+		if rand.N(2) == 0 {
+			acquire, do = l.AcquireRead, w.shared
+		}
+		bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		h, err := acquire(bounded)
+		if bounded.Err() != nil && err != nil {
+			say("timeout")
+			return nil
+		}
+		return w.in(ctx, do, h, err)
+	}
+	return fmt.Errorf("no recipe %s", recipe)
+}
+
+func (w witness) in(ctx context.Context, do func() error, h recipes.Hold, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return h.Release(ctx)
+}
+
+func (w witness) file(name string) string { return filepath.Join(string(w), name) }
+
+func (w witness) exclusive() error {
+	f, err := os.OpenFile(w.file("writer"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if os.IsExist(err) {
+		say("violation ours holds beside a holder")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, _ = f.WriteString(strconv.Itoa(os.Getpid()))
+	_ = f.Close()
+	if readers, _ := filepath.Glob(w.file("reader-*")); len(readers) > 0 {
+		say("violation ours writes beside %q", readers)
+	}
+	text, err := os.ReadFile(w.file("counter"))
+	if err != nil {
+		return err
+	}
+	n, _ := strconv.Atoi(string(bytes.TrimSpace(text)))
+	time.Sleep(2 * time.Millisecond) // so that an increment without exclusion is lost
+	if err := os.WriteFile(w.file("counter"), []byte(strconv.Itoa(n+1)), 0o600); err != nil {
+		return err
+	}
+	say("turn %d", n+1)
+	return os.Remove(w.file("writer"))
+}
+
+func (w witness) shared() error {
+	me := w.file("reader-" + strconv.Itoa(os.Getpid()))
+	if err := os.WriteFile(me, nil, 0o600); err != nil {
+		return err
+	}
+	for range 2 {
+		if _, err := os.Stat(w.file("writer")); err == nil {
+			say("violation ours reads beside a writer")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	say("read")
+	return os.Remove(me)
+}

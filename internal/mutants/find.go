@@ -1,0 +1,273 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// mutant is one mistake.
+type mutant struct {
+	file   string // relative to the module
+	line   int
+	name   string // of the function, the kind and the text: stays the same when lines move
+	number int    // in this run
+	edits  func(number int) []edit
+}
+
+// id names a mutant in the list of survivors.
+func (m mutant) id() string { return m.file + ": " + m.name }
+
+// edit inserts text at an offset of a file.
+type edit struct {
+	offset int
+	text   string
+	closes bool // belongs to what ends here
+	extent int  // of what it surrounds: at one place the outer opens first and closes last
+	number int  // of its mutant: of two that surround the same, the smaller is the outer
+}
+
+// find returns all mutants of the package in dir, in the order of the source.
+func find(dir string) (all []mutant, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := newFinder(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f.find()...)
+	}
+	return all, nil
+}
+
+// finder finds the mutants of one file.
+type finder struct {
+	file   string
+	source []byte
+	set    *token.FileSet
+	parsed *ast.File
+	inside string // the function
+	names  map[string]int
+	found  []mutant
+}
+
+func newFinder(file string) (*finder, error) {
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	f := &finder{file: file, source: source, set: token.NewFileSet(), names: make(map[string]int)}
+	f.parsed, err = parser.ParseFile(f.set, file, source, parser.SkipObjectResolution)
+	return f, err
+}
+
+func (f *finder) find() []mutant {
+	for _, d := range f.parsed.Decls {
+		if function, ok := d.(*ast.FuncDecl); ok && function.Body != nil {
+			f.inside = function.Name.Name
+			if function.Recv != nil {
+				f.inside = f.text(function.Recv.List[0].Type) + "." + f.inside
+			}
+			ast.Inspect(function.Body, f.visit)
+		}
+	}
+	return f.found
+}
+
+func (f *finder) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GenDecl:
+		return n.Tok != token.CONST
+	case *ast.IfStmt:
+		f.condition(n.Cond)
+	case *ast.SwitchStmt:
+		if n.Tag == nil {
+			for _, c := range n.Body.List {
+				for _, e := range c.(*ast.CaseClause).List {
+					f.condition(e)
+				}
+			}
+		}
+	case *ast.BlockStmt:
+		f.statements(n.List)
+	case *ast.CaseClause:
+		f.statements(n.Body)
+	case *ast.CommClause:
+		f.statements(n.Body)
+	case *ast.BinaryExpr:
+		f.binary(n)
+	case *ast.CompositeLit:
+		f.literal(n)
+	case *ast.Ident:
+		if n.Name == "true" {
+			f.around("false for", n, "(!planted.On(%[1]d) && ", ")")
+		} else if n.Name == "false" {
+			f.around("true for", n, "(planted.On(%[1]d) || ", ")")
+		}
+	}
+	return true
+}
+
+// condition plants the negation.
+func (f *finder) condition(e ast.Expr) { f.around("negate", e, "(planted.On(%[1]d) != (", "))") }
+
+// statements plants the lack of each statement that a function can do without.
+func (f *finder) statements(list []ast.Stmt) {
+	for _, s := range list {
+		switch s := s.(type) {
+		case *ast.ExprStmt:
+			if f.says(s.X) {
+				continue
+			}
+		case *ast.AssignStmt:
+			if s.Tok == token.DEFINE {
+				continue
+			}
+		case *ast.IncDecStmt, *ast.DeferStmt, *ast.GoStmt, *ast.SendStmt:
+		default:
+			continue
+		}
+		f.around("drop", s, "if !planted.On(%[1]d) { ", " }")
+	}
+}
+
+// says reports a call that only tells a person, or ends the process.
+func (f *finder) says(e ast.Expr) bool {
+	text := f.text(e)
+	return strings.HasPrefix(text, "panic(") || strings.Contains(text, "log.") || strings.Contains(text, "logger.") || strings.Contains(text, "Logger.")
+}
+
+func (f *finder) binary(e *ast.BinaryExpr) {
+	switch e.Op {
+	case token.LSS, token.LEQ, token.GTR, token.GEQ:
+		if !calls(e) { // the operands are evaluated twice
+			f.around("move the boundary of", e, "((", fmt.Sprintf(") != (planted.On(%%[1]d) && %s == %s))", escape(f.text(e.X)), escape(f.text(e.Y))))
+		}
+	case token.LAND:
+		f.around("ignore (and)", e.X, "(planted.On(%[1]d) || ", ")")
+		f.around("ignore (and)", e.Y, "(planted.On(%[1]d) || ", ")")
+	case token.LOR:
+		f.around("ignore (or)", e.X, "(!planted.On(%[1]d) && (", "))")
+		f.around("ignore (or)", e.Y, "(!planted.On(%[1]d) && (", "))")
+	}
+}
+
+// literal plants the lack of each element of a slice, such as the check in a
+// transaction.
+func (f *finder) literal(l *ast.CompositeLit) {
+	if a, ok := l.Type.(*ast.ArrayType); !ok || a.Len != nil {
+		return
+	}
+	for i, element := range l.Elts {
+		if _, keyed := element.(*ast.KeyValueExpr); keyed {
+			return
+		}
+		f.plant("leave out", element, []ast.Node{l}, fmt.Sprintf("planted.Without(%%[1]d, %d, ", i), ")")
+	}
+}
+
+func (f *finder) around(kind string, n ast.Node, before, after string) {
+	f.plant(kind, n, []ast.Node{n}, before, after)
+}
+
+// plant notes a mutant that is named after one node and surrounds another.
+func (f *finder) plant(kind string, named ast.Node, surrounded []ast.Node, before, after string) {
+	start, end := f.offset(surrounded[0].Pos()), f.offset(surrounded[0].End())
+	name := fmt.Sprintf("%s: %s `%s`", f.inside, kind, shorten(f.text(named)))
+	if f.names[name]++; f.names[name] > 1 {
+		name = fmt.Sprintf("%s (%d)", name, f.names[name])
+	}
+	f.found = append(f.found, mutant{
+		file: f.file, line: f.set.Position(named.Pos()).Line, name: name,
+		edits: func(number int) []edit {
+			return []edit{
+				{start, fill(before, number), false, end - start, number},
+				{end, fill(after, number), true, end - start, number},
+			}
+		},
+	})
+}
+
+func fill(text string, number int) string {
+	if !strings.Contains(text, "%[1]d") {
+		return text
+	}
+	return fmt.Sprintf(text, number)
+}
+
+func escape(text string) string { return strings.ReplaceAll(text, "%", "%%") }
+
+func (f *finder) offset(p token.Pos) int { return f.set.Position(p).Offset }
+
+func (f *finder) text(n ast.Node) string {
+	return string(f.source[f.offset(n.Pos()):f.offset(n.End())])
+}
+
+// shorten is the text in one line.
+func shorten(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > 80 {
+		text = string(runes[:80]) + "..."
+	}
+	return text
+}
+
+// calls reports whether an expression calls anything but len.
+func calls(e ast.Expr) (found bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CallExpr); ok {
+			name, _ := c.Fun.(*ast.Ident)
+			found = found || name == nil || name.Name != "len"
+		}
+		return true
+	})
+	return found
+}
+
+// plant returns a file with the mutants in it. Lines stay where they are.
+func plant(file string, mutants []mutant) ([]byte, error) {
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.PackageClauseOnly)
+	if err != nil {
+		return nil, err
+	}
+	edits := []edit{{offset: int(parsed.Name.End()) - 1, text: "; import \"" + module + "/internal/mutants/planted\""}}
+	for _, m := range mutants {
+		edits = append(edits, m.edits(m.number)...)
+	}
+	slices.SortStableFunc(edits, func(a, b edit) int {
+		switch {
+		case a.offset != b.offset:
+			return a.offset - b.offset
+		case a.closes != b.closes && a.closes:
+			return -1
+		case a.closes != b.closes:
+			return 1
+		case a.closes:
+			return cmp.Or(a.extent-b.extent, b.number-a.number)
+		}
+		return cmp.Or(b.extent-a.extent, a.number-b.number)
+	})
+	var out []byte
+	at := 0
+	for _, e := range edits {
+		out = append(append(out, source[at:e.offset]...), e.text...)
+		at = e.offset
+	}
+	return append(out, source[at:]...), nil
+}

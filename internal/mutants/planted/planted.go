@@ -1,0 +1,60 @@
+// Package planted switches mistakes on that package mutants has planted in a copy of the
+// source. No source that is committed imports it.
+package planted
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+)
+
+// Environment variables of a test binary with planted mistakes.
+const (
+	ActiveEnv  = "ZKRECIPES_MUTANT"         // the number of the mistake that is on; without it none is
+	ReachedEnv = "ZKRECIPES_MUTANT_REACHED" // a file that gets the numbers of those that a run has reached
+)
+
+var (
+	active  = number()
+	reached = os.Getenv(ReachedEnv)
+	seen    sync.Map // int -> struct{}
+)
+
+func number() int {
+	n, err := strconv.Atoi(os.Getenv(ActiveEnv))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// On reports whether mistake n is on, and notes that it was reached.
+func On(n int) bool {
+	if reached != "" {
+		note(n)
+	}
+	return n == active
+}
+
+func note(n int) {
+	if _, again := seen.LoadOrStore(n, struct{}{}); again {
+		return
+	}
+	f, err := os.OpenFile(reached, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintln(f, n); err != nil {
+		panic(err)
+	}
+}
+
+// Without returns s without its i-th element where mistake n is on.
+func Without[S ~[]E, E any](n, i int, s S) S {
+	if !On(n) {
+		return s
+	}
+	return append(append(S{}, s[:i]...), s[i+1:]...)
+}

@@ -1,0 +1,105 @@
+package partition_test
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// message is what a client process tells the test: one line of JSON for the call of
+// an operation, and one for its end. A client that is killed leaves calls without an
+// end: their outcome is unknown.
+type message struct {
+	At      int64         // now(), the same clock in all processes
+	Call    int64         // At of the call
+	Client  int           // the process; the test fills it in
+	Session int64         // of ZooKeeper
+	Op      int64         // counted in the process
+	End     end           // calling, or how it ended
+	Kind    kind          // what is done
+	Path    string        // to what
+	In      int64         // a value or a difference
+	Expect  int64         // a revision
+	Out     int64         // the answer
+	Rev     int64         // a revision
+	Token   recipes.Token // of the hold under which it is done
+	Text    string        // for people
+}
+
+// end is how an operation ended.
+type end string
+
+const (
+	calling end = ""
+	done    end = "done"
+	refused end = "refused" // by what is in ZooKeeper: the revision is another
+	unknown end = "unknown"
+	failed  end = "failed" // known not to have happened
+)
+
+// endOf classifies an error as the contract does.
+func endOf(err error) end {
+	switch {
+	case err == nil:
+		return done
+	case errors.Is(err, recipes.ErrUnknownOutcome):
+		return unknown
+	case errors.Is(err, recipes.ErrBadVersion), errors.Is(err, recipes.ErrNodeExists):
+		return refused
+	}
+	return failed
+}
+
+// kind is what an operation does.
+type kind string
+
+const (
+	add  kind = "add"  // to a counter
+	read kind = "read" // a counter
+	get  kind = "get"  // from a configuration
+	set  kind = "set"
+	put  kind = "put" // into a queue
+	take kind = "take"
+
+	granted  kind = "granted"  // a lock or a leadership
+	believed kind = "believed" // until now: Done has closed
+	released kind = "released"
+	write    kind = "write" // under the guard of a grant
+
+	readStore  kind = "read store"  // asks the test, which keeps two stores
+	writeStore kind = "write store" // of which one compares tokens
+
+	begin    kind = "begin" // a transaction
+	vote     kind = "vote"
+	decision kind = "decision"
+
+	torn kind = "torn" // two registers that a reader found different
+)
+
+// reply answers a message to a store.
+type reply struct {
+	Op      int64
+	Value   int64
+	Refused bool
+}
+
+// now is the machine's monotonic clock in nanoseconds.
+func now() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic(err)
+	}
+	return ts.Nano()
+}
+
+// Rounds: in each, the clients use counters, keys and queues that nobody used before. So
+// a history is short and can be checked.
+const (
+	round            = 500 * time.Millisecond
+	lanes            = 4 // of each kind, side by side
+	opsInRound       = 6 // of each client in each lane
+	transactionRound = 3 * time.Second
+)

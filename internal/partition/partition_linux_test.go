@@ -1,0 +1,349 @@
+package partition_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var only = flag.String("faults", "", "TestPartition makes only faults that match this regular expression")
+
+// TestPartition has clients use the recipes on three real servers, while the network
+// between all of them breaks and processes die and stand still. Checked is what they
+// were told and what is in ZooKeeper in the end:
+//
+//   - What was written under the guard of a hold or a leadership, or to a store that
+//     compares tokens, was written once, and in the order of the tokens.
+//   - A store that does not compare tokens loses writes: the faults are hard enough.
+//   - A reader never sees half of what a writer writes.
+//   - All parties of a transaction get the same decision, and commit only if all voted
+//     for it.
+//   - The histories of counters, keys of a configuration and queues are linearizable.
+func TestPartition(t *testing.T) {
+	text := os.Getenv(lengthEnv)
+	if text == "" {
+		t.Skip("run it with make test-partition")
+	}
+	length, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := rand.Uint64()
+	t.Logf("%v of faults in the order of seed %d", length, seed)
+	wanted := regexp.MustCompile(*only)
+	r := newRun(t)
+	if err := r.await(t.Context(), proof); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	began := time.Now()
+	var next []fault
+	for time.Since(began) < length && !t.Failed() {
+		if len(next) == 0 {
+			next = slices.DeleteFunc(kinds(), func(f fault) bool { return !wanted.MatchString(f.String()) })
+			random.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
+			// The control needs one.
+			if i := slices.IndexFunc(next, func(f fault) bool { return f.who == "holder" && f.how == frozen }); i >= 0 {
+				next[0], next[i] = next[i], next[0]
+			}
+		}
+		r.inject(next[0])
+		next = next[1:]
+	}
+	took := time.Since(began)
+	r.stop()
+	t.Logf("%d faults in %v, %d messages", len(r.faults), took.Round(time.Second), len(r.messages))
+	if len(r.ended) > 0 {
+		t.Logf("SERVERS ENDED BY THEMSELVES, %d times, and were started again: %q", len(r.ended), r.ended)
+	}
+	r.checkGuarded(guarded, "/lock")
+	r.checkGuarded("term", "/election")
+	r.checkGuarded(left, "/shared")
+	r.checkStores()
+	r.checkReaders()
+	r.checkTransactions()
+	r.checkHistories()
+	r.reportBeliefs("/lock")
+	r.reportBeliefs("/election")
+	r.reportAvailability()
+}
+
+// checkGuarded checks a register that was written only under a guard: each write that
+// was done counts once, and those of unknown outcome at most once.
+func (r *run) checkGuarded(key, recipe string) {
+	e, err := must(r.session().Configuration(registers)).Get(r.Context(), key)
+	if err != nil {
+		r.Fatal(err)
+	}
+	final := parse(e.Value)
+	var acknowledged, doubtful int64
+	tokens := make(map[int64]recipes.Token)
+	for _, m := range r.messages {
+		if m.Kind != write || m.Path != key {
+			continue
+		}
+		switch m.End {
+		case calling:
+			doubtful++
+		case failed, refused:
+			doubtful--
+		case done:
+			doubtful--
+			acknowledged++
+			if before, twice := tokens[m.In]; twice {
+				r.Errorf("%s: %d was written with token %d and with %d: a write is lost", recipe, m.In, before, m.Token)
+			}
+			tokens[m.In] = m.Token
+		}
+	}
+	if final < acknowledged || final > acknowledged+doubtful {
+		r.Errorf("%s: %d writes were acknowledged and %d are doubtful, and the register is %d", recipe, acknowledged, doubtful, final)
+	}
+	var last recipes.Token
+	for value := int64(1); value <= final; value++ {
+		if token, ok := tokens[value]; ok {
+			if token < last {
+				r.Errorf("%s: %d was written with token %d after one with %d", recipe, value, token, last)
+			}
+			last = token
+		}
+	}
+	r.Logf("%s: %d guarded writes were acknowledged, %d of unknown outcome, none lost if nothing is said above", recipe, acknowledged, doubtful)
+}
+
+// checkStores checks the stores outside of ZooKeeper: each acknowledged write adds one
+// to what the last one left.
+func (r *run) checkStores() {
+	s := r.stores[fenced]
+	if s.value != s.writes || s.writes == 0 {
+		r.Errorf("the store that compares tokens acknowledged %d writes and is %d", s.writes, s.value)
+	}
+	c := r.stores[unfenced]
+	if c.value >= c.writes && *only == "" {
+		r.Errorf("the control: the store that compares no tokens acknowledged %d writes and lost none", c.writes)
+	}
+	r.Logf("stores: %d writes with tokens, none lost; %d without, %d lost (the control)", s.writes, c.writes, c.writes-c.value)
+}
+
+func (r *run) checkReaders() {
+	reads := 0
+	for _, m := range r.messages {
+		if m.Kind == torn {
+			r.Errorf("a reader saw %d and %d", m.In, m.Out)
+		}
+		if m.Kind == read && m.Path == "both" && m.End == done {
+			reads++
+		}
+	}
+	if reads == 0 {
+		r.Error("nobody has read under the shared lock")
+	}
+	r.Logf("/shared: %d reads", reads)
+}
+
+// checkTransactions compares decisions with votes and with each other.
+func (r *run) checkTransactions() {
+	votes := make(map[string][]int64)
+	decisions := make(map[string][]int64)
+	var commits, aborts, ended int
+	begun := make(map[string]bool)
+	for _, m := range r.messages {
+		switch {
+		case m.Kind == begin && m.End == done:
+			begun[m.Path] = true
+		case m.Kind == vote && m.End != failed && m.End != calling:
+			votes[m.Path] = append(votes[m.Path], m.In)
+		case m.Kind == decision:
+			decisions[m.Path] = append(decisions[m.Path], m.Out)
+		}
+	}
+	s := r.session()
+	for name := range begun {
+		tx := must(s.Transaction(name, recipes.TransactionConfig{}))
+		status, err := tx.Status(r.Context())
+		if err != nil {
+			r.Fatal(err)
+		}
+		d, err := tx.Abort(r.Context(), "the end of the test")
+		if err != nil {
+			r.Fatal(err)
+		}
+		final := int64(0)
+		switch {
+		case status.Decision == nil:
+			ended++
+		case d.Commit:
+			commits++
+		default:
+			aborts++
+		}
+		if d.Commit {
+			final = 1
+		}
+		for _, other := range decisions[name] {
+			if other != final {
+				r.Errorf("%s: a party was told %d, and the decision is %d (1 is commit)", name, other, final)
+			}
+		}
+		if d.Commit && slices.Contains(votes[name], 0) {
+			r.Errorf("%s: committed against a vote: %d", name, votes[name])
+		}
+		for _, site := range status.Sites {
+			if d.Commit && site.Vote != recipes.VoteCommit {
+				r.Errorf("%s: committed without the vote of %s", name, site.Name)
+			}
+		}
+	}
+	if commits == 0 {
+		r.Error("no transaction was committed")
+	}
+	r.Logf("transactions: %d committed, %d aborted, %d undecided until the end, all parties agree", commits, aborts, ended)
+}
+
+func (r *run) checkHistories() {
+	histories := operations(r.messages)
+	kinds := make(map[string]int)
+	for name := range histories {
+		kinds[path.Dir(name)]++
+	}
+	sum := judge(r.T, histories)
+	r.Logf("histories of counters, keys and queues: %+v, of kinds %v", sum, kinds)
+	if len(kinds) != 3 {
+		r.Errorf("histories of %v only", kinds)
+	}
+	r.checkMonotone()
+}
+
+// checkMonotone checks that a session never reads what is older than what it knew.
+func (r *run) checkMonotone() {
+	type reader struct {
+		session int64
+		path    string
+	}
+	known := make(map[reader]int64)
+	for _, m := range r.messages {
+		value := m.Rev
+		if m.Kind == add || m.Kind == read {
+			value = m.Out
+		}
+		if !checked[m.Kind] || m.Kind == put || m.Kind == take || m.End != done || m.Path == "both" {
+			continue
+		}
+		who := reader{m.Session, m.Path}
+		if value < known[who] {
+			r.Errorf("session %#x found %d at %s after %d", m.Session, value, m.Path, known[who])
+		}
+		known[who] = value
+	}
+}
+
+// reportBeliefs says how often two clients believed at the same time that they hold.
+// Nobody is promised otherwise about a process that stands still; such times are
+// left out. It is no error: a busy machine may wake a client too late.
+func (r *run) reportBeliefs(recipe string) {
+	type belief struct {
+		token      recipes.Token
+		from, till int64
+		client     int
+	}
+	open := make(map[recipes.Token]belief)
+	var all []belief
+	for _, m := range r.messages {
+		if m.Path != recipe {
+			continue
+		}
+		switch m.Kind {
+		case granted:
+			open[m.Token] = belief{m.Token, m.At, 0, m.Client}
+		case released, believed:
+			if b, ok := open[m.Token]; ok {
+				b.till = m.At
+				all = append(all, b)
+				delete(open, m.Token)
+			}
+		}
+	}
+	overlaps, worst := 0, time.Duration(0)
+	slices.SortFunc(all, func(a, b belief) int { return int(a.token - b.token) })
+	for i := 1; i < len(all); i++ {
+		a, b := all[i-1], all[i]
+		stood := slices.ContainsFunc(r.faults, func(f fault) bool {
+			return f.who == "holder" && f.how == frozen && f.client == a.client && a.till > f.start && a.from < f.end
+		})
+		if over := time.Duration(a.till - b.from); over > 0 && !stood {
+			overlaps, worst = overlaps+1, max(worst, over)
+		}
+	}
+	r.Logf("%s: %d grants; two believed to hold %d times, for %v at most, those that stood still aside", recipe, len(all), overlaps, worst)
+}
+
+// reportAvailability says for how long nobody held the lock after each kind of fault:
+// between a guarded write under it that was done and the next.
+func (r *run) reportAvailability() {
+	var proofs []int64
+	for _, m := range r.messages {
+		if proof(m) {
+			proofs = append(proofs, m.At)
+		}
+	}
+	slices.Sort(proofs)
+	// longest is the longest gap that overlaps, or lies within, the time between two
+	// moments.
+	longest := func(from, to int64, within bool) (gap time.Duration) {
+		for i := 1; i < len(proofs); i++ {
+			if proofs[i] > from && proofs[i-1] < to && (!within || proofs[i-1] >= from && proofs[i] <= to) {
+				gap = max(gap, time.Duration(proofs[i]-proofs[i-1]))
+			}
+		}
+		return gap
+	}
+	gaps := make(map[string][]time.Duration)
+	elections := make(map[string][]time.Duration)
+	var order []string
+	for _, f := range kinds() {
+		order = append(order, f.String())
+	}
+	const none = "no fault"
+	order = append(order, none)
+	for i, f := range r.faults {
+		gaps[f.String()] = append(gaps[f.String()], longest(f.start, f.end, false))
+		if f.elected > 0 {
+			elections[f.String()] = append(elections[f.String()], f.elected)
+		}
+		quietUntil := f.settled + int64(quiet)
+		if i+1 < len(r.faults) {
+			quietUntil = r.faults[i+1].start
+		}
+		gaps[none] = append(gaps[none], longest(f.settled, quietUntil, true))
+		r.Logf("%s for %s s: nobody held for %s s", f, seconds(time.Duration(f.end-f.start)), seconds(longest(f.start, f.end, false)))
+	}
+	table := "availability, session timeout " + sessionTimeout.String() +
+		"\n| fault | times | nobody held, median | worst | another leader after |\n|---|---|---|---|---|\n"
+	for _, name := range order {
+		if len(gaps[name]) == 0 {
+			continue
+		}
+		elected := "-"
+		if e := elections[name]; len(e) > 0 {
+			elected = seconds(median(e)) + " s (" + strconv.Itoa(len(e)) + " times)"
+		}
+		table += fmt.Sprintf("| %s | %d | %s s | %s s | %s |\n", name, len(gaps[name]), seconds(median(gaps[name])), seconds(slices.Max(gaps[name])), elected)
+	}
+	r.Log(table)
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()) }

@@ -1,0 +1,213 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// client is a process that uses recipes: it opens a session, takes turns, and
+// opens another one when the session is lost. When it dies another one takes its place.
+type client struct {
+	name   string
+	number int
+	world  *World
+	chance *stream
+
+	stop context.Context // ends when the client is to stop
+	quit context.CancelFunc
+
+	mu     sync.Mutex
+	host   *host
+	life   context.Context // ends with the process
+	kill   context.CancelFunc
+	lives  int
+	paused time.Time // its code does not run before
+	turns  int       // that were brought to an end
+	since  int       // of them since faults have ceased
+	opened recipes.Session
+}
+
+func newClient(w *World, number int) *client {
+	name := fmt.Sprintf("client %d", number)
+	c := &client{name: name, number: number, world: w, chance: newStream(w.seed, name)}
+	c.stop, c.quit = context.WithCancel(context.Background())
+	c.start()
+	return c
+}
+
+// start begins a life, on a machine of its own.
+func (c *client) start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lives++
+	c.paused = time.Time{}
+	c.host = newHost(c.world, fmt.Sprintf("%s.%d", c.name, c.lives))
+	c.life, c.kill = context.WithCancel(c.stop)
+}
+
+func (c *client) present() (context.Context, *host) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.life, c.host
+}
+
+// isDead reports whether the process that runs now has died.
+func (c *client) isDead() bool {
+	life, h := c.present()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.dead || life.Err() != nil && c.stop.Err() == nil
+}
+
+// note adds to the trace, unless the process is dead and does nothing any more.
+func (c *client) note(format string, args ...any) {
+	if !c.isDead() {
+		c.world.trace.add(c.name, format, args...)
+	}
+}
+
+// pause stops the process: its code, and what its network delivers.
+func (c *client) pause(d time.Duration) {
+	c.mu.Lock()
+	c.paused = time.Now().Add(d)
+	h := c.host
+	c.mu.Unlock()
+	h.stall(both, d)
+}
+
+// heal ends what stands in the way of the process: pauses and partitions. Half open
+// connections stay so.
+func (c *client) heal() {
+	c.mu.Lock()
+	c.paused = time.Time{}
+	h := c.host
+	c.mu.Unlock()
+	h.heal()
+}
+
+// die ends the process at once, and nobody is told.
+func (c *client) die() {
+	_, h := c.present()
+	h.die()
+	c.mu.Lock()
+	kill := c.kill
+	c.mu.Unlock()
+	kill()
+}
+
+// pauseStep is how often a paused process looks whether it was healed.
+const pauseStep = 100 * time.Millisecond
+
+// step lets time pass, and does not return while the process is paused.
+func (c *client) step(ctx context.Context, d time.Duration) error {
+	if err := sleep(ctx, d); err != nil {
+		return err
+	}
+	for {
+		c.mu.Lock()
+		wait := time.Until(c.paused)
+		c.mu.Unlock()
+		if wait <= 0 {
+			return nil
+		}
+		if err := sleep(ctx, min(wait, pauseStep)); err != nil {
+			return err
+		}
+	}
+}
+
+// run takes turns until the clients are to stop.
+func (c *client) run(open opener, turn turn) {
+	for c.stop.Err() == nil {
+		life, h := c.present()
+		s, err := open(life, h)
+		if err != nil {
+			if c.world.calm.Err() != nil && life.Err() == nil {
+				c.note("cannot open a session: %v", err)
+			}
+			if c.isDead() {
+				c.start()
+			}
+			continue
+		}
+		c.note("session %#x", s.ID())
+		c.session(s)
+		for s.Err() == nil && life.Err() == nil {
+			c.take(life, turn, s)
+		}
+		c.session(nil)
+		c.leave(s)
+		if c.isDead() {
+			_ = sleep(c.stop, c.chance.between(time.Second, 5*time.Second))
+			c.start()
+		}
+	}
+}
+
+// opener opens a session from a host.
+type opener func(ctx context.Context, h *host) (recipes.Session, error)
+
+var sessionConfig = recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: sessionTimeout, MaxPacket: 8 << 10}
+
+func openDirectly(ctx context.Context, h *host) (recipes.Session, error) {
+	return zookeeper.OpenWith(h.Dial)(ctx, sessionConfig)
+}
+
+func (c *client) session(s recipes.Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened = s
+}
+
+// take takes one turn and counts it.
+func (c *client) take(life context.Context, turn turn, s recipes.Session) {
+	err := turn(life, c, s)
+	switch {
+	case err == nil:
+		c.mu.Lock()
+		c.turns++
+		if c.world.calm.Err() != nil {
+			c.since++
+		}
+		c.mu.Unlock()
+	case err == errIdle:
+	case life.Err() != nil, s.Err() != nil, expected(err):
+		c.note("%v", err)
+	default:
+		c.world.fail(c.name, "unexpected error: %v", err)
+	}
+	_ = c.step(life, c.chance.about(200*time.Millisecond))
+}
+
+// expected reports whether an error is one that faults and cancellations explain.
+func expected(err error) bool {
+	for _, e := range []error{
+		context.Canceled, context.DeadlineExceeded, recipes.ErrSessionLost, recipes.ErrNotHeld,
+		recipes.ErrUnknownOutcome, recipes.ErrContended, recipes.ErrUnavailable,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// leave closes a session, as a process does that ends or starts anew.
+func (c *client) leave(s recipes.Session) {
+	if err := s.Err(); err != nil {
+		c.note("session %#x: %v", s.ID(), err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sessionTimeout)
+	defer cancel()
+	if c.isDead() {
+		cancel() // it does not wait for anything
+	}
+	err := s.Close(ctx)
+	c.note("closed session %#x: %v", s.ID(), err)
+}

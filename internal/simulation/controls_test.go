@@ -1,0 +1,284 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// controls are defects that other libraries have, or had. The simulation has to
+// notice each of them, by the check that it breaks.
+var controls = []struct {
+	scenario
+	says string // in the violation
+}{
+	{scenario{name: "go-zookeeper's Lock, after the loss of its session", paths: locked, open: openRaw,
+		begin: func(*World) game { return game{turn: libraryLockTurn} }}, "still believes"},
+	{raw("an event tells of the loss, and no clock", rawLock{belief: told}), "still believes"},
+	{raw("the clock starts at the suspension (CURATOR-460)", rawLock{belief: fromSuspension}), "still believes"},
+	{raw("a lease that goes on after a reconnect, whoever has it now (Curator's revoked lease)", rawLock{belief: told, resumes: true}), "was written after"},
+	{raw("a creation is repeated, and the first one stays (CURATOR-45)", rawLock{belief: told, again: true}), "no progress"},
+	{quiet(raw("whole names are sorted (ZOOKEEPER-2931)", rawLock{belief: told, byName: true})), "still believes"},
+	{quiet(raw("the predecessor goes between listing and watching", rawLock{belief: told, unlooked: true})), "no progress"},
+	{scenario{name: "writes without fencing", paths: locked, begin: func(*World) game { return game{turn: unfencedTurn} }}, "was written after"},
+	{quiet(scenario{name: "the tutorial's barrier (ZOOKEEPER-1011)", open: openRaw, begin: tutorialBarriers}), "no progress"},
+	{quiet(scenario{name: "ready is never removed, as in the text", open: openRaw, begin: readyBarriers}), "entered as"},
+	{scenario{name: "a cached queue whose deletion is repeated (kazoo)", open: openRaw, begin: cachedQueues}, "are missing"},
+	{scenario{name: "a counter that is set again after a lost reply", open: openRaw, begin: retriedCounters}, "more may have been"},
+}
+
+var locked = []string{"/lock"}
+
+func raw(name string, l rawLock) scenario {
+	return scenario{name: name, paths: locked, open: openRaw, begin: l.game}
+}
+
+func quiet(s scenario) scenario {
+	s.quiet = true
+	return s
+}
+
+func TestKnownDefectsAreNoticed(t *testing.T) {
+	const most = 1000
+	for _, control := range controls {
+		t.Run(control.name, func(t *testing.T) {
+			for seed := range uint64(most) {
+				r := simulateScenario(t, control.scenario, seed+1)
+				if i := slices.IndexFunc(r.Violations, func(v string) bool { return strings.Contains(v, control.says) }); i >= 0 {
+					t.Logf("noticed by seed %d: %s", r.Seed, r.Violations[i])
+					return
+				}
+			}
+			t.Errorf("not noticed in %d seeds", most)
+		})
+	}
+}
+
+// The raw lock without any of its mistakes passes the checks that they fail, so that
+// it is the mistakes that are noticed. (It goes by events, which is a mistake of its own.)
+func TestTheLockOfTheControlsWorks(t *testing.T) {
+	for _, sc := range []scenario{raw("faults", rawLock{belief: told}), quiet(raw("no faults", rawLock{belief: told}))} {
+		for seed := range uint64(number(30, 10)) {
+			for _, v := range simulateScenario(t, sc, seed+1).Violations {
+				if sc.quiet || strings.Contains(v, "no progress") {
+					t.Errorf("%s: seed %d: %s", sc.name, seed+1, v)
+				}
+			}
+		}
+	}
+}
+
+// unfencedTurn takes a lock of this library, and writes past it.
+func unfencedTurn(ctx context.Context, c *client, s recipes.Session) error {
+	l, err := s.Lock("/lock", recipes.LockConfig{})
+	if err != nil {
+		return err
+	}
+	hold, err := l.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	g := &grant{client: c, session: s, path: "/lock", journaled: true, Grant: unfenced{hold, s, c}}
+	return c.hold(ctx, g, 1, hold.Release)
+}
+
+// unfenced writes to a store that asks nobody, and outlives every session.
+type unfenced struct {
+	recipes.Hold
+	session recipes.Session
+	client  *client
+}
+
+func (u unfenced) Write(ctx context.Context, ops ...recipes.Op) error {
+	b, err := u.client.world.outside.Barrier(ops[0].Path)
+	if err != nil {
+		return err
+	}
+	return b.Set(ctx, nil)
+}
+
+// tutorialBarriers are those of ZooKeeper's tutorial: who enters waits until the
+// listing is long enough, and who leaves makes it shorter for those who have not
+// looked yet.
+func tutorialBarriers(*World) game {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+		const path = "/barrier"
+		r := s.(*rawSession)
+		if err := r.ensure(path); err != nil {
+			return rawError(err)
+		}
+		own := path + "/" + c.name
+		if _, err := r.Create(own, nil, zk.FlagEphemeral, r.acl); err != nil {
+			return rawError(err)
+		}
+		if err := awaitChildren(ctx, r, path, func(n int) bool { return n >= barrierSize }); err != nil {
+			return err
+		}
+		c.note("entered")
+		if err := r.Delete(own, -1); err != nil {
+			return rawError(err)
+		}
+		return awaitChildren(ctx, r, path, func(n int) bool { return n == 0 })
+	}}
+}
+
+func awaitChildren(ctx context.Context, s *rawSession, path string, enough func(int) bool) error {
+	for {
+		children, _, changed, err := s.ChildrenW(path)
+		if err != nil {
+			return rawError(err)
+		}
+		if enough(len(children)) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// readyBarriers are the text's: a ready znode lets all in, and stays.
+func readyBarriers(w *World) game {
+	b := &generations{world: w, of: make(map[string]string), inside: make(map[string][]*grant)}
+	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+		const path = "/barrier"
+		r := s.(*rawSession)
+		if err := r.ensure(path); err != nil {
+			return rawError(err)
+		}
+		own, err := r.Create(path+"/member-", nil, zk.FlagEphemeral|zk.FlagSequence, r.acl)
+		if err != nil {
+			return rawError(err)
+		}
+		defer func() { _ = r.Delete(own, -1) }()
+		for {
+			ready, _, made, err := r.ExistsW(path + "/ready")
+			if err != nil {
+				return rawError(err)
+			}
+			children, _, err := r.Children(path)
+			if err != nil {
+				return rawError(err)
+			}
+			var members []string
+			for _, child := range children {
+				if strings.HasPrefix(child, "member-") {
+					members = append(members, path+"/"+child)
+				}
+			}
+			slices.Sort(members)
+			if ready {
+				b.enter(&grant{client: c, session: s, path: path, Grant: &rawGrant{path: own}}, members)
+				return nil
+			}
+			if len(members) >= barrierSize {
+				if err := r.ensure(path + "/ready"); err != nil {
+					return rawError(err)
+				}
+				continue
+			}
+			select {
+			case <-made:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}}
+}
+
+// cachedQueues take elements off a list that they have read before. A deletion whose
+// reply was lost is repeated, and an element that is not there was another's.
+func cachedQueues(w *World) game {
+	q := &stock{world: w, put: make(map[string]bool), consumed: make(map[string]string), doubtful: make(map[string]bool)}
+	cached := make(map[string][]string)
+	turn := func(ctx context.Context, c *client, s recipes.Session) error {
+		const path = "/queue"
+		r := s.(*rawSession)
+		if err := r.ensure(path); err != nil {
+			return rawError(err)
+		}
+		q.mu.Lock()
+		q.made++
+		data := fmt.Sprintf("element %d of %s", q.made, c.name)
+		q.put[data] = false
+		q.mu.Unlock()
+		if _, err := r.Create(path+"/queue-", []byte(data), zk.FlagSequence, r.acl); err != nil {
+			return rawError(err)
+		}
+		q.mu.Lock()
+		q.put[data] = true
+		list := cached[c.name]
+		q.mu.Unlock()
+		for {
+			if len(list) == 0 {
+				children, _, err := r.Children(path)
+				if err != nil || len(children) == 0 {
+					return rawError(err)
+				}
+				slices.Sort(children)
+				list = children
+			}
+			element := path + "/" + list[0]
+			list = list[1:]
+			q.mu.Lock()
+			cached[c.name] = list
+			q.mu.Unlock()
+			content, _, err := r.Get(element)
+			for err == nil {
+				if err = r.Delete(element, -1); err == nil {
+					q.taken(c, recipes.Element{ID: recipes.ElementID(element), Data: content}, nil)
+					return nil
+				}
+				if errors.Is(err, zk.ErrConnectionClosed) && sleep(ctx, retryPause) == nil {
+					err = nil
+				}
+			}
+			if !errors.Is(err, zk.ErrNoNode) {
+				return rawError(err)
+			}
+		}
+	}
+	return game{turn, q.check}
+}
+
+// retriedCounters set the next number, and set it again when there is no answer.
+func retriedCounters(w *World) game {
+	t := &tally{world: w, sums: make(map[int64]string)}
+	turn := func(ctx context.Context, c *client, s recipes.Session) error {
+		const path = "/counter"
+		r := s.(*rawSession)
+		if err := r.ensure(path); err != nil {
+			return rawError(err)
+		}
+		for {
+			data, stat, err := r.Get(path)
+			if err != nil {
+				return rawError(err)
+			}
+			n, _ := strconv.ParseInt(string(data), 10, 64)
+			_, err = r.Set(path, []byte(strconv.FormatInt(n+1, 10)), stat.Version)
+			if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrConnectionClosed) && sleep(ctx, retryPause) == nil {
+				continue
+			}
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if err == nil && !c.isDead() {
+				t.added++
+			} else {
+				t.unknown++
+			}
+			return rawError(err)
+		}
+	}
+	return game{turn, t.check}
+}

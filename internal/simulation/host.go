@@ -1,0 +1,188 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// host is a machine with clients, and its network to the servers.
+type host struct {
+	name   string
+	world  *World
+	chance *stream
+
+	mu      sync.Mutex
+	conns   map[*conn]struct{}
+	dialled int
+	hops    map[*conn]struct{} // to plugins
+	hopped  int
+	cut     time.Time // nothing passes before
+	dead    bool
+	where   []func(net.Conn) // the servers that it may reach
+}
+
+func newHost(w *World, name string) *host {
+	h := &host{name: name, world: w, chance: newStream(w.seed, name+" network"), conns: make(map[*conn]struct{}), hops: make(map[*conn]struct{}), where: w.servers()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hosts = append(w.hosts, h)
+	return h
+}
+
+// Dial reaches one of the servers. It waits while the host is cut off, and fails
+// after the attempt's own time.
+func (h *host) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if err := sleep(ctx, h.chance.about(time.Millisecond)); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	cut := time.Until(h.cut)
+	h.mu.Unlock()
+	if cut > 0 {
+		if err := sleep(ctx, cut); err != nil {
+			return nil, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dead {
+		return nil, syscall.ENETDOWN
+	}
+	h.dialled++
+	serve := pick(h.chance, h.where...)
+	near, far := newConns(h.latency("there"), h.latency("back"))
+	near.gone = func() { h.forget(near) }
+	h.conns[near] = struct{}{}
+	go serve(far)
+	return near, nil
+}
+
+// latency returns the delays of one direction of the connection that is being
+// made. Connections are fast or slow, and each of them has a slow message at times.
+func (h *host) latency(direction string) func() time.Duration {
+	s := newStream(h.world.seed, fmt.Sprintf("%s connection %d %s", h.name, h.dialled, direction))
+	base := s.between(50*time.Microsecond, pick(s, time.Millisecond, 5*time.Millisecond, 30*time.Millisecond))
+	slow := s.below(4)
+	return func() time.Duration {
+		d := base + s.about(base/4)
+		if s.chance(slow) {
+			d += s.about(20 * base)
+		}
+		return d
+	}
+}
+
+func (h *host) forget(c *conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.conns, c)
+}
+
+// each calls f for the present connections.
+func (h *host) each(f func(*conn)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.conns {
+		f(c)
+	}
+}
+
+// direction says which half of a network a fault meets.
+type direction string
+
+const (
+	both     direction = "both ways"
+	requests direction = "requests"
+	replies  direction = "replies"
+)
+
+// stall has nothing pass for a while; what is sent in that time arrives after it.
+func (h *host) stall(which direction, d time.Duration) {
+	until := time.Now().Add(d)
+	if which == both {
+		h.mu.Lock()
+		h.cut = until
+		h.mu.Unlock()
+	}
+	h.each(func(c *conn) {
+		if which != replies {
+			c.out.stall(until)
+		}
+		if which != requests {
+			c.in.stall(until)
+		}
+	})
+}
+
+// heal has everything pass again.
+func (h *host) heal() {
+	h.mu.Lock()
+	h.cut = time.Time{}
+	h.mu.Unlock()
+	pass := func(c *conn) {
+		c.out.unstall()
+		c.in.unstall()
+	}
+	h.each(pass)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.hops {
+		pass(c)
+	}
+}
+
+// hang has the present connections deliver nothing any more: they are half open.
+// New ones are well.
+func (h *host) hang(which direction) {
+	h.each(func(c *conn) {
+		if which != replies {
+			c.out.hang()
+		}
+		if which != requests {
+			c.in.hang()
+		}
+	})
+}
+
+// reset breaks the present connections. The client learns of it at once, and the
+// server a moment later.
+func (h *host) reset() {
+	h.each(func(c *conn) {
+		c.in.discard(0)
+		c.out.discard(0)
+		c.out.refuse(syscall.ECONNRESET)
+	})
+}
+
+// die takes the host off the network for good; nobody is told.
+func (h *host) die() {
+	h.mu.Lock()
+	h.dead = true
+	h.mu.Unlock()
+	h.hang(both)
+}
+
+// close closes what its clients have left open.
+func (h *host) close() {
+	var open []*conn
+	h.each(func(c *conn) { open = append(open, c) })
+	for _, c := range open {
+		_ = c.Close()
+	}
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

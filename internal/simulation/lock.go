@@ -1,0 +1,32 @@
+package simulation
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func locks(*World) game { return game{turn: lockTurn} }
+
+// lockTurn acquires a lock, or gives up, and works under it.
+func lockTurn(ctx context.Context, c *client, s recipes.Session) error {
+	const path = "/lock"
+	l, err := s.Lock(path, recipes.LockConfig{
+		Strategy: pick(c.chance, recipes.Strategies()...),
+		Joined:   c.joined,
+	})
+	if err != nil {
+		return err
+	}
+	wait, cancel := c.patience(ctx)
+	defer cancel()
+	acquire := l.Acquire
+	if c.chance.chance(10) {
+		acquire = l.TryAcquire
+	}
+	hold, err := acquire(wait)
+	if err != nil {
+		return err
+	}
+	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold, journaled: true}, 1, hold.Release)
+}

@@ -1,0 +1,204 @@
+package simulation
+
+import (
+	"context"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+// haunt makes faults of one client, until they cease.
+func (w *World) haunt(c *client) {
+	s := newStream(w.seed, c.name+" faults")
+	mean := pick(s, 2*time.Second, 5*time.Second, 15*time.Second)
+	for sleep(w.calm, s.about(mean)) == nil {
+		_, h := c.present()
+		length := s.about(pick(s, 500*time.Millisecond, sessionTimeout/2, 2*sessionTimeout))
+		which := pick(s, both, requests, replies)
+		switch s.below(8) {
+		case 0, 1:
+			w.fault(c.name, "partition", "%s for %v", which, length)
+			h.stall(which, length)
+		case 2:
+			w.fault(c.name, "half open", "%s", which)
+			h.hang(which)
+		case 3:
+			w.fault(c.name, "reset", "")
+			h.reset()
+		case 4, 5:
+			w.fault(c.name, "pause", "for %v", length)
+			c.pause(length)
+		case 6:
+			w.fault(c.name, "death", "")
+			c.die()
+		case 7:
+			c.expire()
+		}
+	}
+}
+
+// haltPlugin makes faults between application and plugin, until they cease.
+func (w *World) haltPlugin(c *client) {
+	s := newStream(w.seed, c.name+" plugin faults")
+	for sleep(w.calm, s.about(10*time.Second)) == nil {
+		_, h := c.present()
+		if length := s.about(sessionTimeout / 2); s.chance(70) {
+			w.fault(c.name, "plugin stands still", "for %v", length)
+			h.stallHop(length)
+		} else {
+			w.fault(c.name, "plugin connection ends", "")
+			h.resetHop()
+		}
+	}
+}
+
+// expire has the server end the client's session, as an operator can.
+func (c *client) expire() {
+	c.mu.Lock()
+	s := c.opened
+	c.mu.Unlock()
+	if s != nil {
+		c.world.fault(c.name, "expiry", "session %#x", s.ID())
+		c.world.force(s.ID())
+		c.world.server.ExpireSession(s.ID())
+	}
+}
+
+// trouble makes faults of the servers, until they cease.
+func (w *World) trouble() {
+	s := newStream(w.seed, "server faults")
+	mean := pick(s, 3*time.Second, 8*time.Second, 25*time.Second)
+	for sleep(w.calm, s.about(mean)) == nil {
+		length := s.about(pick(s, 300*time.Millisecond, sessionTimeout/4, sessionTimeout))
+		switch s.below(5) {
+		case 3:
+			w.fault("servers", "reaping", "empty parents go")
+			w.server.RunContainerCheck()
+		case 4:
+			w.deleteAny(s)
+		case 0:
+			w.fault("servers", "restart", "for %v", length)
+			w.server.RefuseConnections(true)
+			w.server.CloseAllConnections()
+			_ = sleep(w.calm, length)
+			w.server.RefuseConnections(false)
+		case 1:
+			w.fault("servers", "freeze", "for %v", length)
+			w.server.Freeze(true)
+			_ = sleep(w.calm, length)
+			w.server.Freeze(false)
+		case 2:
+			if len(w.followers) > 0 {
+				w.failFollower(pick(s, w.followers...), s, length)
+			}
+		}
+	}
+}
+
+// deleteAny deletes a contender's znode, as an operator can.
+func (w *World) deleteAny(s *stream) {
+	var contenders []zkserver.Node
+	for _, n := range w.server.Tree() {
+		if n.Stat.EphemeralOwner != 0 && slices.Contains(w.lines, path.Dir(n.Path)) {
+			contenders = append(contenders, n)
+		}
+	}
+	if len(contenders) == 0 {
+		return
+	}
+	n := pick(s, contenders...)
+	w.fault("operator", "deletion", "%s", n.Path)
+	w.force(n.Stat.EphemeralOwner)
+	b, err := w.outside.Barrier(n.Path)
+	if err == nil {
+		err = b.Remove(context.Background())
+	}
+	w.trace.add("operator", "deleted %s: %v", n.Path, err)
+}
+
+// failFollower crashes a follower, or cuts it off from its leader for a while and
+// has it learn what has happened piece by piece.
+func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Duration) {
+	if s.chance(30) {
+		w.fault("follower", "crash", "")
+		f.Crash()
+		return
+	}
+	if s.chance(50) {
+		w.fault("follower", "lag", "reads show what was %v ago at the end", length)
+		f.CutOff()
+		f.Lag()
+		_ = sleep(w.calm, length)
+		f.Heal()
+		w.trace.add("follower", "healed")
+		return
+	}
+	w.fault("follower", "cut off", "for %v", length)
+	f.CutOff()
+	_ = sleep(w.calm, length)
+	for s.chance(90) && f.Deliver() {
+		_ = sleep(w.calm, s.about(100*time.Millisecond))
+	}
+	f.Heal()
+	w.trace.add("follower", "healed")
+}
+
+// requestFaults decides what goes wrong with each request. Each session has a
+// stream of its own, because only the requests of one session have an order.
+type requestFaults struct {
+	world   *World
+	percent int
+
+	mu      sync.Mutex
+	streams map[int64]*stream
+}
+
+func (r *requestFaults) decide(q zkserver.Request) zkserver.Fault {
+	if r.world.calm.Err() != nil {
+		return zkserver.Fault{}
+	}
+	s := r.of(q.SessionID)
+	if !s.chance(r.percent) {
+		return zkserver.Fault{}
+	}
+	note := func(kind string) {
+		r.world.fault("server", kind, "%v %s of session %#x", q.Op, q.Path, q.SessionID)
+	}
+	switch s.below(5) {
+	case 0:
+		note("crash before commit")
+		return zkserver.Fault{CloseBefore: true}
+	case 1:
+		note("crash before reply")
+		return zkserver.Fault{DropReply: true}
+	case 2:
+		note("crash after reply")
+		return zkserver.Fault{CloseAfter: true}
+	case 3:
+		note("slow commit")
+		return zkserver.Fault{Hold: after(s.about(200 * time.Millisecond))}
+	default:
+		note("slow reply")
+		return zkserver.Fault{HoldReply: after(s.about(200 * time.Millisecond))}
+	}
+}
+
+func (r *requestFaults) of(session int64) *stream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.streams[session]
+	if s == nil {
+		s = newStream(r.world.seed+uint64(session), "requests")
+		r.streams[session] = s
+	}
+	return s
+}
+
+func after(d time.Duration) <-chan struct{} {
+	c := make(chan struct{})
+	time.AfterFunc(d, func() { close(c) })
+	return c
+}

@@ -1,0 +1,147 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// stock is what is known of a queue: what was put, and what became of it.
+type stock struct {
+	world *World
+
+	mu       sync.Mutex
+	made     int
+	put      map[string]bool   // false: it may have been put
+	consumed map[string]string // by whom: taken or acknowledged, known to have happened
+	doubtful map[string]bool   // may have been acknowledged
+	lost     int               // takes that may have taken something
+}
+
+func queues(w *World) game {
+	q := &stock{world: w, put: make(map[string]bool), consumed: make(map[string]string), doubtful: make(map[string]bool)}
+	return game{q.turn, q.check}
+}
+
+// turn puts an element and consumes one, which may be another's.
+func (q *stock) turn(ctx context.Context, c *client, s recipes.Session) error {
+	queue, err := s.Queue("/queue", recipes.QueueConfig{})
+	if err != nil {
+		return err
+	}
+	wait, cancel := c.patience(ctx)
+	defer cancel()
+	if err := q.add(wait, c, queue); err != nil {
+		return err
+	}
+	if c.chance.chance(30) {
+		e, err := queue.Take(wait)
+		q.taken(c, e, err)
+		return err
+	}
+	d, err := queue.Receive(wait)
+	if err != nil {
+		return err
+	}
+	return q.deliver(ctx, c, s, d)
+}
+
+func (q *stock) add(ctx context.Context, c *client, queue recipes.Queue) error {
+	q.mu.Lock()
+	q.made++
+	data := fmt.Sprintf("element %d of %s", q.made, c.name)
+	q.put[data] = false
+	q.mu.Unlock()
+	id, err := queue.Put(ctx, []byte(data))
+	c.note("put %q as %s: %v", data, id, err)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case err == nil:
+		q.put[data] = true
+	case !errors.Is(err, recipes.ErrUnknownOutcome) && !c.isDead():
+		delete(q.put, data)
+		if other := q.consumed[data]; other != "" {
+			q.world.fail(c.name, "has not put %q, and %s has consumed it", data, other)
+		}
+	}
+	return err
+}
+
+func (q *stock) taken(c *client, e recipes.Element, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c.note("took %s: %v", e.ID, err)
+	if c.isDead() || errors.Is(err, recipes.ErrUnknownOutcome) {
+		q.lost++
+	} else if err == nil {
+		q.consume(c.name, string(e.Data))
+	}
+}
+
+// consume notes that an element is gone, which happens once.
+func (q *stock) consume(who, data string) {
+	if _, known := q.put[data]; !known {
+		q.world.fail(who, "consumed %q, which nobody has put", data)
+	}
+	if other, gone := q.consumed[data]; gone {
+		q.world.fail(who, "consumed %q, which %s had consumed", data, other)
+	}
+	q.consumed[data] = who
+}
+
+// deliver works on a delivery, and acknowledges or returns it.
+func (q *stock) deliver(ctx context.Context, c *client, s recipes.Session, d recipes.Delivery) error {
+	g := &grant{client: c, session: s, path: "/queue/" + string(d.Element().ID), Grant: d}
+	q.world.ledger.enter(g, 1)
+	_ = c.step(ctx, c.chance.about(100*time.Millisecond))
+	q.world.ledger.leave(g)
+	if c.chance.chance(20) {
+		err := d.Return(ctx)
+		c.note("returned %s: %v", d.Element().ID, err)
+		return err
+	}
+	err := d.Ack(ctx)
+	c.note("acknowledged %s: %v", d.Element().ID, err)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if data := string(d.Element().Data); err == nil && !c.isDead() {
+		q.consume(c.name, data)
+	} else {
+		q.doubtful[data] = true
+	}
+	return err
+}
+
+// check empties the queue. What was put is in it, or was consumed.
+func (q *stock) check(ctx context.Context, operator recipes.Session) {
+	queue, err := operator.Queue("/queue", recipes.QueueConfig{})
+	if err != nil {
+		q.world.fail("operator", "%v", err)
+		return
+	}
+	n, err := queue.Len(ctx)
+	for range n {
+		e, takeErr := queue.Take(ctx)
+		if err = takeErr; err != nil {
+			break
+		}
+		q.consume("operator", string(e.Data))
+	}
+	if err != nil {
+		q.world.fail("operator", "empties the queue: %v", err)
+	}
+	missing := 0
+	for data, known := range q.put {
+		if q.consumed[data] == "" && known && !q.doubtful[data] {
+			missing++
+		}
+	}
+	if missing > q.lost {
+		q.world.fail("queue", "%d elements are missing, and %d may have been taken", missing, q.lost)
+	}
+}

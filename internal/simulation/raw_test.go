@@ -1,0 +1,134 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// rawSession is a session of go-zookeeper, as other recipes use it: when it has
+// expired the client has another one, and says so in an event only.
+type rawSession struct {
+	recipes.Session // the recipes, which it has not
+	*zk.Conn
+	acl []zk.ACL
+
+	closed atomic.Bool
+
+	mu     sync.Mutex
+	state  zk.State
+	since  time.Time // when it became that
+	epochs int       // sessions that have expired
+}
+
+func openRaw(ctx context.Context, h *host) (recipes.Session, error) {
+	s := &rawSession{acl: zk.WorldACL(zk.PermAll)}
+	conn, _, err := zk.Connect([]string{"127.0.0.1:2181"}, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(silent{}),
+		zk.WithDialer(func(network, address string, _ time.Duration) (net.Conn, error) { return h.Dial(ctx, network, address) }),
+		zk.WithEventCallback(s.told), zk.WithMaxBufferSize(8<<10), zk.WithMaxConnBufferSize(8<<10))
+	if err != nil {
+		return nil, err
+	}
+	s.Conn = conn
+	context.AfterFunc(ctx, s.close)
+	for conn.State() != zk.StateHasSession {
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+func (s *rawSession) told(e zk.Event) {
+	if e.Type != zk.EventSession {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state, s.since = e.State, time.Now()
+	if e.State == zk.StateExpired {
+		s.epochs++
+	}
+}
+
+func (s *rawSession) now() (state zk.State, since time.Time, epochs int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state, s.since, s.epochs
+}
+
+func (s *rawSession) ID() int64            { return s.SessionID() }
+func (s *rawSession) Err() error           { return nil }
+func (s *rawSession) State() recipes.State { return recipes.Connected }
+
+func (s *rawSession) Close(context.Context) error { s.close(); return nil }
+
+// close closes the client once: a second Close would wait for the first on a mutex,
+// for which the time of a bubble does not pass.
+func (s *rawSession) close() {
+	if s.closed.CompareAndSwap(false, true) {
+		s.Conn.Close()
+	}
+}
+
+// failed reports whether an error leaves open what has happened.
+func failed(err error) bool {
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrNoServer)
+}
+
+// rawError explains an error to the harness.
+func rawError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", recipes.ErrUnavailable, err)
+}
+
+// ensure makes a persistent znode.
+func (s *rawSession) ensure(path string) error {
+	_, err := s.Create(path, nil, 0, s.acl)
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+// rawGrant is what a raw lock gives: a belief.
+type rawGrant struct {
+	recipes.Grant // the rest, which it has not
+	session       *rawSession
+	path          string
+	token         recipes.Token
+	believed      func() bool
+}
+
+func (g *rawGrant) Token() recipes.Token { return g.token }
+func (g *rawGrant) Znode() string        { return g.path }
+
+func (g *rawGrant) Err() error {
+	if g.believed() {
+		return nil
+	}
+	return recipes.ErrNotHeld
+}
+
+// Write writes, and nobody checks.
+func (g *rawGrant) Write(_ context.Context, ops ...recipes.Op) error {
+	_, err := g.session.Create(ops[0].Path, nil, 0, g.session.acl)
+	if errors.Is(err, zk.ErrNodeExists) {
+		err = nil
+	}
+	return rawError(err)
+}

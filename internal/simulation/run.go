@@ -1,0 +1,189 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// sessionTimeout is the smallest that the servers grant.
+const sessionTimeout = 4 * time.Second
+
+// Report is what a run has shown.
+type Report struct {
+	Seed       uint64
+	Scenario   string
+	Virtual    time.Duration
+	Turns      int
+	Faults     map[string]int
+	Violations []string
+	Trace      string
+}
+
+// scenarioOf is what the clients do with a seed.
+func scenarioOf(seed uint64) scenario { return scenarios[seed%uint64(len(scenarios))] }
+
+// run simulates one seed. It has to run in a bubble of testing/synctest.
+func (sc scenario) run(seed uint64) Report {
+	w := newWorld(seed)
+	open := sc.open
+	if open == nil {
+		open = openDirectly
+	}
+	calm, cease := context.WithCancel(context.Background())
+	defer cease()
+	w.calm = calm
+	w.trace.add("world", "seed %d: %s, %d followers", seed, sc.name, len(w.followers))
+	operator := w.operator()
+	w.outside = operator
+	w.prepare(sc, operator)
+	if sc.line != "" {
+		w.lines = []string{sc.line}
+	}
+	for i := range 2 + w.chance.below(4) {
+		w.clients = append(w.clients, newClient(w, i+1))
+	}
+	g := sc.begin(w)
+	if !sc.quiet {
+		w.server.SetFault((&requestFaults{world: w, percent: w.chance.below(4), streams: make(map[int64]*stream)}).decide)
+	}
+	var running, faulty sync.WaitGroup
+	for _, c := range w.clients {
+		running.Go(func() {
+			_ = sleep(c.stop, c.chance.between(0, time.Second))
+			c.run(open, g.turn)
+		})
+		if !sc.quiet {
+			faulty.Go(func() { w.haunt(c) })
+		}
+		if sc.hop {
+			faulty.Go(func() { w.haltPlugin(c) })
+		}
+	}
+	if !sc.quiet {
+		faulty.Go(w.trouble)
+	}
+
+	_ = sleep(context.Background(), w.chance.between(10*time.Second, time.Minute))
+	cease()
+	faulty.Wait()
+	for _, c := range w.clients {
+		c.heal()
+	}
+	w.trace.add("world", "faults cease")
+	w.await()
+	w.trace.add("world", "clients stop")
+	for _, c := range w.clients { // one after the other, so that their ends do not mix
+		c.quit()
+		_ = sleep(context.Background(), w.chance.between(20*time.Millisecond, 100*time.Millisecond))
+	}
+	running.Wait()
+	if g.check != nil {
+		g.check(context.Background(), operator)
+	}
+	if sc.open != nil && !sc.hop { // go-zookeeper leaves connections open, with a goroutine each
+		for _, h := range w.hosts {
+			h.close()
+		}
+	}
+	w.finish(sc, operator)
+
+	r := Report{Seed: seed, Scenario: sc.name, Virtual: time.Since(w.trace.start), Faults: w.faults, Violations: w.violations, Trace: w.trace.String()}
+	for _, c := range w.clients {
+		r.Turns += c.turns
+	}
+	return r
+}
+
+// operator opens a session that meets no faults but those of the servers.
+func (w *World) operator() recipes.Session {
+	s, err := zookeeper.OpenWith(newHost(w, "operator").Dial)(context.Background(), recipes.SessionConfig{
+		Servers: []string{"server"}, SessionTimeout: 10 * sessionTimeout, MaxPacket: 64 << 10,
+	})
+	if err != nil {
+		panic(err) // nothing has gone wrong yet
+	}
+	return s
+}
+
+// prepare makes the parents of the journals. The numbers of some lines soon wrap.
+func (w *World) prepare(sc scenario, operator recipes.Session) {
+	set := func(p string) {
+		b, err := operator.Barrier(p)
+		if err == nil {
+			err = b.Set(context.Background(), nil)
+		}
+		if err != nil {
+			w.fail("operator", "%v", err)
+		}
+	}
+	for _, p := range append([]string{""}, sc.paths...) {
+		set(journalOf(p))
+	}
+	if sc.line != "" && w.chance.chance(20) {
+		set(sc.line)
+		next := int32(math.MaxInt32 - w.chance.below(60))
+		w.fault("servers", "wrap", "the next number of %s is %d", sc.line, next)
+		if err := w.server.SetSequence(sc.line, next); err != nil {
+			w.fail("servers", "%v", err)
+		}
+	}
+}
+
+// progressBound is how long after the end of faults each client may take for two turns:
+// sessions that were lost expire, and those of the dead, and everybody has a turn.
+const progressBound = 10 * sessionTimeout
+
+// await waits until each client has made progress since faults have ceased.
+func (w *World) await() {
+	deadline := time.Now().Add(progressBound)
+	for {
+		waiting := ""
+		for _, c := range w.clients {
+			c.mu.Lock()
+			if c.since < 2 {
+				waiting += fmt.Sprintf(" %s (%d turns)", c.name, c.since)
+			}
+			c.mu.Unlock()
+		}
+		if waiting == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.fail("world", "no progress within %v:%s", progressBound, waiting)
+			return
+		}
+		_ = sleep(context.Background(), 50*time.Millisecond)
+	}
+}
+
+// finish checks what is left when all clients are gone.
+func (w *World) finish(sc scenario, operator recipes.Session) {
+	if err := operator.Close(context.Background()); err != nil {
+		w.fail("operator", "%v", err)
+	}
+	_ = sleep(context.Background(), 2*sessionTimeout)
+	for _, p := range sc.paths {
+		w.checkJournal(p)
+	}
+	if left := w.server.Sessions(); len(left) > 0 {
+		w.fail("servers", "%d sessions are left", len(left))
+	}
+	if n := w.server.Watches(); n > 0 {
+		w.fail("servers", "%d watches are left", n)
+	}
+	for _, n := range w.server.Tree() {
+		if n.Stat.EphemeralOwner != 0 || strings.Contains(n.Path, "/_c_") {
+			w.fail("servers", "%s is left", n.Path)
+		}
+	}
+	if err := w.server.Close(); err != nil {
+		w.fail("servers", "%v", err)
+	}
+}

@@ -1,0 +1,44 @@
+package simulation
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// scenario is what the clients of a run do.
+type scenario struct {
+	name  string
+	paths []string // of its journals
+	begin func(*World) game
+	line  string // whose children are contenders; "" for none
+	open  opener // nil: the library
+	hop   bool   // there are faults between application and plugin
+	quiet bool   // without faults, for defects that need none
+}
+
+// game is a scenario in one run.
+type game struct {
+	turn  turn
+	check func(ctx context.Context, operator recipes.Session) // at the end, without faults; may be nil
+}
+
+// turn is what a client does with a recipe, again and again. An error is not
+// always a fault: see expected.
+type turn func(ctx context.Context, c *client, s recipes.Session) error
+
+var scenarios = []scenario{
+	{name: "lock", line: "/lock", paths: []string{"/lock"}, begin: locks},
+	{name: "election", line: "/election", paths: []string{"/election"}, begin: elections},
+	{name: "semaphore", line: "/semaphore", begin: semaphores},
+	{name: "shared lock", line: "/shared", paths: []string{"/shared"}, begin: sharedLocks},
+	{name: "priority lock", line: "/priority", paths: []string{"/priority"}, begin: priorityLocks},
+	{name: "queue", begin: queues},
+	{name: "double barrier", line: "/barrier", begin: doubleBarriers},
+	{name: "two-phase commit", begin: transactions},
+	{name: "lock through a plugin", line: "/lock", paths: []string{"/lock"}, begin: locks, open: openThroughPlugin, hop: true},
+	{name: "counter", begin: counters},
+	// Nobody deletes names here: a guarded write does not distinguish the next znode of
+	// its name from its own while both have the same version.
+	{name: "names", paths: []string{"/names"}, begin: names},
+}

@@ -1,0 +1,31 @@
+package simulation
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func semaphores(w *World) game {
+	permits := 1 + w.chance.below(3)
+	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+		return semaphoreTurn(ctx, c, s, permits)
+	}}
+}
+
+func semaphoreTurn(ctx context.Context, c *client, s recipes.Session, permits int) error {
+	const path = "/semaphore"
+	l, err := s.Semaphore(path, recipes.SemaphoreConfig{
+		Permits: permits, Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined,
+	})
+	if err != nil {
+		return err
+	}
+	wait, cancel := c.patience(ctx)
+	defer cancel()
+	hold, err := l.Acquire(wait)
+	if err != nil {
+		return err
+	}
+	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold}, permits, hold.Release)
+}

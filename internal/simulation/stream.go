@@ -1,0 +1,49 @@
+package simulation
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// stream is a seeded source of choices. Each connection, client and fault has one of
+// its own, by name. So what one of them draws does not depend on when others draw.
+type stream struct {
+	mu   sync.Mutex
+	rand *rand.Rand
+}
+
+func newStream(seed uint64, name string) *stream {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	return &stream{rand: rand.New(rand.NewPCG(seed, h.Sum64()))}
+}
+
+// below returns a number from 0 to n-1.
+func (s *stream) below(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rand.IntN(n)
+}
+
+// between returns a duration from low to just below high. It is uneven to the
+// nanosecond, so that two timers rarely fire at the same instant.
+func (s *stream) between(low, high time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return low + time.Duration(s.rand.Int64N(int64(high-low)))
+}
+
+// about returns a duration with that mean, most of them shorter and a few much longer.
+func (s *stream) about(mean time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(s.rand.ExpFloat64() * float64(mean))
+}
+
+// chance is true that often in a hundred.
+func (s *stream) chance(percent int) bool { return s.below(100) < percent }
+
+// pick returns one of the choices.
+func pick[T any](s *stream, choices ...T) T { return choices[s.below(len(choices))] }

@@ -1,0 +1,215 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// docket is the transactions of a run, one after the other. The first client begins
+// them, and all clients are sites.
+type docket struct {
+	world *World
+
+	mu      sync.Mutex
+	present *deal
+	begun   int
+}
+
+// deal is one transaction, and what its sites have been told.
+type deal struct {
+	path     string
+	variant  recipes.Variant
+	sites    []string
+	begun    bool
+	refused  map[string]bool // sites that want to abort
+	agreed   map[string]bool // sites that may have voted to commit, in any session
+	decision map[string]bool // by who was told
+	acted    map[string]bool // sites that have said Done, or may have
+	done     map[string]bool // sites whose part is over
+}
+
+func transactions(w *World) game {
+	d := &docket{world: w}
+	return game{turn: d.turn}
+}
+
+var errIdle = fmt.Errorf("nothing to do: %w", context.Canceled)
+
+// next returns the transaction to work on, which the first client makes when the one
+// before is over.
+func (d *docket) next(c *client) *deal {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.present; t != nil && len(t.done) < len(t.sites) {
+		if t.done[c.name] {
+			return nil
+		}
+		return t
+	}
+	if c.number != 1 {
+		return nil
+	}
+	d.begun++
+	t := &deal{
+		path: fmt.Sprintf("/tx-%d", d.begun), variant: pick(c.chance, recipes.Variants()...),
+		refused: make(map[string]bool), agreed: make(map[string]bool), decision: make(map[string]bool), acted: make(map[string]bool), done: make(map[string]bool),
+	}
+	for i := range d.world.clients {
+		name := fmt.Sprintf("client %d", i+1)
+		t.sites = append(t.sites, name)
+		t.refused[name] = c.chance.chance(10)
+	}
+	d.present = t
+	return t
+}
+
+func (d *docket) turn(ctx context.Context, c *client, s recipes.Session) error {
+	t := d.next(c)
+	if t == nil {
+		return errIdle
+	}
+	tx, err := s.Transaction(t.path, recipes.TransactionConfig{Variant: t.variant})
+	if err != nil {
+		return err
+	}
+	wait, cancel := c.patience(ctx)
+	defer cancel()
+	if c.number == 1 && !d.is(&t.begun) {
+		err := tx.Begin(wait, nil, t.sites...)
+		c.note("began %s (%s): %v", t.path, t.variant, err)
+		if err != nil && !errors.Is(err, recipes.ErrNodeExists) {
+			return err
+		}
+		d.set(&t.begun)
+	}
+	if !d.is(&t.begun) {
+		return errIdle
+	}
+	if c.number == 1 {
+		var coordinating sync.WaitGroup
+		defer coordinating.Wait()
+		coordinate, done := context.WithCancel(wait)
+		defer done()
+		coordinating.Go(func() {
+			if decision, err := tx.Coordinate(coordinate); err == nil {
+				d.told(t, c, "coordinator", decision)
+			}
+		})
+	}
+	return d.serve(wait, c, t, tx)
+}
+
+func (d *docket) is(what *bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return *what
+}
+
+func (d *docket) set(what *bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*what = true
+}
+
+// serve is a site's part: it joins, votes, waits for the decision and acts on it.
+func (d *docket) serve(ctx context.Context, c *client, t *deal, tx recipes.Transaction) error {
+	site, err := tx.Join(ctx, c.name)
+	switch {
+	case errors.Is(err, recipes.ErrNoTransaction):
+		return d.missing(c, t)
+	case errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost):
+		// With own nodes: another session of this site has joined. If it is gone, there
+		// will be a decision to abort, and then Join succeeds. It may also be there, with
+		// its vote.
+		c.note("is a site of %s in another session", t.path)
+		return errIdle
+	case err != nil:
+		return err
+	}
+	_ = c.step(ctx, c.chance.about(50*time.Millisecond))
+	vote := recipes.VoteCommit
+	if t.refused[c.name] {
+		vote = recipes.VoteAbort
+	}
+	if vote == recipes.VoteCommit {
+		d.mu.Lock()
+		t.agreed[c.name] = true
+		d.mu.Unlock()
+	}
+	err = site.Vote(ctx, vote)
+	c.note("voted %s in %s: %v", vote, t.path, err)
+	switch {
+	case errors.Is(err, recipes.ErrNoTransaction):
+		return d.missing(c, t)
+	case errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost):
+		// With own nodes: it is dead, and still has to be told the decision.
+	case err != nil:
+		return err
+	}
+	decision, err := site.Wait(ctx)
+	if errors.Is(err, recipes.ErrNoTransaction) {
+		return d.missing(c, t)
+	}
+	if err != nil {
+		return err
+	}
+	d.told(t, c, c.name, decision)
+	return d.act(ctx, c, t, site)
+}
+
+// act says that the site is done.
+func (d *docket) act(ctx context.Context, c *client, t *deal, site recipes.Site) error {
+	d.mu.Lock()
+	t.acted[c.name] = true
+	d.mu.Unlock()
+	err := site.Done(ctx)
+	c.note("done with %s: %v", t.path, err)
+	if errors.Is(err, recipes.ErrNoTransaction) {
+		err = nil
+	}
+	if err == nil && !c.isDead() {
+		d.finish(c, t)
+	}
+	return err
+}
+
+func (d *docket) finish(c *client, t *deal) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.done[c.name] = true
+}
+
+// told notes a decision: all are told the same, and nobody commits where a site has not
+// voted to commit.
+func (d *docket) told(t *deal, c *client, who string, decision recipes.Decision) {
+	c.note("%s of %s: commit %v (%s)", who, t.path, decision.Commit, decision.Reason)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for other, commit := range t.decision {
+		if commit != decision.Commit {
+			d.world.fail(c.name, "%s of %s was told commit %v, and %s %v", who, t.path, decision.Commit, other, commit)
+		}
+	}
+	t.decision[who] = decision.Commit
+	for _, site := range t.sites {
+		if !t.agreed[site] && decision.Commit {
+			d.world.fail(c.name, "%s commits, and %s has not agreed", t.path, site)
+		}
+	}
+}
+
+// missing is a transaction that is not there: it is over, or was never begun.
+func (d *docket) missing(c *client, t *deal) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !t.acted[c.name] {
+		d.world.fail(c.name, "%s is gone, and this site has not said that it is done", t.path)
+	}
+	t.done[c.name] = true
+	return nil
+}

@@ -1,0 +1,47 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func (c *client) joined(p recipes.Place) { c.note("joined as %s, %d ahead", p.Znode, p.Position) }
+
+// patience is a context for waiting, which sometimes ends too soon while there are faults.
+func (c *client) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.world.calm.Err() == nil && c.chance.chance(15) {
+		return context.WithTimeout(ctx, c.chance.about(time.Second))
+	}
+	return context.WithCancel(ctx)
+}
+
+// hold enters a grant into the ledger, works under it, and gives it back.
+func (c *client) hold(ctx context.Context, g *grant, permits int, giveBack func(context.Context) error) error {
+	c.world.ledger.enter(g, permits)
+	c.work(ctx, g)
+	c.world.ledger.leave(g)
+	err := giveBack(ctx)
+	c.note("gave %s back: %v", g.Znode(), err)
+	return err
+}
+
+// work writes under a grant for a while, guarded: to the journal. It looks before
+// each write, and the pause between look and write can be long.
+func (c *client) work(ctx context.Context, g *grant) {
+	for range 1 + c.chance.below(3) {
+		if c.step(ctx, c.chance.about(100*time.Millisecond)) != nil || g.Err() != nil {
+			return
+		}
+		if c.step(ctx, c.chance.about(50*time.Millisecond)) != nil {
+			return
+		}
+		entry := g.entry()
+		err := g.Write(ctx, recipes.Create(entry, nil))
+		c.note("wrote %s: %v", entry, err)
+		if err != nil && !expected(err) {
+			c.world.fail(c.name, "guarded write: %v", err)
+		}
+	}
+}

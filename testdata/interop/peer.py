@@ -1,0 +1,91 @@
+"""Contends with kazoo: peer.py SERVERS TIMEOUT_MS RECIPE PATH WITNESS.
+
+Takes turns at PATH until its standard input ends. Each turn is seen by a witness
+outside ZooKeeper, the directory WITNESS. Prints "turn NUMBER" for each, "read" for a
+reader's, "violation TEXT" when two were in that should exclude each other, and
+"timeout" when kazoo has waited for too long (kazoo#649)."""
+
+import glob
+import logging
+import os
+import random
+import sys
+import threading
+import time
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import LockTimeout
+from kazoo.recipe.lock import ReadLock, WriteLock
+
+servers, timeout, recipe, path, witness = sys.argv[1:6]
+logging.disable(logging.CRITICAL)
+me = str(os.getpid())
+
+
+def say(text):
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def exclusive():
+    file = os.path.join(witness, "writer")
+    try:
+        with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY), "w") as f:
+            f.write(me)
+    except FileExistsError:
+        say("violation kazoo holds beside a holder")
+        return
+    readers = glob.glob(os.path.join(witness, "reader-*"))
+    if readers:
+        say("violation kazoo writes beside " + " ".join(readers))
+    counter = os.path.join(witness, "counter")
+    with open(counter) as f:
+        n = int(f.read() or 0)
+    time.sleep(0.002)
+    with open(counter, "w") as f:
+        f.write(str(n + 1))
+    say("turn %d" % (n + 1))
+    os.remove(file)
+
+
+def shared():
+    file = os.path.join(witness, "reader-" + me)
+    open(file, "w").close()
+    for _ in range(2):
+        if os.path.exists(os.path.join(witness, "writer")):
+            say("violation kazoo reads beside a writer")
+        time.sleep(0.001)
+    say("read")
+    os.remove(file)
+
+
+def watch_stdin(zk):
+    sys.stdin.read()
+    try:
+        zk.stop()
+    finally:
+        os._exit(0)
+
+
+zk = KazooClient(hosts=servers, timeout=int(timeout) / 1000.0)
+zk.start(timeout=30)
+threading.Thread(target=watch_stdin, args=(zk,), daemon=True).start()
+say("ready")
+while True:
+    if recipe == "lock":
+        with zk.Lock(path, me):
+            exclusive()
+    elif recipe == "election":
+        zk.Election(path, me).run(exclusive)
+    elif recipe == "rw":
+        reading = random.random() < 0.5
+        lock = (ReadLock if reading else WriteLock)(zk, path, me)
+        try:
+            lock.acquire(timeout=2)
+        except LockTimeout:
+            say("timeout")
+            continue
+        shared() if reading else exclusive()
+        lock.release()
+    else:
+        sys.exit("no recipe " + recipe)
