@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
+	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -46,9 +46,9 @@ type Experiment struct {
 	// session's timeout has passed.
 	Kill func(context.Context, recipes.Session) error
 
-	// Limits say when the load generator was the limit. The zero Limits never
-	// do.
-	Limits probe.Limits
+	// Check returns why a trial is invalid, such as that the load generator was the
+	// limit: it becomes record.Record.Invalid. If it is nil, every trial is valid.
+	Check func(record.Record) (reasons []string)
 
 	// Session is how sessions are opened. If its MaxPacket is 0 it is chosen by
 	// the number of contenders; see maxPacket.

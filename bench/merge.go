@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
@@ -56,8 +57,14 @@ func nameAnywhere(r record.Record) string {
 }
 
 func together(a, b record.Client) record.Client {
+	var other *time.Duration
+	if a.Other != nil && b.Other != nil {
+		sum := *a.Other + *b.Other
+		other = &sum
+	}
 	return record.Client{
-		Took: max(a.Took, b.Took), CPU: a.CPU + b.CPU, Allocs: a.Allocs + b.Allocs,
+		Other: other,
+		Took:  max(a.Took, b.Took), CPU: a.CPU + b.CPU, Allocs: a.Allocs + b.Allocs,
 		GC: max(a.GC, b.GC), LongGC: max(a.LongGC, b.LongGC), SchedP99: max(a.SchedP99, b.SchedP99),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
@@ -19,7 +20,9 @@ func (e Experiment) Run(ctx context.Context, t Trial) (record.Record, error) {
 	if err := e.run(ctx, t, &r); err != nil {
 		return record.Record{}, fmt.Errorf("trial %d (%s): %w", t.Number, r.Name(), err)
 	}
-	r.Invalid = e.Limits.Check(r)
+	if e.Check != nil {
+		r.Invalid = e.Check(r)
+	}
 	return r, nil
 }
 
@@ -59,6 +62,8 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 	defer all.close(ctx)
 	figures := figures{read: e.Figures, wanted: e.Wanted}
 	var client probe.Probe
+	var others time.Duration
+	known := false
 	l := e.load(t, all)
 	l.Begin = func(ctx context.Context) error {
 		r.Memory = watch.read(len(all.sessions))
@@ -66,11 +71,16 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 		if err == nil && e.Part != nil {
 			err = e.Part.Begin(ctx)
 		}
+		others, known = t.Transport.cpu()
 		client = probe.Start()
 		return err
 	}
 	l.End = func(ctx context.Context) error {
 		r.Client = client.Stop()
+		if now, ok := t.Transport.cpu(); ok && known {
+			grown := now - others
+			r.Client.Other = &grown
+		}
 		if e.Part != nil {
 			if err := e.Part.End(ctx); err != nil {
 				return err

@@ -32,6 +32,7 @@ var better = []struct{ unit, better string }{
 	{unit.WaitP99, "lower"},
 	{unit.Reads, "lower"},
 	{unit.Writes, "lower"},
+	{unit.Syncs, "lower"},
 	{unit.Events, "lower"},
 	{unit.Bytes, "lower"},
 	{unit.Fallbacks, "lower"},
@@ -45,6 +46,8 @@ var better = []struct{ unit, better string }{
 	{unit.Packets, "lower"},
 	{unit.Fsyncs, "lower"},
 	{unit.ServerCPU, "lower"},
+	{unit.HostCPU, "lower"},
+	{unit.OtherCPU, "lower"},
 	{unit.RSS, "lower"},
 	{unit.Session, "lower"},
 	{unit.RSSEach, "lower"},
@@ -62,6 +65,7 @@ func (r Record) Metrics() []Metric {
 	r.costs(&m)
 	r.fairness(&m)
 	r.server(&m)
+	r.processor(&m)
 	if r.Memory.RSS > 0 {
 		m.add(unit.RSS, float64(r.Memory.RSS)/megabyte)
 	}
@@ -100,6 +104,9 @@ func (r Record) costs(m *metrics) {
 	ops := float64(r.Operations)
 	m.add(unit.Reads, float64(r.Counters.Reads)/ops)
 	m.add(unit.Writes, float64(r.Counters.Writes)/ops)
+	if n := r.Counters.ByKind["sync"]; n > 0 {
+		m.add(unit.Syncs, float64(n)/ops)
+	}
 	if r.Contenders > 1 {
 		m.add(unit.Events, float64(r.Counters.WatchEvents)/ops)
 	}
@@ -134,6 +141,16 @@ func (r Record) server(m *metrics) {
 			m.add(figure.unit, v*figure.scale/float64(r.Operations))
 		}
 	}
+}
+
+// processor adds the processor time of an operation by process, if the other
+// processes tell theirs. A library call has no other process.
+func (r Record) processor(m *metrics) {
+	if r.Client.Other == nil {
+		return
+	}
+	m.time(unit.HostCPU, float64(r.Client.CPU)/float64(r.Operations))
+	m.time(unit.OtherCPU, float64(*r.Client.Other)/float64(r.Operations))
 }
 
 // fairness is how evenly turns fell on contenders.

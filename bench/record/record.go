@@ -55,12 +55,15 @@ func (r Record) Valid() bool { return len(r.Invalid) == 0 }
 type Client struct {
 	// Took is for how long it was looked at: Elapsed, and the coming to rest after
 	// it. 0 in records of before this was kept.
-	Took     time.Duration `json:",omitempty"`
-	CPU      time.Duration // user and system time; 0 where it cannot be found out
-	GC       time.Duration // pauses of the garbage collector, all together
-	LongGC   time.Duration // the longest of them, as far as the runtime's buckets tell
-	SchedP99 time.Duration // 99th percentile of how long runnable goroutines waited
-	Allocs   uint64        // bytes
+	Took time.Duration `json:",omitempty"`
+	CPU  time.Duration // user and system time; 0 where it cannot be found out
+	// Other is the same of the other processes that the sessions go through, 0
+	// without such processes. nil where it cannot be found out.
+	Other    *time.Duration `json:",omitempty"`
+	GC       time.Duration  // pauses of the garbage collector, all together
+	LongGC   time.Duration  // the longest of them, as far as the runtime's buckets tell
+	SchedP99 time.Duration  // 99th percentile of how long runnable goroutines waited
+	Allocs   uint64         // bytes
 }
 
 // Memory is what the trial took, in bytes, when everybody had enrolled.

@@ -60,6 +60,7 @@ func cycled() record.Record {
 	r := drained(recipes.Predecessor, 10, time.Millisecond)
 	r.Recipe, r.Workload, r.Hold, r.Procs, r.Transport = load.Lock, load.Cycle, 5*time.Millisecond, 1, "plugin"
 	r.Memory = record.Memory{}
+	r.Counters.ByKind = map[string]int64{"sync": r.Operations}
 	_ = r.Wait.RecordValues(int64(50*time.Millisecond), 9)
 	return r
 }

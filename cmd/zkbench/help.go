@@ -60,6 +60,9 @@ Examples:
 	zkbench run -via plugin -count 10 -out plugin.txt
 	benchstat -ignore /via direct.txt plugin.txt
 
+	# What a change of the library costs, on a machine that is not quiet.
+	zkbench run -ensemble 1 -recipe lock -count 20 -against ./zkbench-of-main
+
 Workloads of locks and elections:
 
 	drain     All contenders stand in line. Each leaves as soon as it is granted.

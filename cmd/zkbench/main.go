@@ -22,6 +22,11 @@ func main() { os.Exit(Main()) }
 
 // Main is main with an exit code.
 func Main() int {
+	return command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal}.process()
+}
+
+// process runs the command as this process, and returns its exit code.
+func (c command) process() int {
 	// The first interrupt ends the run with what was measured so far; a second one
 	// kills, because the first takes itself away. A terminal that goes away is one too,
 	// unless nohup said that it is not. It says so twice, by its shell and when that
@@ -39,5 +44,5 @@ func Main() int {
 	// A reader of stdout that goes away is an error of Write, after which the
 	// run cleans up, and not a signal that kills it.
 	signal.Ignore(syscall.SIGPIPE)
-	return command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal}.run(ctx, os.Args[1:])
+	return c.run(ctx, os.Args[1:])
 }

@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(leaktest.Checked{Tests: ensembletest.Owner{Tests: m}}, map[string]func(){
-		"zkbench": func() { os.Exit(Main()) },
+		"zkbench":       func() { os.Exit(Main()) },
+		"zkbench-build": buildMain,
 		// Programs that wait for a command's first result, and then do what their
 		// names say.
 		"interrupt-at-first-result": func() { os.Exit(interruptAtFirstResult(os.Args[1:])) },

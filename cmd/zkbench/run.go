@@ -23,6 +23,9 @@ func (c command) runVerb(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if s.against != "" {
+		return c.duel(ctx, s)
+	}
 	return c.experiment(ctx, s, append([]string{"run"}, args...))
 }
 
@@ -96,7 +99,7 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.E
 	e := s.experiment(transports, session)
 	e.Figures, e.Wanted = srv.figures, wantedFigures
 	if c.unlimited {
-		e.Limits = probe.Limits{}
+		e.Check = nil
 	}
 	return e, srv, nil
 }
@@ -107,7 +110,7 @@ func (s settings) experiment(transports []bench.Transport, session recipes.Sessi
 		Recipes: s.recipes.values, Workloads: s.workloads.values, Strategies: s.strategies.values,
 		Contenders: s.contenders.values, Transports: transports,
 		Count: s.count, Seed: s.seed, Hold: s.hold, Duration: s.duration, Warmup: s.warmup,
-		Rounds: s.rounds, Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Limits: s.limits(),
+		Rounds: s.rounds, Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Check: s.limits().Check,
 		Session: session, Root: freshRoot(), Ascending: s.limit > 0,
 	}
 }

@@ -35,6 +35,7 @@ type settings struct {
 	where
 	show
 	join joining
+	duel
 
 	resume bool          // of sweep
 	limit  time.Duration // of sweep
@@ -63,6 +64,7 @@ func (c command) defaults() settings {
 func (c command) parseSettings(args []string) (settings, error) {
 	s := c.defaults()
 	flags := s.flags("run")
+	s.duel.add(flags)
 	preset := flags.String("preset", "", "flags that belong together, unless they are given: paper-table-3")
 	if err := c.parse(flags, runHelp, args); err != nil {
 		return s, err
@@ -75,6 +77,7 @@ func (c command) parseSettings(args []string) (settings, error) {
 	if flags.NArg() > 0 {
 		return s, usageError{fmt.Errorf("%q is not a flag; values of a list are separated by commas without blanks", flags.Arg(0))}
 	}
+	s.pass(flags)
 	return s, s.check(given(flags))
 }
 
@@ -146,7 +149,7 @@ func (s *settings) check(given map[string]bool) error {
 	if err := s.where.check(given); err != nil {
 		return usageError{err}
 	}
-	if err := errors.Join(s.join.check(given, s), s.show.check()); err != nil {
+	if err := errors.Join(s.join.check(given, s), s.show.check(), s.duel.check(given)); err != nil {
 		return usageError{err}
 	}
 	has := func(w load.Workload) bool { return slices.Contains(s.workloads.values, w) }

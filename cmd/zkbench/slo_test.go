@@ -132,7 +132,7 @@ func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 func TestInvalidProbesAreMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, e := search(overRate, time.Second, new(fake.World).Open, load.Open)
-		e.Limits = probe.Limits{CPU: 1e-12} // which whatever runs exceeds
+		e.Check = probe.Limits{CPU: 1e-12}.Check // which whatever runs exceeds
 		var said bytes.Buffer
 		var records []record.Record
 		_, err := s.search.Run(t.Context(), command{stderr: &said}.prober(s, e, &records))

@@ -50,7 +50,7 @@ func await[T any](ctx context.Context, t *tool, out *output, p patience,
 			return p.explain(ctx, opened, over(bounded, err), err)
 		}
 		a.failed(err, time.Since(begun))
-		if a.pause(bounded); bounded.Err() != nil {
+		if a.rest(bounded); bounded.Err() != nil {
 			return p.explain(ctx, false, over(bounded, err), err)
 		}
 	}
@@ -125,24 +125,23 @@ func (p patience) explain(ctx context.Context, opened, over bool, err error) err
 // attempts are those of one await.
 type attempts struct {
 	*connection
-	told   bool // that there is no session
-	pauses time.Duration
+	rests
+	told bool // that no session is open
 }
 
-// The pauses between attempts grow from the first to the last. A session that has
-// lived for as long as stable begins anew.
+// rests are the pauses between attempts. They grow from the first to the last. After an
+// attempt that has lasted for as long as stable they begin anew.
+type rests struct{ pause time.Duration }
+
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 	stable     = 10 * time.Second
 )
 
-// failed says once, until there is a session again, that there is none.
+// failed says that no session is open. It says so once, until one is open again.
 func (a *attempts) failed(err error, after time.Duration) {
-	a.pauses = min(max(2*a.pauses, firstPause), lastPause)
-	if after > stable {
-		a.pauses = firstPause
-	}
+	a.next(after)
 	if a.told {
 		return
 	}
@@ -171,10 +170,18 @@ func (a *attempts) say(what, cause, text string) {
 	}
 }
 
-// pause waits, a fifth more or less, so that the many who have lost their sessions
+// next chooses the next pause, after an attempt that has lasted for so long.
+func (r *rests) next(lasted time.Duration) {
+	r.pause = min(max(2*r.pause, firstPause), lastPause)
+	if lasted > stable {
+		r.pause = firstPause
+	}
+}
+
+// rest waits, a fifth more or less, so that the many who have lost their sessions
 // together do not come back together.
-func (a *attempts) pause(ctx context.Context) {
-	timer := time.NewTimer(time.Duration(float64(a.pauses) * (0.8 + 0.4*rand.Float64())))
+func (r *rests) rest(ctx context.Context) {
+	timer := time.NewTimer(time.Duration(float64(r.pause) * (0.8 + 0.4*rand.Float64())))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -140,10 +140,6 @@ func (c *command) Synopsis() string {
 	return c.verb.describe().synopsis
 }
 
-// AutocompleteArgs implements cli.CommandAutocomplete. Paths of znodes are not
-// completed: it would open a session for each key press.
-func (c *command) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
-
 // AutocompleteFlags implements cli.CommandAutocomplete.
 func (c *command) AutocompleteFlags() complete.Flags {
 	flags := complete.Flags{}

@@ -16,6 +16,7 @@ import (
 type contendersVerb struct {
 	onePath
 	election bool
+	follow   bool // -watch
 }
 
 func (v *contendersVerb) describe() doc {
@@ -35,9 +36,17 @@ KIND tells the recipe: lock, semaphore, election, read and write (of a shared lo
 priority-read and priority-write (with the priority). Each recipe has a line of its
 own at PATH. The word "revocable" follows if the contender can be asked to give the
 lock back, "asked" if it was asked, and "successor" if a holder has chosen it to be next.
+"curator" or "kazoo" follows if the name is of that library (-dialect of lock and elect).
+Locks of Curator and go-zookeeper have the same names as ours, and kazoo's Election is
+a lock.
 
 SINCE is when the contender joined, by the server's clock; in a priority lock it is
 when the lock was granted. TOKEN is the fencing token.
+
+With -watch a terminal shows the table, and draws it again when the line has moved.
+Elsewhere each change is a line: "waits", "holds", "leads" or "left", then KIND, SESSION
+and the data. zkrecipes looks once a second, less often at a long line. It waits while
+no server answers. A signal ends it with exit code 0; it ends too when nobody reads.
 
 ` + onceCodes,
 	}
@@ -45,21 +54,29 @@ when the lock was granted. TOKEN is the fencing token.
 
 func (v *contendersVerb) flags(f *flag.FlagSet) {
 	f.BoolVar(&v.election, "election", false, "only the candidates of an election")
+	f.BoolVar(&v.follow, "watch", false, "show the line as it moves, until a signal comes")
 }
 
 func (v *contendersVerb) run(ctx context.Context, t *tool, out *output) error {
+	if v.follow {
+		return v.watch(ctx, t, out)
+	}
 	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		kinds := recipes.Kinds()
-		if v.election {
-			kinds = []recipes.Kind{recipes.KindElection}
-		}
-		lines, err := s.Contenders(ctx, v.path, kinds...)
+		lines, err := s.Contenders(ctx, v.path, v.kinds()...)
 		if err != nil {
 			return err
 		}
 		line := lines.Contenders
 		return out.result(v.picture(line), func(w io.Writer) { v.table(w, line) })
 	})
+}
+
+// kinds are those of the contenders that are shown.
+func (v *contendersVerb) kinds() []recipes.Kind {
+	if v.election {
+		return []recipes.Kind{recipes.KindElection}
+	}
+	return recipes.Kinds()
 }
 
 // picture is a line in JSON.
@@ -71,6 +88,7 @@ type picture struct {
 type contenderJSON struct {
 	State      string    `json:"state"`
 	Kind       string    `json:"kind"`
+	Dialect    string    `json:"dialect,omitempty"` // whose name the znode has; none from an older plugin
 	Since      time.Time `json:"since"`
 	SessionID  string    `json:"session_id"`      // in hexadecimal, as ZooKeeper's own tools have it
 	Token      int64     `json:"token,omitempty"` // none while one waits in a priority lock
@@ -94,7 +112,7 @@ func (v *contendersVerb) picture(line []recipes.Contender) picture {
 
 func toJSON(c recipes.Contender) contenderJSON {
 	j := contenderJSON{
-		State: stateOf(c), Kind: kindOf(c), Since: c.Since.UTC(), SessionID: sessionOf(c), Token: int64(c.Token), Znode: c.Znode,
+		State: stateOf(c), Kind: kindOf(c), Dialect: string(c.Dialect), Since: c.Since.UTC(), SessionID: sessionOf(c), Token: int64(c.Token), Znode: c.Znode,
 		Successor: c.Successor, Revocable: c.Revocable, Asked: c.Revoked,
 	}
 	j.Data, j.DataBase64 = inJSON(c.Data)
@@ -138,6 +156,9 @@ func stateOf(c recipes.Contender) string {
 func marksOf(c recipes.Contender) (marks string) {
 	if c.Kind == recipes.KindPriorityLock {
 		marks = fmt.Sprintf(":%d", c.Priority)
+	}
+	if dialect(c.Dialect).other() {
+		marks += "," + string(c.Dialect)
 	}
 	if c.Successor {
 		marks += ",successor"

@@ -57,3 +57,71 @@ func TestTableOfTheDocs(t *testing.T) {
 		}
 	}
 }
+
+// TestComparisonOfTheDocs: what docs/tool.md says that zkrecipes can do beside other
+// tools is a verb with these flags, or a variable, and a script uses it.
+func TestComparisonOfTheDocs(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "tool.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(page), "\n| what | flock | consul lock | etcdctl lock | zkrecipes |\n|---|---|---|---|---|\n")
+	if !found {
+		t.Fatal("the page has no comparison")
+	}
+	table, _, _ = strings.Cut(table+"\n", "\n\n")
+	scripts := allScripts(t)
+	verbs := everyVerb(t)
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 5 {
+			t.Errorf("%d cells: %s", len(cells), line)
+			continue
+		}
+		claims := regexp.MustCompile("`[^`]*`").FindAllString(cells[4], -1)
+		if len(claims) == 0 && strings.TrimSpace(cells[4]) != "no" {
+			t.Errorf("no verb, no flag: %s", line)
+		}
+		for _, claim := range claims {
+			words := strings.Fields(strings.Trim(claim, "`"))
+			if strings.HasPrefix(words[0], "ZKRECIPES_") {
+				if !strings.Contains(scripts, "$"+words[0]) {
+					t.Errorf("no script uses %s", claim)
+				}
+				continue
+			}
+			verb := verbs[words[0]]
+			if verb == nil {
+				t.Errorf("there is no verb %s", claim)
+				continue
+			}
+			used := `(?m)zkrecipes ` + words[0] + ` .*`
+			for _, name := range words[1:] {
+				if verb.flagSet().Lookup(strings.TrimPrefix(name, "-")) == nil {
+					t.Errorf("there is no flag %s of %s", name, claim)
+				}
+				used += name + `\b.*`
+			}
+			if !regexp.MustCompile(used).MatchString(scripts) {
+				t.Errorf("no script uses %s", claim)
+			}
+		}
+	}
+}
+
+// allScripts returns the scripts of TestScripts, one after the other.
+func allScripts(t *testing.T) string {
+	files, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(content)
+	}
+	return all.String()
+}

@@ -56,6 +56,9 @@ taken, and whether its clock is right.
 The lock is taken at /zkrecipes-doctor, below the chroot. It leaves an empty znode at
 most, which ZooKeeper removes where it knows containers.
 
+There is no support for SASL, and so for Kerberos, nor for ZooKeeper before 3.5. Sessions
+authenticate by digest, or by a certificate.
+
 Exit code: 0 if no check failed, though some may have warned; otherwise:
 
     1    a check failed
@@ -124,7 +127,7 @@ func (v *doctorVerb) examine(ctx context.Context, t *tool) {
 	start := time.Now()
 	p, err := host.Launch(ctx, cfg.Plugin)
 	if err != nil {
-		v.found("start", fail, "run "+cfg.Plugin.Path+" -version by hand; it must be built for this system", "%v", err)
+		v.found("start", fail, "run it yourself: "+cfg.Plugin.Path+" -version; it must be built for this system", "%v", err)
 		return
 	}
 	defer v.end(p)

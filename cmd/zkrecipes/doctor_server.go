@@ -60,7 +60,7 @@ func serverAdvice(err error) string {
 	case errors.Is(err, recipes.ErrAuthFailed):
 		return "check user and password in the auth block"
 	case errors.Is(err, recipes.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return "is the server running, is the address right, does a firewall or TLS stand between? Try: echo srvr | nc HOST PORT"
+		return "is the server running, is the address right, does a firewall or TLS stand between? Try: echo srvr | nc HOST PORT. It has to be ZooKeeper 3.5 or later, and to let sessions in without SASL"
 	}
 	return adviceOn(err)
 }

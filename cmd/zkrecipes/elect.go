@@ -8,7 +8,10 @@ import (
 )
 
 // electVerb runs a command while leading.
-type electVerb struct{ guard }
+type electVerb struct {
+	guard
+	dialect dialect
+}
 
 func (v *electVerb) describe() doc {
 	return doc{
@@ -27,21 +30,38 @@ Only one candidate leads at a time; the others wait in the order in which they c
 As soon as the command runs, zkrecipes acknowledges the leadership with -data.
 zkrecipes contenders -election PATH shows the leader and the candidates.
 
+For candidates with Curator's LeaderLatch or kazoo's Election give -dialect. There is no
+acknowledgement then. Curator's LeaderSelector is a lock: zkrecipes lock. If zkrecipes
+meets a candidate of another library, it gives up with exit code 125 and names it.
+
+With -again, zkrecipes campaigns again when the command has ended or the leadership was
+lost, as the last in line. A signal ends that, with the command's exit code. A hangup
+does only if it ends the command. -timeout bounds each campaign.
+
 ` + guardHelp,
 	}
 }
 
-func (v *electVerb) flags(f *flag.FlagSet) { v.guard.flags(f) }
+func (v *electVerb) flags(f *flag.FlagSet) {
+	v.guard.flags(f)
+	v.verboseFlag(f)
+	f.Var(&v.dialect, "dialect", dialectUsage)
+	f.BoolVar(&v.again, "again", false, "campaign again when the command has ended, or the leadership was lost")
+}
 
 func (v *electVerb) run(ctx context.Context, t *tool, out *output) error {
+	v.kindOfLine = recipes.KindElection
 	return v.guard.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
-		e, err := s.Election(v.path, recipes.ElectionConfig{})
+		e, err := s.Election(v.path, recipes.ElectionConfig{Dialect: recipes.Dialect(v.dialect)})
 		if err != nil {
 			return grant{}, err
 		}
 		l, err := e.Campaign(ctx, []byte(v.data))
 		if err != nil {
-			return grant{}, err
+			return grant{}, foreign(err)
+		}
+		if v.dialect.other() { // which has no acknowledgements
+			return grant{Grant: l, giveBack: l.Resign}, nil
 		}
 		return grant{Grant: l, giveBack: l.Resign, started: func(ctx context.Context) error {
 			return l.Acknowledge(ctx, []byte(v.data))

@@ -61,9 +61,9 @@ type memberChange struct {
 	data []byte
 }
 
-// memberChanges returns how a group became another: who has left, then who has
-// joined or has other data. Members are told apart by their tokens, since a name
-// may come back.
+// memberChanges returns how a group became another: members that have left, then
+// members that have joined or have other data. Tokens distinguish members, since a
+// name may come back.
 func memberChanges(before, now []recipes.Member) (changes []memberChange) {
 	change := func(event string, m recipes.Member) {
 		changes = append(changes, memberChange{event, inMemberJSON(m), m.Data})

@@ -29,6 +29,12 @@ type guard struct {
 	data           string
 	path           string
 	argv           []string
+
+	kindOfLine recipes.Kind // where contenders can be shown, or ""
+	verbose    bool         // show them elsewhere than at a terminal too
+
+	retry time.Duration // after a loss, wait for another grant for so long; only lock has the flag
+	again bool          // campaign again after the end of a leadership; only elect has the flag
 }
 
 // grant is what a guard waits for.
@@ -44,6 +50,11 @@ func (g *guard) flags(f *flag.FlagSet) {
 	durationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted within this `duration`, connecting included; 0 waits for ever")
 	durationVar(f, &g.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
 	f.StringVar(&g.data, "data", "", "`text` that zkrecipes contenders shows; by default this host, process and command")
+}
+
+// verboseFlag defines -v, for verbs whose contenders stand in line.
+func (g *guard) verboseFlag(f *flag.FlagSet) {
+	f.BoolVar(&g.verbose, "v", false, "say who holds it and how many are ahead, if it has to wait longer than a second; at a\nterminal zkrecipes does so without the flag")
 }
 
 const guardHelp = `The command finds its fencing token in $ZKRECIPES_TOKEN. Pass the token on to what the
@@ -113,14 +124,60 @@ func (g *guard) run(ctx context.Context, t *tool, out *output, acquire func(cont
 		timeout: g.timeout, try: g.try, failure: g.path + " was not granted",
 		hint: fmt.Sprintf("zkrecipes contenders %s shows who is ahead", g.path),
 	}
-	err = await(ctx, t, out, p, acquire, func(h grant) error {
-		out.event(event{Event: "acquired", Path: g.path, Token: int64(h.Token())}, "")
-		return g.hold(h, out, r, program)
-	})
-	if errors.Is(err, recipes.ErrContended) {
-		return exitWith(exitTimeout, "%s is held by somebody else; zkrecipes contenders %s shows who holds it", g.path, g.path)
+	held, err := g.once(ctx, t, out, p, r, program, acquire)
+	for rests := (rests{}); held != nil && g.repeats(held, out); {
+		g.try = false // after a loss it waits
+		if g.retry > 0 {
+			p.timeout, p.try, p.failure = g.retry, false, g.path+" was lost, and not granted again"
+		}
+		rests.next(held.ran)
+		rests.rest(held.after)
+		held, err = g.once(held.after, t, out, p, r, program, acquire)
+		var late exitError
+		if held == nil && g.retry > 0 && errors.As(err, &late) && late.code == exitTimeout {
+			return exitError{exitLost, late.error}
+		}
 	}
 	return err
+}
+
+// once waits for one grant and runs the command under it. held is nil if the command
+// did not run.
+func (g *guard) once(ctx context.Context, t *tool, out *output, p patience, r *job.Relay, program string,
+	acquire func(context.Context, recipes.Session) (grant, error)) (held *holding, err error) {
+	acquireShown := func(ctx context.Context, s recipes.Session) (grant, error) {
+		stop := g.showWait(ctx, s, out)
+		h, err := acquire(ctx, s)
+		stop()
+		if errors.Is(err, recipes.ErrContended) {
+			err = g.heldBy(ctx, s)
+		}
+		return h, err
+	}
+	err = await(ctx, t, out, p, acquireShown, func(h grant) error {
+		out.event(event{Event: "acquired", Path: g.path, Token: int64(h.Token())}, "")
+		var end exitError
+		held, end = g.hold(h, out, r, program)
+		return end
+	})
+	return held, err
+}
+
+// repeats reports whether the command is started again: not if a signal has ended it,
+// and never beside what is left of it.
+func (g *guard) repeats(h *holding, out *output) bool {
+	text := fmt.Sprintf("waiting for %s again", g.path)
+	switch {
+	case h.ended, !g.again && (g.retry == 0 || !h.lost):
+		return false
+	case !h.lost:
+		text = fmt.Sprintf("the command has ended with exit code %d, %s", h.code, text)
+	case !h.gone(g.grace):
+		out.event(event{Event: "left", Path: g.path}, "the command is not started again: something that it has started still runs")
+		return false
+	}
+	out.event(event{Event: "again", Path: g.path}, text)
+	return true
 }
 
 // lookUp finds a program as a shell does.

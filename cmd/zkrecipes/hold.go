@@ -5,20 +5,48 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 )
 
-// hold runs the command under a grant and gives the grant back.
-func (g *guard) hold(h grant, out *output, r *job.Relay, program string) exitError {
+// holding is a command that has run under a grant.
+type holding struct {
+	*job.Job
+	code  int             // the command's
+	lost  bool            // the hold was lost while it ran
+	ended bool            // a signal has ended it
+	ran   time.Duration   // for so long
+	after context.Context // ends with the next signal
+}
+
+// gone waits until nothing is left of what the command has started, and reports false
+// if something is after so long.
+func (h *holding) gone(most time.Duration) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-h.Gone():
+		return true
+	case <-h.after.Done():
+		return false
+	case <-timer.C:
+		return false
+	}
+}
+
+// hold runs the command under a grant and gives the grant back. The holding is nil if
+// the command did not run.
+func (g *guard) hold(h grant, out *output, r *job.Relay, program string) (*holding, exitError) {
 	lost := h.Done() // asks to be told, from now on
 	j, err := r.Start(program, g.argv, []string{
 		tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path,
 	})
 	if err != nil {
 		g.release(h, out)
-		return exitError{exitCannot, fmt.Errorf("command %s: %w", g.argv[0], err)}
+		return nil, exitError{exitCannot, fmt.Errorf("command %s: %w", g.argv[0], err)}
 	}
+	begun := time.Now()
 	if h.started != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
@@ -44,22 +72,29 @@ func (g *guard) hold(h grant, out *output, r *job.Relay, program string) exitErr
 			fmt.Sprintf("somebody asks for %s, ending the command", g.path))
 		j.End(g.grace, g.killing(out))
 	}
-	leaving := r.Interruptible(context.Background()) // a signal is no longer the command's
+	after := r.Interruptible(context.Background()) // a signal is no longer the command's
 	status := j.ExitCode()
 	out.event(event{Event: "exited", Path: g.path, Code: &status}, "")
-	switch err := h.Err(); {
+	held := &holding{Job: j, code: status, lost: h.Err() != nil, ended: r.Ended(status), ran: time.Since(begun), after: after}
+	return held, g.end(h, out, held, told, asked)
+}
+
+// end gives back what is still held, and returns the exit code. told says that people
+// know of the loss, asked that somebody asked for the hold.
+func (g *guard) end(h grant, out *output, held *holding, told, asked bool) exitError {
+	switch {
 	case told && !out.json: // people have read it
 		return exitError{code: exitLost}
-	case err != nil:
-		return exitError{exitLost, fmt.Errorf("the hold on %s was lost while the command ran: %w", g.path, err)}
+	case held.lost:
+		return exitError{exitLost, fmt.Errorf("the hold on %s was lost while the command ran: %w", g.path, h.Err())}
 	case h.together:
-		return g.leave(leaving, h, out, status)
+		return g.leave(held.after, h, out, held.code)
 	}
 	g.release(h, out)
 	if asked {
 		return exitError{exitLost, fmt.Errorf("the command was ended because somebody asked for %s", g.path)}
 	}
-	return exitError{code: status}
+	return exitError{code: held.code}
 }
 
 // killing says that the command, or what it has started, is killed after -grace.

@@ -16,6 +16,7 @@ type lockVerb struct {
 	guard
 	permits           int
 	shared, exclusive bool
+	dialect           dialect
 	priority          priority
 	ask               bool
 	revocable         bool
@@ -37,8 +38,12 @@ command holding PATH runs at a time, in the order in which they came.
 			"zkrecipes lock -n 4 -try /render -- ./render frame.svg",
 		},
 		rules: `
-Any program that follows ZooKeeper's lock recipe may take part. PATH is one of four
-kinds of lock, and all contenders must use the same kind:
+Programs with Curator's InterProcessMutex or go-zookeeper's Lock can share a plain
+lock. For those with kazoo, or with another lock of Curator, give -dialect. If zkrecipes
+meets one of them without it, it gives up with exit code 125 and names it. It cannot
+see one that comes after it was granted.
+
+PATH is one of four kinds of lock, and all contenders must use the same kind:
 
     no flag              a lock: one command at a time
     -n PERMITS           a semaphore: up to PERMITS commands at a time; all
@@ -62,6 +67,12 @@ ones keep coming.
 With -c, a shell runs the command: zkrecipes lock -c 'make >log' PATH. A pipeline or a
 redirection after -- would be that of the shell that starts zkrecipes.
 
+With -retry, zkrecipes waits for the lock again when it was lost, and starts the command
+again, with a new token. The command of the lost lock has ended before that, with all
+that it has started. A command that a signal has ended is not started again, nor is
+one that was ended because somebody asked for the lock. -try and -timeout are for the
+first grant.
+
 With -revocable, others may ask for the lock: with zkrecipes revoke PATH, or with
 -ask. The command is then ended as if the hold were lost, and the lock given back.
 -revocable needs -shared, -exclusive or -priority.
@@ -72,10 +83,13 @@ With -revocable, others may ask for the lock: with zkrecipes revoke PATH, or wit
 
 func (v *lockVerb) flags(f *flag.FlagSet) {
 	v.guard.flags(f)
+	v.verboseFlag(f)
+	f.Var(&v.dialect, "dialect", dialectUsage)
 	f.StringVar(&v.shell, "c", "", "run this `command` with sh, instead of one after --")
 	f.IntVar(&v.conflict, "conflict-exit-code", exitTimeout, "exit with this `code` if the lock was not granted, as flock -E")
+	durationVar(f, &v.retry, "retry", 0, "after a loss, wait for this `duration` for another grant, and start the command again;\n0: do not")
 	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if somebody else holds it")
-	f.IntVar(&v.permits, "n", 1, "let `permits` commands run at a time")
+	f.IntVar(&v.permits, "n", 1, "let `permits` commands run at a time; 1 is a plain lock")
 	f.BoolVar(&v.shared, "shared", false, "share PATH with other commands that share it: read")
 	f.BoolVar(&v.exclusive, "exclusive", false, "have PATH alone, without those that share it: write")
 	f.Var(&v.priority, "priority", "wait with this `number`, from 0, which goes first, to 99")
@@ -94,6 +108,8 @@ func (v *lockVerb) arguments(args []string) error {
 	switch {
 	case v.conflict < 0 || v.conflict > 255:
 		return fmt.Errorf("-conflict-exit-code %d: an exit code is from 0 to 255", v.conflict)
+	case v.retry < 0:
+		return errors.New("-retry must not be negative")
 	case v.try && v.timeout > 0:
 		return errors.New("-try does not wait: leave -timeout out")
 	case v.semaphoreConfig().Validate() != nil:
@@ -104,6 +120,10 @@ func (v *lockVerb) arguments(args []string) error {
 		return errors.New("-n is for a semaphore, -shared and -exclusive are for a shared lock: PATH is one or the other")
 	case v.permits > 1 && v.priority.given:
 		return errors.New("-n is for a semaphore, -priority is for a priority lock: PATH is one or the other")
+	case v.dialect.other() && (v.permits > 1 || v.priority.given):
+		return errors.New("-dialect is for a plain lock, -shared and -exclusive: other libraries do not have what -n and -priority do")
+	case v.dialect.other() && v.revocable:
+		return errors.New("-revocable needs the default of -dialect: other libraries do not ask for a lock")
 	case v.ask && !v.priority.given:
 		return errors.New("-ask needs -priority: only there does a waiter go before a holder")
 	case v.ask && v.try:
@@ -122,6 +142,7 @@ func (v *lockVerb) arguments(args []string) error {
 }
 
 func (v *lockVerb) run(ctx context.Context, t *tool, out *output) error {
+	v.kindOfLine = v.kind()
 	err := v.guard.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
 		if err := v.disagree(ctx, s); err != nil { // rather than wait for nothing
 			return grant{}, err
@@ -147,7 +168,7 @@ func (v *lockVerb) run(ctx context.Context, t *tool, out *output) error {
 func (v *lockVerb) explain(err error) error {
 	switch {
 	case !errors.Is(err, recipes.ErrMismatch):
-		return err
+		return foreign(err)
 	case v.priority.given:
 		return fmt.Errorf("%w; give a PATH that holds no data", err)
 	}

@@ -14,7 +14,7 @@ func (v *lockVerb) semaphoreConfig() recipes.SemaphoreConfig {
 }
 
 func (v *lockVerb) sharedConfig() recipes.SharedLockConfig {
-	return recipes.SharedLockConfig{Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter}
+	return recipes.SharedLockConfig{Dialect: recipes.Dialect(v.dialect), Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter}
 }
 
 func (v *lockVerb) priorityConfig() recipes.PriorityLockConfig {
@@ -36,7 +36,7 @@ func (v *lockVerb) acquire(ctx context.Context, s recipes.Session) (grant, error
 		}
 		return held(choose(v.try, l.TryAcquire, l.Acquire)(ctx))
 	}
-	l, err := s.Lock(v.path, recipes.LockConfig{Data: []byte(v.data)})
+	l, err := s.Lock(v.path, recipes.LockConfig{Dialect: recipes.Dialect(v.dialect), Data: []byte(v.data)})
 	if err != nil {
 		return grant{}, err
 	}

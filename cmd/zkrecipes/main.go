@@ -10,7 +10,7 @@
 //
 // It is a host as any other: everything goes through the plugin process. The
 // configuration is that of package host/hostconfig. "zkrecipes -autocomplete-install"
-// has the shell complete verbs and flags.
+// has the shell complete verbs, flags and paths.
 package main
 
 import (
@@ -103,10 +103,17 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 		"barrier remove": verb(&barrierRemoveVerb{}),
 		"barrier wait":   verb(&barrierWaitVerb{}),
 		"double-barrier": verb(&doubleBarrierVerb{}),
+		"counter add":    verb(&counterAddVerb{}),
+		"counter get":    verb(&counterGetVerb{}),
+		"latch count":    verb(&latchCountVerb{}),
+		"latch down":     verb(&latchDownVerb{}),
+		"latch wait":     verb(&latchWaitVerb{}),
+		"queue dead":     verb(&queueDeadVerb{}),
 		"queue len":      verb(&queueLenVerb{}),
 		"queue peek":     verb(&queuePeekVerb{}),
 		"queue put":      verb(&queuePutVerb{}),
 		"queue take":     verb(&queueTakeVerb{}),
+		"queue work":     verb(&queueWorkVerb{}),
 
 		"config delete": verb(&configDeleteVerb{}),
 		"config get":    verb(&configGetVerb{}),
@@ -130,6 +137,8 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 	// Verbs of two words, such as "queue put", are in the table above.
 	t.addParents(verbs, map[string]string{
 		"barrier": "Make others wait until a barrier is removed",
+		"counter": "Count across machines",
+		"latch":   "Wait until something was done a number of times",
 		"queue":   "Put into a queue, and take from it",
 		"config":  "Show, change and watch a configuration",
 		"group":   "Join a group and see who is in it",

@@ -19,6 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(ensembletest.Owner{Tests: tests{m}}, map[string]func(){
 		"zkrecipes": func() { os.Exit(Main()) },
+		"patiently": func() { os.Exit(patiently(os.Args[1:])) },
 		// The host gives a plugin no GORACE (see quickExit): this end does not sleep.
 		"zkrecipes-plugin": func() { plugin.Serve(zookeeper.Open); syscall.Exit(0) },
 	})

@@ -59,11 +59,14 @@ func (o *output) write(b []byte) error {
 // event is what happens to a hold, for those who read JSON. People are told
 // only what they have to know.
 type event struct {
-	Event string `json:"event"` // acquired, lost, asked, killed, exited, released, unreleased, unacknowledged, unclosed
-	Path  string `json:"path,omitempty"`
-	Token int64  `json:"token,omitempty"`
-	Code  *int   `json:"code,omitempty"` // of exited
-	Cause string `json:"cause,omitempty"`
+	Event   string   `json:"event"` // acquired, lost, asked, killed, exited, released, waiting, again, left, unreleased, unacknowledged, unclosed; of queue work: acknowledged, returned, unreturned, dead
+	Path    string   `json:"path,omitempty"`
+	Element string   `json:"element,omitempty"` // of a queue
+	Token   int64    `json:"token,omitempty"`
+	Code    *int     `json:"code,omitempty"` // of exited
+	Cause   string   `json:"cause,omitempty"`
+	Ahead   *int     `json:"ahead,omitempty"`   // of waiting: the contenders ahead
+	Holders []string `json:"holders,omitempty"` // of waiting: their data
 }
 
 func (o *output) event(e event, text string) {

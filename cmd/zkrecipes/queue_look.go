@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"text/tabwriter"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -86,4 +88,60 @@ func (v *queueLenVerb) run(ctx context.Context, t *tool, out *output) error {
 			Len  int    `json:"len"`
 		}{v.path, n}, func(w io.Writer) { fmt.Fprintln(w, n) })
 	})
+}
+
+// queueDeadVerb shows the dead letters of a queue.
+type queueDeadVerb struct{ consumer }
+
+func (v *queueDeadVerb) describe() doc {
+	return doc{
+		usage:    "queue dead [flags] PATH",
+		synopsis: "Show the elements that were given up",
+		about: `
+Shows the dead letters of the queue at PATH: elements that zkrecipes queue work
+-max-deliveries has given up. They stay until somebody deletes their znodes.
+`,
+		examples: [2]string{
+			"zkrecipes queue dead /mail",
+			"zkrecipes queue dead -priorities -format=json /jobs",
+		},
+		rules: `
+A dead letter is the znode of its name below PATH/dead.
+
+` + onceCodes,
+	}
+}
+
+func (v *queueDeadVerb) run(ctx context.Context, t *tool, out *output) error {
+	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
+		q, err := v.open(s)
+		if err != nil {
+			return err
+		}
+		dead, err := q.DeadLetters(ctx)
+		if err != nil {
+			return err
+		}
+		list := []elementJSON{}
+		for _, e := range dead {
+			list = append(list, inElementJSON(e))
+		}
+		return out.result(struct {
+			Path string        `json:"path"`
+			Dead []elementJSON `json:"dead"`
+		}{v.path, list}, func(w io.Writer) { v.table(w, dead) })
+	})
+}
+
+func (v *queueDeadVerb) table(out io.Writer, dead []recipes.Element) {
+	if len(dead) == 0 {
+		fmt.Fprintf(out, "the queue %s has no dead letters\n", v.path)
+		return
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ELEMENT\tPUT\tDATA")
+	for _, e := range dead {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", e.ID, e.Put.UTC().Format(time.RFC3339), printable(e.Data))
+	}
+	_ = w.Flush()
 }

@@ -114,10 +114,14 @@ func (c *consumer) flags(f *flag.FlagSet) {
 }
 
 func (c *consumer) open(s recipes.Session) (recipes.Consumer, error) {
-	if c.priorities {
-		return s.PriorityQueue(c.path, recipes.QueueConfig{})
+	return openQueue(s, c.path, c.priorities, recipes.QueueConfig{})
+}
+
+func openQueue(s recipes.Session, path string, priorities bool, cfg recipes.QueueConfig) (recipes.Consumer, error) {
+	if priorities {
+		return s.PriorityQueue(path, cfg)
 	}
-	return s.Queue(c.path, recipes.QueueConfig{})
+	return s.Queue(path, cfg)
 }
 
 // elementJSON is an element of a queue.
@@ -129,8 +133,10 @@ type elementJSON struct {
 	DataBase64 []byte            `json:"data_base64,omitempty"` // instead, if it is not UTF-8
 }
 
-func (o *output) element(e recipes.Element) error {
+func (o *output) element(e recipes.Element) error { return o.stored(inElementJSON(e), e.Data) }
+
+func inElementJSON(e recipes.Element) elementJSON {
 	j := elementJSON{ID: e.ID, Priority: e.Priority, Put: e.Put.UTC()}
 	j.Data, j.DataBase64 = inJSON(e.Data)
-	return o.stored(j, e.Data)
+	return j
 }

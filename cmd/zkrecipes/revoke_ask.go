@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// revocation is what came of asking one contender.
+// revocation is one contender's answer.
 type revocation struct {
 	Znode  string `json:"znode"`
 	Kind   string `json:"kind"`
@@ -99,7 +99,7 @@ func guid(znode string) string {
 	return name
 }
 
-// result is what came of asking a contender.
+// result is the answer of a contender, in which err is what asking it has returned.
 func (v *revokeVerb) result(c recipes.Contender, err error) revocation {
 	r := revocation{Znode: c.Znode, Kind: kindOf(c), Result: choose(v.force, "gone", "asked"), err: err}
 	r.Data, r.Base64 = inJSON(c.Data)
@@ -116,7 +116,7 @@ func (v *revokeVerb) result(c recipes.Contender, err error) revocation {
 	return r
 }
 
-// await notes what came of waiting for one that was asked.
+// await notes whether a contender that was asked has left.
 func (r *revocation) await(err error) {
 	r.err = err
 	switch {

@@ -41,8 +41,8 @@ import (
 // Conditions: [real] is a real ZooKeeper.
 func TestScripts(t *testing.T) { runScripts(t, false, embeddedServer) }
 
-// TestScriptsOnARealServer runs the same scripts on Apache ZooKeeper, each below
-// a chroot of its own, which another run does not have.
+// TestScriptsOnARealServer runs the same scripts on Apache ZooKeeper. Each script and
+// each run has a chroot of its own.
 func TestScriptsOnARealServer(t *testing.T) {
 	servers := ensembletest.Shared(t).Connect()
 	runScripts(t, true, func(env *testscript.Env) (*scriptServer, error) {

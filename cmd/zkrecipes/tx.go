@@ -82,6 +82,8 @@ func (p txPath) explain(err error) error {
 	switch {
 	case errors.Is(err, recipes.ErrNodeExists):
 		return fmt.Errorf("%w; zkrecipes tx status %s shows what has begun there", err, p.path)
+	case errors.Is(err, recipes.ErrRemoved):
+		return fmt.Errorf("%w; zkrecipes tx abort %s ends the transaction", err, p.path)
 	case errors.Is(err, recipes.ErrUnknownSite), errors.Is(err, recipes.ErrVoted), errors.Is(err, recipes.ErrUndecided):
 		return fmt.Errorf("%w; zkrecipes tx status %s shows the sites", err, p.path)
 	}

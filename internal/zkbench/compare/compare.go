@@ -63,6 +63,8 @@ type Result struct {
 	OnlyNew        []string
 	Warnings       []string
 	better, worsen int
+	test           string                 // the test's name
+	least          func(n, m int) float64 // the smallest p-value that it can give
 }
 
 // Worse is how many rows became worse; Better how many better.
@@ -71,16 +73,21 @@ func (r Result) Better() int { return r.better }
 
 // Compare compares two sides. It is an error if they have nothing in common.
 func Compare(a, b *Side, o Options) (Result, error) {
-	r := Result{Options: o, Old: a.Name, New: b.Name}
+	r := Result{Options: o, Old: a.Name, New: b.Name, test: "Mann-Whitney U", least: leastP}
 	for _, k := range a.order {
 		if b.values[k] != nil && (len(o.Units) == 0 || slices.Contains(o.Units, k.unit)) {
 			r.Rows = append(r.Rows, compare(k, a.values[k], b.values[k], o))
 		}
 	}
+	return r, r.finish(a, b)
+}
+
+// finish corrects and judges the rows.
+func (r *Result) finish(a, b *Side) error {
 	// Files have their trials in the order in which they were made, which is drawn.
 	slices.SortStableFunc(r.Rows, func(a, b Row) int { return byNumbers(a.Benchmark, b.Benchmark) })
 	if len(r.Rows) == 0 {
-		return r, fmt.Errorf("%s and %s have no benchmark and unit in common; the names must be equal to the letter", a.Name, b.Name)
+		return fmt.Errorf("%s and %s have no benchmark and unit in common; the names must be equal to the letter", a.Name, b.Name)
 	}
 	holm(r.Rows)
 	for i := range r.Rows {
@@ -92,7 +99,7 @@ func Compare(a, b *Side, o Options) (Result, error) {
 	}
 	r.OnlyOld, r.OnlyNew = missing(a, b), missing(b, a)
 	r.warn(a, b)
-	return r, nil
+	return nil
 }
 
 func compare(k key, old, new []float64, o Options) Row {
@@ -208,7 +215,7 @@ func (r *Result) warn(a, b *Side) {
 	}
 	short := 0
 	for _, row := range r.Rows {
-		if leastP(row.N, row.M)*float64(len(r.Rows)) >= r.Options.Alpha {
+		if r.least(row.N, row.M)*float64(len(r.Rows)) >= r.Options.Alpha {
 			short++
 		}
 	}

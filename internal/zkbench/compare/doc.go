@@ -12,6 +12,8 @@
 // effect that counts. Whether a change is for the better is known from the
 // results' unit metadata.
 //
+// Trials of both sides that were made in pairs are compared by [Paired].
+//
 // Holm and not Benjamini-Hochberg: a gate that is red must be right. Holm bounds
 // the probability of any false alarm in the whole comparison by alpha;
 // Benjamini-Hochberg would bound the share of false ones among the alarms, and

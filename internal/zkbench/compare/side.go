@@ -59,6 +59,10 @@ func asBenchmarks(r io.Reader) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	return benchmarksOf(runs)
+}
+
+func benchmarksOf(runs []record.Run) (io.Reader, error) {
 	var text bytes.Buffer
 	for _, run := range runs {
 		w := record.NewWriter(&text, run.Environment)

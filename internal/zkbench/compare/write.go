@@ -30,8 +30,8 @@ func (r Result) Write(w io.Writer) error {
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(out, "warning: %s\n", warning)
 	}
-	fmt.Fprintf(out, "%d better, %d worse of %d comparisons (Mann-Whitney U, Holm-corrected p < %v, change of %v%% or more)\n",
-		r.better, r.worsen, len(r.Rows), r.Options.Alpha, 100*r.Options.Effect)
+	fmt.Fprintf(out, "%d better, %d worse of %d comparisons (%s, Holm-corrected p < %v, change of %v%% or more)\n",
+		r.better, r.worsen, len(r.Rows), r.test, r.Options.Alpha, 100*r.Options.Effect)
 	_, err := io.WriteString(w, out.String())
 	return err
 }

@@ -23,6 +23,7 @@ var columns = []column{
 	{unit.ServiceP99, "service p99"},
 	{unit.Reads, "reads/op"},
 	{unit.Writes, "writes/op"},
+	{unit.Syncs, "syncs/op"},
 	{unit.Events, "watch events/op"},
 	{unit.Bytes, "bytes/op"},
 	{unit.Fallbacks, "fallbacks/op"},

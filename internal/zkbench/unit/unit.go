@@ -12,6 +12,7 @@ const (
 	WaitP99    = "p99-wait-ns"
 	Reads      = "reads/op"
 	Writes     = "writes/op"
+	Syncs      = "syncs/op" // questions to the leader that are no transaction
 	Events     = "watch-events/op"
 	Bytes      = "response-bytes/op"
 	Fallbacks  = "fallbacks/op"   // of recipes.Handoff: listings after all
@@ -26,6 +27,8 @@ const (
 	Packets    = "server-packets/op"
 	Fsyncs     = "server-fsyncs/op"
 	ServerCPU  = "server-cpu-ns/op"
+	HostCPU    = "host-cpu-ns/op"  // of this process
+	OtherCPU   = "other-cpu-ns/op" // of the processes that sessions go through
 	RSS        = "MB-rss"          // of the whole process, all enrolled
 	Session    = "MB-heap/session" // and by how much each session grew it
 	RSSEach    = "MB-rss/session"  // MB-rss over the number of sessions

@@ -1,14 +1,16 @@
 package job
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Job is a command that runs. It has our stdin, stdout and stderr.
+// Job is a command that runs. It has our stdout and stderr.
 type Job struct {
 	cmd    *exec.Cmd
 	alone  bool          // it has a process group of its own
@@ -19,14 +21,20 @@ type Job struct {
 }
 
 // Start starts program with argv and the variables env, which are added to this
-// process's. A goroutine waits for its end. After an error nothing runs.
+// process's. The command has this process's stdin. A goroutine waits for its end. After
+// an error nothing runs.
 func Start(program string, argv, env []string) (*Job, error) {
+	return StartWith(program, argv, env, os.Stdin)
+}
+
+// StartWith is Start with another stdin. What the command does not read is dropped.
+func StartWith(program string, argv, env []string, stdin io.Reader) (*Job, error) {
 	j := &Job{cmd: exec.Command(program, argv[1:]...), exited: make(chan struct{})}
 	j.cmd.Args[0] = argv[0]
 	j.cmd.Env = append(os.Environ(), env...)
 	j.gone = j.exited
-	j.cmd.Stdin, j.cmd.Stdout, j.cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	j.arrange()
+	j.cmd.Stdin, j.cmd.Stdout, j.cmd.Stderr = stdin, os.Stdout, os.Stderr
+	j.cmd.WaitDelay = time.Second // for what the command has left unread, and a child keeps open
 	started := make(chan error)
 	go func() { // until the command has ended
 		// On Linux the command is to die with its parent, and to the kernel
@@ -34,8 +42,7 @@ func Start(program string, argv, env []string) (*Job, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(j.exited)
-		err := j.cmd.Start()
-		_ = j.life.Close() // the command has it
+		err := j.start()
 		started <- err
 		if err == nil {
 			_ = j.cmd.Wait()
@@ -43,6 +50,22 @@ func Start(program string, argv, env []string) (*Job, error) {
 	}()
 	return j, <-started
 }
+
+// starting is held while a command starts: no other may inherit the pipe that follow
+// opens for it.
+var starting sync.Mutex
+
+func (j *Job) start() error {
+	starting.Lock()
+	defer starting.Unlock()
+	j.arrange()
+	err := j.cmd.Start()
+	_ = j.life.Close() // the command has it
+	return err
+}
+
+// Pass passes a signal on.
+func (j *Job) Pass(s os.Signal) { j.pass(s) }
 
 // Exited is closed when the command has ended.
 func (j *Job) Exited() <-chan struct{} { return j.exited }

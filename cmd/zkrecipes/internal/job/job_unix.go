@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relayed are the signals that a command may be waiting for. SIGPIPE is taken
-// so that it does not end this process, and with it the hold, when somebody
-// stops reading stderr; it is not ignored, because a command would inherit that.
+// relayed are the signals that a command may be waiting for. SIGPIPE would end this
+// process, and with it the hold, when nobody reads stderr any more, so it is taken. It
+// is not ignored, because a command would inherit that.
 var relayed = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
@@ -39,8 +39,9 @@ func (j *Job) arrange() {
 // to end does so at once, while what it waited for is still at work. The end of a
 // process that is not one's child shows in one way only: all of them inherit a pipe,
 // which ends with the last of them. Its descriptor is free in this process, because
-// the command inherits the others too, as by 3>file. It is none of the first ten,
-// which shells leave to scripts. No other process starts here that could inherit it.
+// the command inherits the others too, as by 3>file. It is not one of the first ten,
+// which shells leave to scripts. No other process that starts here inherits it: see
+// starting.
 func (j *Job) follow() {
 	ours, theirs, err := os.Pipe()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -35,6 +36,7 @@ type Relay struct {
 	early    os.Signal   // it has ended the context before that
 	starting bool        // the command is being started
 	waiting  []os.Signal // what came then
+	passed   []os.Signal // to the command
 }
 
 // NewRelay takes signals until Stop, and returns a context that the first one
@@ -65,7 +67,7 @@ func (r *Relay) take(s os.Signal) {
 	defer r.mu.Unlock()
 	switch {
 	case r.job != nil:
-		r.job.pass(s)
+		r.hand(s)
 	case r.starting:
 		r.waiting = append(r.waiting, s)
 	case !r.ran && ends(s):
@@ -98,16 +100,33 @@ func (r *Relay) begin() {
 func (r *Relay) pass(j *Job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.job, r.ran, r.starting = j, true, false
+	r.job, r.ran, r.starting, r.passed = j, true, false, nil
 	if j == nil {
 		return
 	}
 	if r.early != nil {
-		j.pass(r.early)
+		r.hand(r.early)
 	}
 	for _, s := range r.waiting {
-		j.pass(s)
+		r.hand(s)
 	}
+	r.early, r.waiting = nil, nil // another command does not get them
+}
+
+func (r *Relay) hand(s os.Signal) {
+	r.job.pass(s)
+	r.passed = append(r.passed, s)
+}
+
+// Ended reports whether a signal that was passed on has ended the last command, which
+// returned code. A hangup means the end only to a command that has ended by it: others
+// read their configuration again.
+func (r *Relay) Ended(code int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.passed, func(s os.Signal) bool {
+		return ends(s) && (s != syscall.SIGHUP || code == ExitSignal+int(syscall.SIGHUP))
+	})
 }
 
 // Interruptible returns a context that the next signal ends: signals are no longer

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/perf/benchunit"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/compare"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+)
+
+// duel is the flags of a run of two builds in turns.
+type duel struct {
+	against string   // the other build; "" for none
+	passed  []string // flags that both builds get for each trial
+}
+
+// add adds the flag to f.
+func (d *duel) add(f *flag.FlagSet) {
+	f.StringVar(&d.against, "against", "", "`file` of another build of zkbench: trials of both take turns on the same servers, and\nthe result is what this build changes")
+}
+
+// check says what is wrong with the flags taken together.
+func (d *duel) check(given map[string]bool) error {
+	if d.against == "" {
+		return nil
+	}
+	for _, name := range []string{"join", "out", "cpuprofile", "memprofile", "plugin"} {
+		if given[name] {
+			return fmt.Errorf("-%s is of one build; it does not go with -against", name)
+		}
+	}
+	found, err := exec.LookPath(d.against)
+	if err != nil {
+		return fmt.Errorf("-against: %w", err)
+	}
+	d.against, err = filepath.Abs(found)
+	return err
+}
+
+// ofTheDuel are the flags that are not handed to the builds, or that each trial has its
+// own values for.
+var ofTheDuel = strings.Fields("against count seed record preset quiet raw table embedded ensemble servers recipe workload strategy contenders via")
+
+// pass keeps the flags that were given and that both builds get. An older build that
+// does not know one of them says so.
+func (d *duel) pass(f *flag.FlagSet) {
+	f.Visit(func(f *flag.Flag) {
+		if !slices.Contains(ofTheDuel, f.Name) {
+			d.passed = append(d.passed, "-"+f.Name+"="+f.Value.String())
+		}
+	})
+}
+
+// againstUnits are compared: the more there are, the more trials each of them needs.
+// The records have all.
+var againstUnits = []string{unit.Time, unit.HandoffP50, unit.HandoffP99, unit.ServiceP50}
+
+// duel runs each trial with both builds, one right after the other, and compares them
+// in pairs. Which of the two comes first changes from pair to pair.
+func (c command) duel(ctx context.Context, s settings) (err error) {
+	c.quiet = s.quiet
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	var outputs [2]*output
+	for i, name := range []string{besides(s.record), s.record} {
+		if outputs[i], err = createOutput("-record", name); err != nil {
+			return usageError{err}
+		}
+		defer outputs[i].discard()
+	}
+	dir, err := os.MkdirTemp("", "zkbench-against-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	end := &cleanup{}
+	defer end.run(&err)
+	srv, err := startServer(ctx, s.where, end)
+	if err != nil {
+		return err
+	}
+	var transports []bench.Transport // only their names matter here
+	for _, name := range s.via.values {
+		transports = append(transports, bench.Transport{Name: name})
+	}
+	trials := s.experiment(transports, srv.session).Trials()
+	c.say("%d pairs of trials on %s, against %s", len(trials), place(srv.about), s.against)
+	builds := [2]build{
+		{s.against, filepath.Join(dir, "against"), nil},
+		{self, filepath.Join(dir, "this"), nil},
+	}
+	progress := c.newProgress(trials)
+	defer progress.end()
+	for done, trial := range trials {
+		progress.begin(trial)
+		args := append(trialArgs(trial, s.seed), "-servers="+strings.Join(srv.session.Servers, ","))
+		var pair [2]record.Run
+		for turn := range pair {
+			i := (turn + done) % 2
+			if pair[i], err = builds[i].run(ctx, append(args, s.passed...)); err != nil {
+				if ctx.Err() != nil {
+					err = &interruption{done: done, trials: len(trials)}
+				}
+				return err
+			}
+		}
+		progress.step()
+		if invalid := append(slices.Clone(pair[0].Records[0].Invalid), pair[1].Records[0].Invalid...); len(invalid) > 0 {
+			c.warn("left out the pair of trial %d, which is invalid: %s", trial.Number, strings.Join(invalid, "; "))
+			continue
+		}
+		for i := range builds {
+			builds[i].runs = append(builds[i].runs, pair[i])
+			if outputs[i] == nil {
+				continue
+			}
+			if err := record.NewJSONWriter(outputs[i], pair[i].Environment).Write(pair[i].Records[0]); err != nil {
+				return unwritten{err}
+			}
+		}
+	}
+	progress.end()
+	if err := errors.Join(outputs[0].commit(), outputs[1].commit()); err != nil {
+		return unwritten{err}
+	}
+	return c.compareBuilds(builds)
+}
+
+// besides is the file for the records of the other build.
+func besides(file string) string {
+	if file == "" {
+		return ""
+	}
+	return file + ".against"
+}
+
+func (c command) compareBuilds(builds [2]build) error {
+	var sides [2]*compare.Side
+	for i, name := range []string{"against", "this"} {
+		var err error
+		if sides[i], err = compare.OfRuns(name, builds[i].runs); err != nil {
+			return err
+		}
+	}
+	o := compare.DefaultOptions()
+	for _, u := range againstUnits {
+		_, tidy := benchunit.Tidy(1, u)
+		o.Units = append(o.Units, tidy)
+	}
+	result, err := compare.Paired(sides[0], sides[1], o)
+	if err != nil {
+		return err
+	}
+	if err := result.Write(c.stdout); err != nil {
+		return err
+	}
+	if result.Worse() > 0 {
+		return errVerdict
+	}
+	return nil
+}
+
+// trialArgs are the flags of one trial.
+func trialArgs(t bench.Trial, seed uint64) []string {
+	args := []string{
+		"run", "-workload=" + string(t.Workload), "-contenders=" + strconv.Itoa(t.Contenders), "-via=" + t.Transport.Name,
+		"-count=1", fmt.Sprintf("-seed=%d", seed+uint64(t.Number)),
+	}
+	if t.Recipe != "" {
+		args = append(args, "-recipe="+string(t.Recipe))
+	}
+	if t.Strategy != "" {
+		args = append(args, "-strategy="+string(t.Strategy))
+	}
+	return args
+}
+
+// build is one of the two executables.
+type build struct {
+	path string
+	file string // for the records of a trial
+	runs []record.Run
+}
+
+// endTime is what a build may take to end after an interrupt.
+const endTime = 10 * time.Second
+
+// run runs one trial in a process of its own and returns the run of one record.
+func (b build) run(ctx context.Context, args []string) (record.Run, error) {
+	args = append(slices.Clone(args), "-record="+b.file)
+	child := exec.CommandContext(ctx, b.path, args...)
+	var said bytes.Buffer
+	child.Stderr = &said
+	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
+	child.WaitDelay = endTime
+	if err := child.Run(); err != nil {
+		return record.Run{}, fmt.Errorf("%s %s: %w\n%s", b.path, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+	}
+	runs, err := readRun(b.file)
+	if err != nil {
+		return record.Run{}, err
+	}
+	if len(runs) != 1 || len(runs[0].Records) != 1 {
+		return record.Run{}, fmt.Errorf("%s made %d runs instead of one trial", b.path, len(runs))
+	}
+	return runs[0], nil
+}

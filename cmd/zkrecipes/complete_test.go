@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/posener/complete"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// listed is a plugin whose servers list the same names below each path.
+type listed struct {
+	names  []string
+	after  time.Duration // the servers answer
+	end    time.Duration // the plugin takes to end, whatever it is told
+	closed bool
+}
+
+func (l *listed) Exited() <-chan struct{}     { return nil }
+func (l *listed) Close(context.Context) error { time.Sleep(l.end); l.closed = true; return nil }
+func (l *listed) Open(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+	return listedSession{l: l}, nil
+}
+
+type listedSession struct {
+	recipes.Session
+	l *listed
+}
+
+func (s listedSession) Names(string) (recipes.Names, error) { return listedNames{l: s.l}, nil }
+
+type listedNames struct {
+	recipes.Names
+	l *listed
+}
+
+func (n listedNames) List(ctx context.Context) (all []recipes.Record, err error) {
+	select {
+	case <-time.After(n.l.after):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	for _, name := range n.l.names {
+		all = append(all, recipes.Record{Name: name})
+	}
+	return all, nil
+}
+
+// TestPathIsCompletedFromTheServers, if they answer in time.
+func TestPathIsCompletedFromTheServers(t *testing.T) {
+	t.Setenv("ZKRECIPES_CONFIG", "")
+	t.Setenv("HOME", filepath.Join(t.TempDir(), "home"))
+	t.Setenv("ZKRECIPES_SERVERS", "zk")
+	for _, tt := range []struct {
+		verb, line string
+		after, end time.Duration
+		want       []string
+	}{
+		{"lock", "-timeout 5s /a/b", 0, 0, []string{"/a/backups", "/a/builds"}},
+		{"lock", "/a/", 0, 0, []string{"/a/backups", "/a/builds", "/a/other", "/a/zookeeper"}},
+		{"queue take", "-servers zk1,zk2 /o", 0, 0, []string{"/other"}},
+		{"lock", "/b", completionTime / 2, 0, []string{"/backups", "/builds"}},
+		{"lock", "/b", 2 * completionTime, 0, nil},
+		{"lock", "/b", 0, 2 * completionTime, []string{"/backups", "/builds"}},
+		{"lock", "/a -- /b", 0, 0, nil},    // a file
+		{"config get", "/a /b", 0, 0, nil}, // a key
+		{"lock", "b", 0, 0, nil},           // no path
+		{"lock", "-no-such-flag /b", 0, 0, nil},
+		{"doctor", "/b", 0, 0, nil},
+		{"lock", "/z", 0, 0, nil}, // which is ZooKeeper's own
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &listed{names: []string{"backups", "builds", "other", "_c_5e-lock-0000000003", "b-0000000003", "zookeeper"}, after: tt.after, end: tt.end}
+			var said strings.Builder
+			tl := newTool(&said, &said)
+			tl.launch = func(context.Context, host.Config) (launchedPlugin, error) { return p, nil }
+			made, err := tl.verbs()[tt.verb]()
+			if err != nil {
+				t.Fatal(err)
+			}
+			words := strings.Fields(tt.line)
+			begun := time.Now()
+			var got []string
+			if predict := made.(*command).AutocompleteArgs(); predict != nil {
+				got = predict.Predict(complete.Args{Completed: words[:len(words)-1], Last: words[len(words)-1]})
+			}
+			if !slices.Equal(got, tt.want) || time.Since(begun) > completionTime || said.Len() > 0 {
+				t.Errorf("%s %s: %q after %v, want %q; it says %q", tt.verb, tt.line, got, time.Since(begun), tt.want, said.String())
+			}
+			time.Sleep(tt.end)
+			synctest.Wait()
+			if got != nil && !p.closed {
+				t.Error("the plugin was not closed")
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"golang.org/x/perf/benchmath"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+)
+
+// OfRuns is the side that runs are. Read is the same for a file.
+func OfRuns(name string, runs []record.Run) (*Side, error) {
+	text, err := benchmarksOf(runs)
+	if err != nil {
+		return nil, err
+	}
+	return read(text, name, nil)
+}
+
+// Paired compares two sides whose trials were made in pairs: the i-th of a benchmark
+// on either side one right after the other, on the same servers. What the machine did
+// meanwhile happened to both of a pair. So each pair is compared with itself: the
+// change is the median of the pairs' ratios, and the test is Wilcoxon's signed-rank
+// test of their logarithms. It finds what the U test cannot tell from a machine that
+// is fast at times and slow at others. It is an error if the numbers of trials differ.
+func Paired(a, b *Side, o Options) (Result, error) {
+	r := Result{Options: o, Old: a.Name, New: b.Name, test: "Wilcoxon signed-rank, in pairs", least: leastPaired}
+	for _, k := range a.order {
+		old, new := a.values[k], b.values[k]
+		switch {
+		case new == nil || len(o.Units) > 0 && !slices.Contains(o.Units, k.unit):
+			continue
+		case len(old) != len(new):
+			return r, fmt.Errorf("%s: %d trials of %s and %d of %s are no pairs", k.benchmark, len(old), a.Name, len(new), b.Name)
+		}
+		r.Rows = append(r.Rows, pairedRow(k, old, new, o))
+	}
+	return r, r.finish(a, b)
+}
+
+func pairedRow(k key, old, new []float64, o Options) Row {
+	ratios := make([]float64, len(old))
+	for i := range old {
+		ratios[i] = 1 + change(old[i], new[i])
+	}
+	median := func(values []float64) benchmath.Summary {
+		return benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), o.Confidence)
+	}
+	return Row{
+		Benchmark: k.benchmark, Unit: k.unit, N: len(old), M: len(new),
+		Old: median(old), New: median(new), P: signedRank(ratios), Change: median(ratios).Center - 1,
+	}
+}
+
+// signedRank is the exact two-sided p-value of Wilcoxon's signed-rank test (1945) that
+// ratios are as often above 1 as below, by as much. Ratios of 1 are left out, and
+// equal ones share their ranks.
+func signedRank(ratios []float64) float64 {
+	var logs []float64
+	for _, r := range ratios {
+		if l := math.Log(r); l != 0 && !math.IsNaN(l) {
+			logs = append(logs, l)
+		}
+	}
+	slices.SortFunc(logs, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })
+	// Ranks are doubled, so that shared ones are whole numbers.
+	ranks := make([]int, len(logs))
+	for from := 0; from < len(logs); {
+		to := from + 1
+		for to < len(logs) && math.Abs(logs[to]) == math.Abs(logs[from]) {
+			to++
+		}
+		for i := from; i < to; i++ {
+			ranks[i] = from + 1 + to // twice the mean of from+1..to
+		}
+		from = to
+	}
+	above, all := 0, 0
+	for i, l := range logs {
+		if l > 0 {
+			above += ranks[i]
+		}
+		all += ranks[i]
+	}
+	// chance[s] is the probability that the ranks above sum to s, if each is above or
+	// below with the same probability.
+	chance := make([]float64, all+1)
+	chance[0] = 1
+	for _, rank := range ranks {
+		for s := all; s >= 0; s-- {
+			chance[s] /= 2
+			if s >= rank {
+				chance[s] += chance[s-rank] / 2
+			}
+		}
+	}
+	tail := 0.0
+	for _, c := range chance[:min(above, all-above)+1] {
+		tail += c
+	}
+	return min(1, 2*tail)
+}
+
+// leastPaired is the smallest p-value that n pairs can give.
+func leastPaired(n, _ int) float64 { return min(1, math.Ldexp(1, 1-n)) }
