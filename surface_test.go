@@ -1,11 +1,13 @@
 package zkrecipes_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -13,7 +15,7 @@ import (
 	"testing"
 )
 
-// maxExported is how many names a user may have to know. README and
+// maxExported is how many names a user may have to know.
 // docs/architecture.md tell it.
 const maxExported = 300
 
@@ -47,6 +49,13 @@ func TestThePublicSurfaceIsSmall(t *testing.T) {
 	t.Logf("%3d exported names, of at most %d", count, maxExported)
 	if count > maxExported {
 		t.Errorf("%d exported names; at most %d: move to internal what no user needs", count, maxExported)
+	}
+	page, err := os.ReadFile(filepath.Join("docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := fmt.Sprintf("depend on %d exported top-level names", count); !strings.Contains(string(page), told) {
+		t.Errorf("docs/architecture.md does not say that others can %s", told)
 	}
 	if len(surface["recipes"]) == 0 { // the test itself looks where they are
 		t.Error("package recipes exports nothing")

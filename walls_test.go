@@ -58,7 +58,7 @@ var walls = []struct {
 		"what is served over gRPC is the contract, and not this implementation of it",
 	},
 	{
-		[]string{"internal/zkserver", "internal/ensemble/...", "internal/feed", "internal/jute", "internal/leaktest", "internal/version"},
+		[]string{"internal/zkserver", "internal/ensemble/...", "internal/feed", "internal/jute", "internal/leaktest", "internal/partition", "internal/version"},
 		[]string{"recipes/...", "host/...", "plugin/...", "bench/...", "internal/rpc/...", "internal/zkbench/...", client},
 		"a server knows nothing of its clients, and a tool nothing of its users",
 	},
