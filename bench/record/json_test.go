@@ -32,6 +32,7 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	open.Workload, open.Rate, open.Arrivals, open.Late = load.Open, 50, load.Poisson, histogram.New()
 	_ = open.Late.RecordValue(int64(time.Millisecond))
 	open.Unfinished, open.Turns, open.Warm = 3, []int64{1, 2, 3}, load.Warm{Took: time.Second, Steady: true}
+	open.Delay = 1500 * time.Microsecond
 	open.Trial, open.Invalid, open.Missing = 7, []string{"busy"}, []string{"cnt_fsynctime"}
 	open.Server = map[string]float64{"packets_received": 12}
 	open.Client = record.Client{CPU: 1, GC: 2, LongGC: 3, SchedP99: 4, Allocs: 5}

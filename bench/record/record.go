@@ -30,6 +30,9 @@ type Record struct {
 	// Workers is how many processes the contenders, or the lines, were spread
 	// over, if they had to meet for it; 0 for one process by itself.
 	Workers int `json:",omitempty"`
+	// Delay is the round-trip time that a relay added to what every session sends and
+	// gets, beside what the network took; 0 for none.
+	Delay time.Duration `json:",omitempty"`
 
 	// Trial is the trial's number in its run, from 1.
 	Trial int `json:",omitempty"`
@@ -98,9 +101,11 @@ func (r Record) Name() string {
 	if r.Workers > 0 {
 		fmt.Fprintf(&b, "/workers=%d", r.Workers)
 	}
+	if r.Delay > 0 {
+		fmt.Fprintf(&b, "/delay=%s", typed(r.Delay))
+	}
 	if r.Hold > 0 {
-		// Nobody wants to type a µ to filter by it.
-		fmt.Fprintf(&b, "/hold=%s", strings.Replace(r.Hold.String(), "µ", "u", 1))
+		fmt.Fprintf(&b, "/hold=%s", typed(r.Hold))
 	}
 	fmt.Fprintf(&b, "/via=%s", r.Transport)
 	if r.Procs > 1 {
@@ -108,6 +113,9 @@ func (r Record) Name() string {
 	}
 	return b.String()
 }
+
+// typed is a time as one can type it: nobody wants to type a µ to filter by it.
+func typed(d time.Duration) string { return strings.Replace(d.String(), "µ", "u", 1) }
 
 // capitalized makes a benchmark name of s: what follows Benchmark must not be
 // lower case.

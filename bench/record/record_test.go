@@ -156,6 +156,23 @@ func TestNameOfARunWithoutProcsDoesNotEndLikeOne(t *testing.T) {
 	}
 }
 
+// benchstat -col /delay compares by it.
+func TestDelayIsPartOfTheName(t *testing.T) {
+	r := cycled()
+	without := r.Name()
+	r.Delay = 500 * time.Microsecond
+	_, parts := benchfmt.Name(r.Name()).Parts()
+	var delay string
+	for _, p := range parts {
+		if value, ok := strings.CutPrefix(string(p), "/delay="); ok {
+			delay = value
+		}
+	}
+	if delay != "500us" || strings.Contains(without, "delay") {
+		t.Errorf("delay %q in %s; without one it is %s", delay, r.Name(), without)
+	}
+}
+
 func TestTimeOfZeroIsLeftOut(t *testing.T) {
 	r := drained(recipes.Herd, 3, 0)
 	for _, m := range r.Metrics() {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
@@ -170,13 +171,18 @@ func TestPageNeedsNothingElse(t *testing.T) {
 	}
 }
 
-// Medians over the trials of two machines would be of neither.
-func TestMachinesAreReportedApart(t *testing.T) {
+// Medians over the trials of two machines, or of two networks, would be of neither.
+func TestMachinesAndDelaysAreReportedApart(t *testing.T) {
 	for what, change := range map[string]func(*record.Run){
 		"another processor": func(r *record.Run) { r.Environment.CPU = "Other" },
 		"more processors": func(r *record.Run) {
 			for i := range r.Records {
 				r.Records[i].Procs = 64
+			}
+		},
+		"a delay": func(r *record.Run) {
+			for i := range r.Records {
+				r.Records[i].Delay = 2 * time.Millisecond
 			}
 		},
 	} {

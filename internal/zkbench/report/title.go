@@ -31,6 +31,9 @@ func Title(r record.Record, s record.Server) string {
 	if r.Workers > 0 {
 		t += fmt.Sprintf(", %d workers", r.Workers)
 	}
+	if r.Delay > 0 {
+		t += fmt.Sprintf(", %v added to each round trip", r.Delay)
+	}
 	return t + ", on " + Servers(s)
 }
 
