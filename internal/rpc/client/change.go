@@ -44,8 +44,9 @@ func (s *session) explainChange(ctx context.Context, what string, err error) err
 }
 
 // answerTime is what the answer may take to a call that was abandoned or whose session
-// was lost.
-const answerTime = 250 * time.Millisecond
+// was lost. It takes microseconds. Only a busy machine needs more, and there an unknown
+// outcome is worse than a late one.
+const answerTime = time.Second
 
 // changeAbandonably is change for a call that may wait for long before it does
 // anything, and whose request id the plugin knows. When ctx is cancelled, the plugin
