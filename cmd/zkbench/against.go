@@ -30,7 +30,7 @@ type duel struct {
 
 // add adds the flag to f.
 func (d *duel) add(f *flag.FlagSet) {
-	f.StringVar(&d.against, "against", "", "`file` of another build of zkbench: trials of both take turns on the same servers, and\nthe result is what this build changes")
+	f.StringVar(&d.against, "against", "", "`file` of another build of zkbench: trials of both take turns on the same servers, and\nthe result is what this build changes; -record FILE keeps the other's in FILE.against")
 }
 
 // check says what is wrong with the flags taken together.

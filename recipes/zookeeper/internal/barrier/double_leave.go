@@ -37,9 +37,7 @@ func (p *passage) Leave(ctx context.Context) error {
 	case err != nil && p.session.Err() != nil:
 		err = fmt.Errorf("%w: %w", recipes.ErrNotHeld, p.session.Err())
 	case err != nil:
-		gone, cancel := context.WithCancel(ctx)
-		cancel()
-		_ = p.await(gone) // the others do not wait for a member that has given up
+		p.removal.Start(p.delete) // the others do not wait for a member that has given up
 	case errors.Is(p.Err(), recipes.ErrRemoved):
 		err = p.Err()
 	}
@@ -101,16 +99,19 @@ func (p *passage) step(ctx context.Context) (target string, err error) {
 // await deletes the member's znode and waits until it is known to be gone. The
 // deletion goes on when ctx ends.
 func (p *passage) await(ctx context.Context) error {
-	return p.removal.Run(ctx, "leaving", func(settle func(error)) {
-		deletion := p.session.Delete(p.Znode())
-		go func() {
-			err := <-deletion
-			if session.IsGone(err) {
-				err = nil
-			}
-			settle(err)
-		}()
-	})
+	return p.removal.Run(ctx, "leaving", p.delete)
+}
+
+// delete deletes the member's znode. A znode that is gone is as good.
+func (p *passage) delete(settle func(error)) {
+	deletion := p.session.Delete(p.Znode())
+	go func() {
+		err := <-deletion
+		if session.IsGone(err) {
+			err = nil
+		}
+		settle(err)
+	}()
 }
 
 // deleteReady deletes ready together with the member's znode, the last one of its

@@ -28,13 +28,7 @@ type removing struct {
 // returns its result. If ctx ends first, it returns ctx's error, which begins with
 // what, and the deletion goes on. start must have settle called once, also then.
 func (r *Removal) Run(ctx context.Context, what string, start func(settle func(error))) error {
-	t, first := r.join()
-	if first {
-		start(func(err error) {
-			t.err = err
-			close(t.done)
-		})
-	}
+	t := r.begin(start)
 	select {
 	case <-t.done:
 	case <-ctx.Done():
@@ -43,6 +37,21 @@ func (r *Removal) Run(ctx context.Context, what string, start func(settle func(e
 		}
 	}
 	return t.err
+}
+
+// Start is Run for those who do not need the result.
+func (r *Removal) Start(start func(settle func(error))) { r.begin(start) }
+
+// begin returns the try that counts, after it has started it if it is a new one.
+func (r *Removal) begin(start func(settle func(error))) *removing {
+	t, first := r.join()
+	if first {
+		start(func(err error) {
+			t.err = err
+			close(t.done)
+		})
+	}
+	return t
 }
 
 // join returns the try that counts, and whether the caller has to carry it out.

@@ -1,0 +1,70 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// TestARemovalRunsOnce: callers share the one that is under way, and its result stays
+// once the znode is known to be gone.
+func TestARemovalRunsOnce(t *testing.T) {
+	for _, result := range []error{nil, recipes.ErrNotHeld} {
+		synctest.Test(t, func(t *testing.T) {
+			var r session.Removal
+			started := 0
+			var settle func(error)
+			start := func(s func(error)) { started++; settle = s }
+			results := make(chan error, 2)
+			for range 2 {
+				go func() { results <- r.Run(t.Context(), "remove", start) }()
+			}
+			synctest.Wait()
+			r.Start(start)
+			settle(result)
+			for range 2 {
+				if err := <-results; err != result {
+					t.Errorf("Run returned %v, want %v", err, result)
+				}
+			}
+			if err := r.Run(t.Context(), "remove", start); err != result {
+				t.Errorf("a later Run returned %v, want %v", err, result)
+			}
+			if started != 1 {
+				t.Errorf("it was started %d times", started)
+			}
+		})
+	}
+}
+
+// TestARefusedRemovalRunsAgain: nobody else would delete the znode.
+func TestARefusedRemovalRunsAgain(t *testing.T) {
+	var r session.Removal
+	if err := r.Run(t.Context(), "remove", func(settle func(error)) { settle(recipes.ErrAccessDenied) }); err != recipes.ErrAccessDenied {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context(), "remove", func(settle func(error)) { settle(nil) }); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestARemovalOutlivesItsCaller: a caller that gives up does not end it, and one that
+// has given up before it began has begun it all the same.
+func TestARemovalOutlivesItsCaller(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var r session.Removal
+	var settle func(error)
+	err := r.Run(ctx, "remove", func(s func(error)) { settle = s })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Run returned %v", err)
+	}
+	settle(nil)
+	if err := r.Run(ctx, "remove", nil); err != nil {
+		t.Errorf("the result is worth more than a caller that has gone: %v", err)
+	}
+}
