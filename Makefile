@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-python test-launches test-interop test-model test-partition test-mutants test-soak build cross bench bench-peers bench-plugin results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-python test-launches test-interop test-model test-partition test-mutants test-soak test-counts build cross bench bench-peers bench-plugin results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -23,6 +23,7 @@ help:
 	@echo 'make test-soak      100,000 seeds of the simulation, from seed FIRST (1)'
 	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); root on Linux'
 	@echo 'make test-mutants   mistakes planted in the core, which tests have to notice: SAMPLE (40) of each part, by SEED (1)'
+	@echo 'make test-counts    what a handoff sends, against what is recorded (seconds)'
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make cross          the binaries for every platform, thrown away'
 	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
@@ -81,6 +82,9 @@ SAMPLE ?= 40
 SEED   ?= 1
 test-mutants:
 	$(GO) run ./internal/mutants -sample $(SAMPLE) -seed $(SEED)
+
+test-counts:
+	$(GO) test -count=1 -run '^(TestNoStrategyCostsMoreThanRecorded|TestPlantedReadFailsTheGate)$$' ./cmd/zkbench
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -24,6 +25,10 @@ Examples:
 	zkbench compare old.jsonl new.jsonl
 	zkbench compare -unit ns/op,p99-handoff-ns -filter '/contenders:100' old.jsonl new.jsonl
 
+	# Does a strategy send a request more than it did? For a build server of any speed.
+	zkbench run -strategy predecessor,handoff -count 1 -record new.jsonl
+	zkbench compare -exact old.jsonl new.jsonl
+
 Rules:
 
 	Compared   Each unit of each benchmark that both files have: medians with
@@ -33,8 +38,13 @@ Rules:
 	Direction  The Unit lines of the files say whether lower or higher is better.
 	           For ns/op, B/op and the like it is known.
 	Invalid    Results that are marked as invalid are left out.
-	Gate       To gate a build, run old and new in turns, ten times each or more,
-	           on one quiet machine. A single file of each is not enough.
+	Gate       To gate a build by times, run old and new in turns, ten times each or
+	           more, on one quiet machine. A single file of each is not enough.
+	Exact      -exact compares only what is counted: reads, writes, syncs, watch
+	           events, bytes and fallbacks of a handoff. Counts are the same on every
+	           machine, so that one trial is enough. Any growth counts, and so does a
+	           benchmark that NEW does not have. Use it with -workload drain: there
+	           counts do not depend on timing, except those of a herd of three or more.
 
 Exit codes:
 
@@ -54,6 +64,7 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 	f.Float64Var(&o.Confidence, "confidence", o.Confidence, "level of the medians' intervals")
 	f.Float64Var(&o.Effect, "effect", o.Effect, "smallest change that counts, as a share: 0.05 is 5 %")
 	units := f.String("unit", "", "`list` of units to compare, such as ns/op; empty for all")
+	exact := f.Bool("exact", false, "compare counts without statistics")
 	query := f.String("filter", "*", "compare only benchmarks that match this benchstat `query`")
 	if err := c.parse(f, compareHelp, args); err != nil {
 		return err
@@ -63,6 +74,13 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 		return usageError{fmt.Errorf("compare takes two files, old and new; there are %d", f.NArg())}
 	case !(o.Alpha > 0 && o.Alpha < 1) || !(o.Confidence > 0 && o.Confidence < 1) || !(o.Effect >= 0):
 		return usageError{fmt.Errorf("-alpha and -confidence lie between 0 and 1, and -effect is not negative")}
+	}
+	if *exact {
+		for _, name := range []string{"alpha", "confidence", "effect"} {
+			if given(f)[name] {
+				return usageError{fmt.Errorf("-%s is of statistics; it does not go with -exact", name)}
+			}
+		}
 	}
 	filter, err := benchproc.NewFilter(*query)
 	if err != nil {
@@ -74,15 +92,14 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 			o.Units = append(o.Units, tidy)
 		}
 	}
+	if *exact {
+		return c.compareCounts(f.Arg(0), f.Arg(1), filter, o.Units)
+	}
 	return c.compare(f.Arg(0), f.Arg(1), filter, o)
 }
 
 func (c command) compare(old, new string, filter *benchproc.Filter, o compare.Options) error {
-	a, err := readSide(old, filter)
-	if err != nil {
-		return usageError{err}
-	}
-	b, err := readSide(new, filter)
+	a, b, err := readSides(old, new, filter, compare.Read)
 	if err != nil {
 		return usageError{err}
 	}
@@ -90,6 +107,27 @@ func (c command) compare(old, new string, filter *benchproc.Filter, o compare.Op
 	if err != nil {
 		return usageError{err}
 	}
+	return c.verdict(result)
+}
+
+// compareCounts compares two files by their counts.
+func (c command) compareCounts(old, new string, filter *benchproc.Filter, units []string) error {
+	a, b, err := readSides(old, new, filter, compare.ReadCounts)
+	if err != nil {
+		return usageError{err}
+	}
+	result, err := compare.Counts(a, b, units)
+	if err != nil {
+		return usageError{err}
+	}
+	return c.verdict(result)
+}
+
+// verdict writes the result of a comparison. What became worse is an error.
+func (c command) verdict(result interface {
+	Write(io.Writer) error
+	Worse() int
+}) error {
 	if err := result.Write(c.stdout); err != nil {
 		return err
 	}
@@ -99,11 +137,22 @@ func (c command) compare(old, new string, filter *benchproc.Filter, o compare.Op
 	return nil
 }
 
-func readSide(file string, filter *benchproc.Filter) (*compare.Side, error) {
+// reader reads a side of a comparison.
+type reader func(io.Reader, string, *benchproc.Filter) (*compare.Side, error)
+
+func readSides(old, new string, filter *benchproc.Filter, read reader) (a, b *compare.Side, err error) {
+	if a, err = readSide(old, filter, read); err != nil {
+		return nil, nil, err
+	}
+	b, err = readSide(new, filter, read)
+	return a, b, err
+}
+
+func readSide(file string, filter *benchproc.Filter, read reader) (*compare.Side, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return compare.Read(f, file, filter)
+	return read(f, file, filter)
 }

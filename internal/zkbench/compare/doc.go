@@ -12,7 +12,8 @@
 // effect that counts. Whether a change is for the better is known from the
 // results' unit metadata.
 //
-// Trials of both sides that were made in pairs are compared by [Paired].
+// Trials of both sides that were made in pairs are compared by [Paired]. Counts, which are
+// the same on every machine, are compared by [Counts], without statistics.
 //
 // Holm and not Benjamini-Hochberg: a gate that is red must be right. Holm bounds
 // the probability of any false alarm in the whole comparison by alpha;

@@ -17,7 +17,8 @@ func OfRuns(name string, runs []record.Run) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	return read(text, name, nil)
+	side := newSide(name)
+	return side, side.readText(text, nil)
 }
 
 // Paired compares two sides whose trials were made in pairs: the i-th of a benchmark

@@ -22,6 +22,7 @@ type Side struct {
 	order  []key
 	units  benchfmt.UnitMetadataMap
 	config map[string]map[string]bool // values of the environment, by key
+	counts bool                       // of ReadCounts
 
 	// Invalid is how many results were left out because they were marked as
 	// invalid, and Broken the lines that are no results though they look so.
@@ -41,15 +42,25 @@ var ErrNoResults = errors.New("no results in it: neither Go benchmark lines nor 
 // benchmark format of whatever program. Only what filter matches is kept; a nil
 // filter matches everything.
 func Read(r io.Reader, name string, filter *benchproc.Filter) (*Side, error) {
+	side := newSide(name)
+	return side, side.read(r, filter)
+}
+
+func newSide(name string) *Side {
+	return &Side{Name: name, values: map[key][]float64{}, config: map[string]map[string]bool{}}
+}
+
+// read reads results into the side.
+func (s *Side) read(r io.Reader, filter *benchproc.Filter) error {
 	lines := bufio.NewReader(r)
 	if first, _ := lines.Peek(1); len(first) == 1 && first[0] == '{' {
 		text, err := asBenchmarks(lines)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", s.Name, err)
 		}
-		return read(text, name, filter)
+		return s.readText(text, filter)
 	}
-	return read(lines, name, filter)
+	return s.readText(lines, filter)
 }
 
 // asBenchmarks renders records in the benchmark format, so that both kinds of
@@ -75,25 +86,30 @@ func benchmarksOf(runs []record.Run) (io.Reader, error) {
 	return &text, nil
 }
 
-func read(r io.Reader, name string, filter *benchproc.Filter) (*Side, error) {
-	side := &Side{Name: name, values: map[key][]float64{}, config: map[string]map[string]bool{}}
-	reader := benchfmt.NewReader(r, name)
+// readText reads results in the benchmark format into the side.
+func (s *Side) readText(r io.Reader, filter *benchproc.Filter) error {
+	reader := benchfmt.NewReader(r, s.Name)
 	for reader.Scan() {
 		switch result := reader.Result().(type) {
 		case *benchfmt.SyntaxError:
-			side.Broken = append(side.Broken, result)
+			s.Broken = append(s.Broken, result)
 		case *benchfmt.Result:
-			side.add(result, filter)
+			s.add(result, filter)
 		}
 	}
 	if err := reader.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", s.Name, err)
 	}
-	if len(side.values) == 0 && side.Invalid == 0 {
-		return nil, fmt.Errorf("%s: %w", name, errors.Join(append([]error{ErrNoResults}, side.Broken...)...))
+	if len(s.values) == 0 && s.Invalid == 0 {
+		return fmt.Errorf("%s: %w", s.Name, errors.Join(append([]error{ErrNoResults}, s.Broken...)...))
 	}
-	side.units = reader.Units()
-	return side, nil
+	s.units = reader.Units()
+	return nil
+}
+
+// has reports whether the side has that benchmark.
+func (s *Side) has(benchmark string) bool {
+	return slices.ContainsFunc(s.order, func(k key) bool { return k.benchmark == benchmark })
 }
 
 // mixed returns the keys of the environment that not all results have the same value of.
@@ -113,7 +129,7 @@ func (s *Side) add(r *benchfmt.Result, filter *benchproc.Filter) {
 			return
 		}
 	}
-	if r.GetConfig(unit.Invalid) != "" {
+	if r.GetConfig(unit.Invalid) != "" && !s.counts {
 		s.Invalid++
 		return
 	}
@@ -125,8 +141,12 @@ func (s *Side) add(r *benchfmt.Result, filter *benchproc.Filter) {
 			s.config[c.Key][string(c.Value)] = true
 		}
 	}
+	pkg, name := r.GetConfig("pkg"), r.Name.String()
+	if s.counts {
+		pkg, name = "", withoutProcs(r.Name)
+	}
 	for _, v := range r.Values {
-		k := key{r.GetConfig("pkg"), r.Name.String(), v.Unit}
+		k := key{pkg, name, v.Unit}
 		if s.values[k] == nil {
 			s.order = append(s.order, k)
 		}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+var update = flag.Bool("update", false, "record testdata/results/counts.txt anew")
+
+// recordedCounts is what each strategy cost when it was last agreed on.
+var recordedCounts = filepath.Join("..", "..", "testdata", "results", "counts.txt")
+
+// countStrategies writes what a handoff costs each strategy to a file. Every trial is
+// exact. Of a herd only lines of one and two are: in a longer one a contender that
+// looks late has less to read.
+func countStrategies(t *testing.T, open recipes.Opener, file string) {
+	t.Helper()
+	var all strings.Builder
+	for _, args := range []string{"-strategy predecessor,handoff -contenders 1,2,10,50", "-strategy herd -contenders 1,2"} {
+		code, stdout, stderr := zkbench(t.Context(), open, append([]string{"run", "-recipe", "lock,election", "-count", "1"}, strings.Fields(args)...)...)
+		if code != exitOK {
+			t.Fatalf("zkbench run %s: exit code %d\n%s", args, code, stderr)
+		}
+		all.WriteString(onlyCounts(stdout))
+	}
+	if err := os.WriteFile(file, []byte(all.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onlyCounts drops the times of results, which differ from run to run.
+func onlyCounts(results string) string {
+	var counts strings.Builder
+	for line := range strings.Lines(results) {
+		fields := strings.Fields(line)
+		if !strings.HasPrefix(line, "Benchmark") {
+			continue
+		}
+		kept := fields[:2]
+		for i := 2; i+1 < len(fields); i += 2 {
+			switch fields[i+1] {
+			case unit.Reads, unit.Writes, unit.Syncs, unit.Events, unit.Bytes, unit.Fallbacks:
+				kept = append(kept, fields[i], fields[i+1])
+			}
+		}
+		counts.WriteString(strings.Join(kept, " ") + "\n")
+	}
+	return counts.String()
+}
+
+// TestNoStrategyCostsMoreThanRecorded is the gate: a strategy that sends a request more
+// in a handoff, or receives an event or a byte more, fails it. A change that is meant to
+// cost more records its costs anew, with -update, where a reviewer sees them.
+func TestNoStrategyCostsMoreThanRecorded(t *testing.T) {
+	if *update {
+		countStrategies(t, zookeeper.Open, recordedCounts)
+	}
+	now := filepath.Join(t.TempDir(), "now.txt")
+	countStrategies(t, zookeeper.Open, now)
+	code, stdout, stderr := whole(t, "compare", "-exact", recordedCounts, now)
+	if code != exitOK || !strings.Contains(stdout, "0 better, 0 worse of ") || strings.Contains(stdout, "warning") {
+		t.Errorf("exit code %d; a change that is meant to cost this is recorded by -update\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestPlantedReadFailsTheGate has each lock read once more after each grant.
+func TestPlantedReadFailsTheGate(t *testing.T) {
+	now := filepath.Join(t.TempDir(), "now.txt")
+	countStrategies(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		s, err := zookeeper.Open(ctx, cfg)
+		return readsOnce{s}, err
+	}, now)
+	code, stdout, _ := whole(t, "compare", "-exact", recordedCounts, now)
+	if code != exitFailed {
+		t.Errorf("exit code %d; want %d", code, exitFailed)
+	}
+	for _, strategy := range recipes.Strategies() {
+		found := false
+		for line := range strings.Lines(stdout) {
+			found = found || strings.Contains(line, "strategy="+string(strategy)) && strings.Contains(line, "Lock") &&
+				strings.Contains(line, "reads/op") && strings.Contains(line, "WORSE")
+		}
+		if !found {
+			t.Errorf("%s: no lock has more reads in\n%s", strategy, stdout)
+		}
+	}
+}
+
+// readsOnce is a session whose locks read a node after each grant.
+type readsOnce struct{ recipes.Session }
+
+func (s readsOnce) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	lock, err := s.Session.Lock(path, cfg)
+	return lockThatReads{lock, s}, err
+}
+
+type lockThatReads struct {
+	recipes.Lock
+	session recipes.Session
+}
+
+func (l lockThatReads) Acquire(ctx context.Context) (recipes.Hold, error) {
+	hold, err := l.Lock.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	other, err := l.session.Lock("/nobody", recipes.LockConfig{})
+	if err == nil {
+		_, err = other.(lockThatReads).Lock.Contenders(ctx) // an empty line is one read
+	}
+	return hold, err
+}
