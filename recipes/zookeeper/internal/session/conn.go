@@ -111,10 +111,14 @@ func (c *conn) Write(frame []byte) (int, error) {
 	if !c.established {
 		c.pending = append(c.pending, sent{at: time.Now()})
 		c.began = c.wire.offset(c.pending[0].at)
-		frame = withZxid(frame, connectZxidAt, c.seen)
+		frame = withZxid(c.wire.resuming(frame), connectZxidAt, c.seen)
 	} else if len(frame) >= lengthSize+8 {
 		xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 		op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
+		if op == opClose && c.wire.spared.Load() {
+			c.mu.Unlock()
+			return 0, errLetGo
+		}
 		c.note(sent{xid: xid, op: op, at: time.Now()})
 		if op == opSetWatches {
 			// go-zookeeper's own, of watches from before this connection: the

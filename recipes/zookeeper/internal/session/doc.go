@@ -77,6 +77,30 @@
 // 0.5 of the timeout old, where an answered ping is up to 0.33. In an outage Done
 // closes after 0.45 to 0.55 of the timeout, where it was 0.62 to 0.95.
 //
+// # Moving a session
+//
+// A session belongs to whoever shows its id and password. LetGo and Resume use that:
+// a session goes on in another process. ZooKeeper does not keep two processes from
+// serving one session. The first one could send what it had begun, or close the
+// session. So the caller keeps a rule: the first process has let go, or it was killed
+// and waited for, before Resume is called. Then:
+//
+//   - What the first one has sent was carried out before the server answers Resume, or
+//     never will be. A server that takes up a session ends the connection that it had
+//     there. On another server the leader refuses what comes from the old one
+//     (SessionMovedException), except for a close. So a process that may have begun to
+//     close the session has not left it to be resumed. LetGo sends none.
+//   - Resume syncs before it returns. So what it finds is all that there is.
+//   - The handshake is a contact that the leader has: the deadline counts from there.
+//     Before it, the deadline counts from the ticket's contact. A session whose
+//     deadline has passed is lost, also where a server would still take it up: who
+//     held something has been told so.
+//   - A handshake is never one for a new session, whatever go-zookeeper believes. If the
+//     server does not answer with the ticket's id, the session is lost. Nothing is
+//     closed until it has been taken up.
+//   - The ticket has the session's identity, without which the places of before could not
+//     be handed over.
+//
 // # Assumptions
 //
 // The leader asks its followers every half tick, as long as it answers them, and

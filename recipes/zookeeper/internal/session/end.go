@@ -20,7 +20,10 @@ func (s *Session) end(reason error) {
 		}
 		s.cancel(reason) // with over, so that whoever is refused finds a reason
 		s.mu.Unlock()
-		if !errors.Is(reason, recipes.ErrClosed) {
+		if errors.Is(reason, errLetGo) {
+			s.wire.spared.Store(true) // before anybody could close it
+			s.dialer.shut()
+		} else if !errors.Is(reason, recipes.ErrClosed) {
 			s.log.Warn("session lost", "session", fmt.Sprintf("%#x", s.wire.sessionID.Load()), "reason", reason)
 			s.dialer.shut()
 		}
@@ -35,7 +38,7 @@ func (s *Session) end(reason error) {
 // the handshake has not arrived.
 func (s *Session) tryToClose() {
 	c := s.dialer.connection()
-	if c == nil || !c.asked() {
+	if c == nil || !c.asked() || s.wire.spared.Load() {
 		return
 	}
 	written := make(chan struct{})
@@ -88,9 +91,11 @@ func (s *Session) takeDown(reason error) {
 	}
 	for range ended {
 	}
-	s.awaitCalls(s.patience)
+	if !errors.Is(reason, errLetGo) { // the session waits for its next process
+		s.awaitCalls(s.patience)
+	}
 	switch {
-	case s.wire.isClosed(), id == 0, errors.Is(reason, recipes.ErrExpired):
+	case s.wire.isClosed(), id == 0, errors.Is(reason, recipes.ErrExpired), errors.Is(reason, errLetGo):
 	case wanted && s.closeAfterwards(limit) == nil:
 	default:
 		s.closeErr = fmt.Errorf("close session: %w: the server has not confirmed it; it removes the session's nodes after %v at the latest (%w)",

@@ -60,9 +60,33 @@ type Session struct {
 // Open opens a session, as recipes.Opener documents. dial replaces the way to
 // reach servers if it is not nil; it must be done with ctx when ctx ends.
 func Open(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc) (*Session, error) {
-	cfg, err := cfg.Normalize()
+	s, err := prepare(cfg, dial)
 	if err != nil {
 		return nil, fmt.Errorf("open session: %w", err)
+	}
+	ctx, cancel := openBounded(ctx)
+	defer cancel()
+	if err := s.connect(ctx); err != nil {
+		s.giveUp()
+		s.Close(ctx)
+		return nil, fmt.Errorf("open session: %w", err)
+	}
+	return s, nil
+}
+
+// openBounded is ctx with the deadline of an Open that was given none.
+func openBounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
+}
+
+// prepare makes a session that has sent nothing.
+func prepare(cfg recipes.SessionConfig, dial DialFunc) (*Session, error) {
+	cfg, err := cfg.Normalize()
+	if err != nil {
+		return nil, err
 	}
 	if dial == nil {
 		dial = defaultDial
@@ -78,20 +102,10 @@ func Open(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc) (*Sessi
 	}
 	s.wire.authReplied = s.authReplied
 	if s.dialer, err = newDialer(cfg, s.wire, dial); err != nil {
-		return nil, fmt.Errorf("open session: %w", err)
+		return nil, err
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.patience, s.giveUp = context.WithCancel(context.Background())
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
-		defer cancel()
-	}
-	if err := s.connect(ctx); err != nil {
-		s.giveUp()
-		s.Close(ctx)
-		return nil, fmt.Errorf("open session: %w", err)
-	}
 	return s, nil
 }
 

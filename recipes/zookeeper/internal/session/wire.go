@@ -27,7 +27,11 @@ type wire struct {
 	authReplied func(accepted bool)
 	refused     atomic.Bool // a server does not take the session's identity
 	noPlaces    atomic.Bool // a server does not know create2
-	counters    counters
+
+	resumed []byte      // the connect request of a session that was resumed; nil for others
+	spared  atomic.Bool // the session must not be closed at the server
+
+	counters counters
 }
 
 func newWire(maxPacket int) *wire {

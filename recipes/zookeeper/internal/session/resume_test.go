@@ -1,0 +1,376 @@
+package session_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// everywhere runs test on the in-process server and on a real one.
+func everywhere(t *testing.T, test func(t *testing.T, cfg recipes.SessionConfig)) {
+	t.Run("embedded", func(t *testing.T) { test(t, to(embedded(t))) })
+	t.Run("real", func(t *testing.T) { test(t, recipes.SessionConfig{Servers: ensembletest.Shared(t).Addrs()}) })
+}
+
+func letGo(t *testing.T, s *session.Session) session.Ticket {
+	t.Helper()
+	ticket, err := s.LetGo(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ticket
+}
+
+// carried is the ticket as another process would have it.
+func carried(t *testing.T, ticket session.Ticket, contact time.Time) session.Ticket {
+	t.Helper()
+	read, err := session.ParseTicket(ticket.Bytes(), contact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+func resume(t *testing.T, cfg recipes.SessionConfig, ticket session.Ticket) *session.Session {
+	t.Helper()
+	s, err := session.Resume(bounded(t), cfg, nil, ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(s) })
+	return s
+}
+
+func TestASessionThatWasLetGoIsResumed(t *testing.T) {
+	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
+		first, ctx := open(t, cfg), bounded(t)
+		dir := "/resumed-" + t.Name()[strings.LastIndex(t.Name(), "/")+1:]
+		place, _, err := first.CreatePlace(ctx, dir, "lock-", nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, timeout := first.ID(), first.Timeout()
+		ticket := carried(t, letGo(t, first), time.Now())
+		if err := first.Err(); !errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("let go, the session says %v", err)
+		}
+		if err := first.Close(ctx); err != nil { // must not close it at the server
+			t.Errorf("closing what was let go: %v", err)
+		}
+
+		second := resume(t, cfg, ticket)
+		if second.ID() != id || second.Timeout() != timeout {
+			t.Errorf("resumed %#x with %v, not %#x with %v", second.ID(), second.Timeout(), id, timeout)
+		}
+		stat, err := second.Stat(ctx, place.Path)
+		if err != nil || stat.Czxid != place.Stat.Czxid || stat.EphemeralOwner != id {
+			t.Fatalf("the place: %+v, %v", stat, err)
+		}
+		if again := second.Ticket().Bytes(); !bytes.Equal(again, ticket.Bytes()) {
+			t.Error("the password or the identity has changed")
+		}
+		if err := second.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := open(t, cfg).Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
+			t.Errorf("the place after Close: %v", err)
+		}
+	})
+}
+
+// What a resumed session creates under a name that it had before is not mistaken for
+// what it had created before: see CreateNamed.
+func TestAResumedSessionKnowsWhatCameBefore(t *testing.T) {
+	srv := embedded(t)
+	first, ctx := open(t, to(srv)), bounded(t)
+	if _, err := first.CreateNamed(ctx, "/name", nil); err != nil {
+		t.Fatal(err)
+	}
+	second := resume(t, to(srv), letGo(t, first))
+	cut := false
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op != zkserver.OpCreate || cut {
+			return zkserver.Fault{}
+		}
+		cut = true
+		return zkserver.Fault{CloseBefore: true}
+	})
+	if _, err := second.CreateNamed(ctx, "/name", nil); !errors.Is(err, recipes.ErrNodeExists) {
+		t.Errorf("the name was given to its owner again: %v", err)
+	}
+}
+
+func TestATicketThatIsWorthNothing(t *testing.T) {
+	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
+		s, ctx := open(t, cfg), bounded(t)
+		path, err := s.CreateProtected(ctx, "/worthless", "lock-", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := func(what string, cfg recipes.SessionConfig, ticket session.Ticket, want error) {
+			t.Helper()
+			got, err := session.Resume(ctx, cfg, nil, ticket)
+			if got != nil || !errors.Is(err, want) {
+				t.Errorf("%s: %v", what, err)
+			}
+			if b := ticket.Bytes(); err != nil && b != nil && strings.Contains(err.Error(), string(b[16:32])) {
+				t.Errorf("%s: the error shows the password", what)
+			}
+		}
+		refused("no ticket", cfg, session.Ticket{}, recipes.ErrInvalid)
+
+		forged := s.Ticket().Bytes()
+		forged[4+8+4] ^= 1 // the password's first byte
+		ticket, err := session.ParseTicket(forged, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused("a forged password", cfg, ticket, recipes.ErrExpired)
+
+		foreign := s.Ticket().Bytes()
+		foreign[4+7] ^= 1 // the id's last byte
+		ticket, err = session.ParseTicket(foreign, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused("the ticket of an unknown session", cfg, ticket, recipes.ErrExpired)
+		refused("a ticket for other servers", to(embedded(t)), s.Ticket(), recipes.ErrExpired)
+
+		gone := open(t, cfg)
+		ticket = gone.Ticket()
+		if err := gone.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		refused("the ticket of a session that was closed", cfg, ticket, recipes.ErrExpired)
+
+		late := carried(t, s.Ticket(), time.Now().Add(-s.Timeout()))
+		refused("a ticket whose deadline has passed", cfg, late, recipes.ErrDeadline)
+
+		if _, err := s.Stat(ctx, path); err != nil {
+			t.Errorf("the session that others had tried to resume: %v", err)
+		}
+	})
+}
+
+func TestWhatIsNotATicketIsRefused(t *testing.T) {
+	srv := embedded(t)
+	good := open(t, to(srv)).Ticket().Bytes()
+	for n := range good {
+		if _, err := session.ParseTicket(good[:n], time.Now()); !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("the first %d bytes: %v", n, err)
+		}
+	}
+	for _, bad := range [][]byte{append([]byte{9}, good[1:]...), append(good[:len(good):len(good)], 0), make([]byte, 2<<10)} {
+		if _, err := session.ParseTicket(bad, time.Now()); !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("%d bytes: %v", len(bad), err)
+		}
+	}
+	if _, err := session.ParseTicket(good, time.Time{}); !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("a ticket without a contact: %v", err)
+	}
+}
+
+func TestATicketDoesNotPrint(t *testing.T) {
+	ticket := open(t, to(embedded(t))).Ticket()
+	asJSON, err := json.Marshal(map[string]any{"a": ticket, "b": &ticket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged strings.Builder
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ T session.Ticket }{ticket})
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "ticket", ticket, "in", struct{ t session.Ticket }{ticket})
+	for _, text := range []string{
+		fmt.Sprintf("%v %+v %#v %s %q %x %d", ticket, ticket, ticket, ticket, ticket, ticket, ticket),
+		fmt.Sprintf("%v %+v %#v", &ticket, &ticket, &ticket),
+		fmt.Sprintf("%v %+v %#v", struct{ t session.Ticket }{ticket}, struct{ t session.Ticket }{ticket}, []session.Ticket{ticket}),
+		string(asJSON), logged.String(),
+	} {
+		if strings.Contains(text, "zkrecipes-") || strings.Contains(text, "password") || strings.Contains(text, "[]uint8") {
+			t.Errorf("it shows: %s", text)
+		}
+	}
+}
+
+// servers is a way to a server that stops when the test says so.
+type servers struct {
+	*zkserver.Server
+	down bool
+}
+
+func (s *servers) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if s.down {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	client, server := net.Pipe()
+	go s.ServeConn(server)
+	return client, nil
+}
+
+// The deadline counts from the last contact of before until the server has answered, and
+// from that answer afterwards.
+func TestTheDeadlineGoesAlongWithTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 20 * time.Second
+		srv := &servers{Server: zkserver.New(zkserver.Config{})}
+		defer srv.Close()
+		cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout, MaxPacket: 64 << 10}
+		s, err := session.Open(t.Context(), cfg, srv.dial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.BeginHold()
+		time.Sleep(10 * timeout) // virtual
+		ticket, err := s.LetGo(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		time.Sleep(timeout / 4)
+		s, err = session.Resume(t.Context(), cfg, srv.dial, ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if age := time.Since(s.KnownContact()); age >= timeout/4 {
+			t.Errorf("after the handshake the contact is %v old", age)
+		}
+		contact := s.KnownContact()
+		ticket, err = s.LetGo(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		srv.down = true
+		time.Sleep(timeout / 4)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*timeout)
+		defer cancel()
+		_, err = session.Resume(ctx, cfg, srv.dial, ticket)
+		const cleanUp = 2 * time.Second // of go-zookeeper
+		if took := time.Since(contact); !errors.Is(err, recipes.ErrDeadline) || took >= timeout+cleanUp || took < timeout*9/10 {
+			t.Errorf("given up %v after the last contact, the timeout is %v: %v", took, timeout, err)
+		}
+		srv.down = false
+		if _, err := session.Resume(t.Context(), cfg, srv.dial, ticket); !errors.Is(err, recipes.ErrDeadline) {
+			t.Errorf("after the deadline: %v", err)
+		}
+	})
+}
+
+// impostor has the server take each connect request for that of a new session.
+type impostor struct{ net.Conn }
+
+func (c impostor) Write(b []byte) (int, error) {
+	if len(b) >= 44 && binary.BigEndian.Uint32(b) == 44 {
+		b = append([]byte(nil), b...)
+		clear(b[4+16:])
+		binary.BigEndian.PutUint32(b[4+24:], 16)
+	}
+	return c.Conn.Write(b)
+}
+
+func TestAServerThatAnswersWithAnotherSession(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		return impostor{c}, err
+	}
+	if _, err := session.Resume(bounded(t), to(srv), dial, s.Ticket()); !errors.Is(err, recipes.ErrExpired) {
+		t.Errorf("resumed as another session: %v", err)
+	}
+	if _, err := s.Stat(bounded(t), "/"); err != nil {
+		t.Errorf("the session itself: %v", err)
+	}
+}
+
+// However the second process fails, the session is there for a third.
+func TestAFailedResumeLeavesTheSession(t *testing.T) {
+	for name, fault := range map[string]zkserver.Fault{
+		"the connection ends": {CloseBefore: true},
+		"no answer":           {DropReply: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := embedded(t)
+			ticket := letGo(t, open(t, to(srv)))
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				if r.Op == zkserver.OpCloseSession {
+					t.Error("the session was closed")
+				}
+				if r.Op == zkserver.OpSync {
+					return fault
+				}
+				return zkserver.Fault{}
+			})
+			ctx, cancel := context.WithTimeout(bounded(t), 300*time.Millisecond)
+			defer cancel()
+			if _, err := session.Resume(ctx, to(srv), nil, ticket); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			srv.SetFault(nil)
+			resume(t, to(srv), carried(t, ticket, time.Now()))
+		})
+	}
+}
+
+// A session that was let go is never closed, whatever was under way.
+func TestLettingGoClosesNothing(t *testing.T) {
+	srv := embedded(t)
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == zkserver.OpCloseSession {
+			t.Error("the session was closed")
+		}
+		return zkserver.Fault{}
+	})
+	s := open(t, to(srv))
+	for range 20 {
+		go s.Children(context.Background(), "/")
+		go s.CreateProtected(context.Background(), "/busy", "n-", nil)
+		letting := make(chan session.Ticket, 1)
+		go func() { ticket, _ := s.LetGo(context.Background()); letting <- ticket }()
+		s = resume(t, to(srv), <-letting)
+	}
+	srv.SetFault(nil)
+}
+
+// deaf is a connection on which nothing arrives.
+type deaf struct{ net.Conn }
+
+func (c deaf) Read([]byte) (int, error) {
+	_, err := io.Copy(io.Discard, c.Conn)
+	return 0, cmp.Or(err, io.EOF)
+}
+
+// A deadline that passes while nobody answers is no reason to close a session that
+// others may have taken up.
+func TestAResumeThatMeetsItsDeadlineClosesNothing(t *testing.T) {
+	srv := embedded(t)
+	cfg := to(srv)
+	cfg.SessionTimeout = 2 * time.Second
+	s := open(t, cfg)
+	ticket := letGo(t, s)
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		return deaf{c}, err
+	}
+	near := carried(t, ticket, time.Now().Add(-s.Timeout()*8/10))
+	if _, err := session.Resume(bounded(t), cfg, dial, near); !errors.Is(err, recipes.ErrDeadline) {
+		t.Fatal(err)
+	}
+	resume(t, cfg, carried(t, ticket, time.Now()))
+}

@@ -1,0 +1,96 @@
+package session
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Ticket is what Resume needs to take up a session. A process that has it can act as the
+// session, so it is a secret. It prints as "session ticket", with every verb and as
+// JSON. Only Bytes shows what is in it. The zero value belongs to no session.
+type Ticket struct{ secret *secret }
+
+// secret is behind a pointer, which packages that print structs do not follow.
+type secret struct {
+	id       int64
+	password []byte
+	timeout  time.Duration // negotiated
+	user     string        // the session's identity, and its password
+	word     string
+	contact  time.Time // the latest that the leader is known to have
+}
+
+// ticketFormat is the first number in Bytes. Another format gets another number.
+const ticketFormat = 1
+
+// maxTicket bounds, in bytes, what is read as a ticket.
+const maxTicket = 1 << 10
+
+// Bytes encodes the ticket for ParseTicket, in another process too. The contact is not
+// in it: clocks of processes cannot be compared.
+func (t Ticket) Bytes() []byte {
+	if t.secret == nil {
+		return nil
+	}
+	var e jute.Encoder
+	e.Int32(ticketFormat)
+	e.Int64(t.secret.id)
+	e.Buffer(t.secret.password)
+	e.Int64(int64(t.secret.timeout))
+	e.String(t.secret.user)
+	e.String(t.secret.word)
+	return e.Bytes
+}
+
+// ParseTicket reads what Bytes has encoded. contact is a time at which the leader is
+// known to have heard of the session. An earlier time is safe, a later one is not. An
+// error matches recipes.ErrInvalid and tells nothing of b.
+func ParseTicket(b []byte, contact time.Time) (Ticket, error) {
+	if len(b) > maxTicket {
+		return Ticket{}, errTicket
+	}
+	d := jute.Decoder{Bytes: b}
+	format := d.Int32()
+	t := &secret{id: d.Int64(), password: d.Buffer(), timeout: time.Duration(d.Int64()), user: d.String(), word: d.String(), contact: contact}
+	t.password = append([]byte(nil), t.password...)
+	if d.Err != nil || len(d.Bytes) > 0 || format != ticketFormat || !t.valid() {
+		return Ticket{}, errTicket
+	}
+	return Ticket{t}, nil
+}
+
+var errTicket = fmt.Errorf("%w: not a session's ticket", recipes.ErrInvalid)
+
+func (t *secret) valid() bool {
+	return t != nil && t.id != 0 && len(t.password) == passwordSize && t.timeout > 0 && t.timeout <= maxTimeout &&
+		t.user != "" && t.word != "" && !t.contact.IsZero()
+}
+
+// maxTimeout is the longest that ZooKeeper's protocol can express.
+const maxTimeout = (1<<31 - 1) * time.Millisecond
+
+const redacted = "session ticket"
+
+// Format implements fmt.Formatter.
+func (Ticket) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+
+// MarshalText keeps the ticket out of JSON and the like.
+func (Ticket) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// LogValue implements slog.LogValuer.
+func (Ticket) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// Ticket returns the session's ticket. Its contact is the latest that is safe now.
+func (s *Session) Ticket() Ticket {
+	s.identity.prepare()
+	t := &secret{id: s.id, timeout: s.Timeout(), user: s.identity.user, word: s.identity.secret, contact: s.KnownContact()}
+	if password := s.wire.password.Load(); password != nil {
+		t.password = *password
+	}
+	return Ticket{t}
+}
