@@ -53,7 +53,7 @@ func reattach(ctx context.Context, cfg Config) (*Plugin, error) {
 	}
 	a := &attached{reattach: r, conn: conn, ended: make(chan struct{})}
 	a.ctx, a.leave = context.WithCancel(context.Background())
-	p, err := newPlugin(ctx, conn, a, cfg.MeterProvider)
+	p, err := newPlugin(ctx, conn, nil, a, cfg.MeterProvider)
 	if err != nil {
 		a.leave()
 		_ = conn.Close()

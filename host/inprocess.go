@@ -31,7 +31,7 @@ func InProcess(open recipes.Opener) (*Plugin, error) {
 		return nil, err
 	}
 	m.conn = conn
-	p, err := newPlugin(context.Background(), conn, m, nil)
+	p, err := newPlugin(context.Background(), conn, nil, m, nil)
 	if err != nil {
 		m.stop(context.Background())
 		m.cleanUp()

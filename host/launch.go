@@ -2,8 +2,10 @@ package host
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
@@ -50,7 +53,7 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 	conn, err := l.start(ctx)
 	if err == nil {
 		var p *Plugin
-		if p, err = newPlugin(ctx, conn, l, cfg.MeterProvider); err == nil {
+		if p, err = newPlugin(ctx, conn, l.dialCalls, l, cfg.MeterProvider); err == nil {
 			if cfg.Checksum == "" && ours {
 				cfg.compareVersions(ctx, p)
 			}
@@ -80,6 +83,7 @@ type launched struct {
 	cfg     Config
 	begun   time.Time
 	client  *goplugin.Client
+	secured *tls.Config   // go-plugin adds the plugin's certificate
 	env     string        // of the plugin, beside what go-plugin adds
 	started chan struct{} // closed when start's work has ended
 
@@ -109,7 +113,7 @@ func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 		close(l.started)
 		return nil, err
 	}
-	l.env = env
+	l.env, l.secured = env, secured
 	l.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:     plugin.Handshake(),
 		VersionedPlugins:    plugin.VersionedPlugins(),
@@ -151,6 +155,27 @@ func (l *launched) dispense() (*grpc.ClientConn, error) {
 		return nil, err
 	}
 	return raw.(*grpc.ClientConn), nil
+}
+
+// dialCalls opens a connection for calls alone.
+func (l *launched) dialCalls(ctx context.Context) (net.Conn, error) {
+	at := l.client.ReattachConfig().Addr // known since the start
+	raw, err := new(net.Dialer).DialContext(ctx, at.Network(), at.String())
+	if err != nil {
+		return nil, err
+	}
+	cfg := l.secured.Clone()
+	cfg.NextProtos = []string{carry.Protocol}
+	conn := tls.Client(raw, cfg)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	if got := conn.ConnectionState().NegotiatedProtocol; got != carry.Protocol {
+		_ = raw.Close()
+		return nil, fmt.Errorf("the plugin speaks %q there", got)
+	}
+	return carry.Abrupt(conn, raw), nil
 }
 
 // run is go-plugin's RunnerFunc. cmd has the environment that go-plugin wants.

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
@@ -55,16 +56,17 @@ const (
 	killTimeout = 3 * time.Second
 )
 
-// newPlugin attaches to the plugin at the other end of conn. If it fails, the caller
-// ends that.
-func newPlugin(ctx context.Context, conn *grpc.ClientConn, o other, measured metric.MeterProvider) (*Plugin, error) {
+// newPlugin attaches to the plugin at the other end of conn. calls opens another
+// connection to it, for calls alone; it may be nil. If newPlugin fails, the caller ends
+// the plugin.
+func newPlugin(ctx context.Context, conn *grpc.ClientConn, calls carry.Dialer, o other, measured metric.MeterProvider) (*Plugin, error) {
 	meters, err := telemetry.NewMeters(measured)
 	if err != nil {
 		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
 	}
 	p := &Plugin{
 		service: pb.NewPluginServiceClient(conn),
-		client:  client.New(conn),
+		client:  client.New(conn, calls),
 		other:   o,
 		exited:  make(chan struct{}),
 	}

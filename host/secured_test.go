@@ -10,6 +10,7 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -42,15 +43,17 @@ func TestOnlyTheHostThatLaunchedThePluginGetsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, certificates := range map[string][]tls.Certificate{"no certificate": nil, "another certificate": {another}} {
-		addr := older.ReattachConfig().Addr
-		c, err := tls.Dial(addr.Network(), addr.String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}, Certificates: certificates})
-		if err == nil { // in TLS 1.3 a client learns later that it was refused
-			_, _ = c.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
-			_, err = c.Read(make([]byte, 1))
-			_ = c.Close()
-		}
-		if err == nil {
-			t.Errorf("%s is let in", name)
+		for _, protocol := range []string{"h2", carry.Protocol} {
+			addr := older.ReattachConfig().Addr
+			c, err := tls.Dial(addr.Network(), addr.String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}, Certificates: certificates})
+			if err == nil { // in TLS 1.3 a client learns later that it was refused
+				_, _ = c.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+				_, err = c.Read(make([]byte, 1))
+				_ = c.Close()
+			}
+			if err == nil {
+				t.Errorf("%s is let in to speak %s", name, protocol)
+			}
 		}
 	}
 }

@@ -68,8 +68,10 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 	}
 	defer removeSocketDirectory()
 	var secured func() (*tls.Config, error)
+	var config *tls.Config
 	if pem := os.Getenv(clientCertificate); pem != "" {
-		config, certificate, err := mutualTLS(pem)
+		var certificate []byte
+		config, certificate, err = mutualTLS(pem)
 		if err != nil {
 			cfg.Logger.Error(err.Error())
 			return exitCertificate
@@ -85,6 +87,8 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 	terminated := terminations()
 
 	srv := server.New(cfg)
+	calls := newCallConnections(srv)
+	defer calls.close()
 	process := &process{server: srv, logger: cfg.Logger, stopped: make(chan struct{})}
 	listens := false
 	var watch sync.WaitGroup
@@ -95,6 +99,9 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 		TLSProvider:      secured,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			listens = true
+			if config != nil {
+				opts = append(opts, grpc.Creds(calls.credentials(config))) // in go-plugin's place
+			}
 			s := grpcServer(srv)(opts)
 			watch.Go(func() { process.watch(s, terminated) })
 			return s

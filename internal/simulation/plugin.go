@@ -30,7 +30,7 @@ func openThroughPlugin(ctx context.Context, h *host) (recipes.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls := rpc.New(conn)
+	calls := rpc.New(conn, nil)
 	over := func() {
 		calls.Close()
 		_ = conn.Close()

@@ -66,17 +66,24 @@ func TestFullStreamRefusesNobody(t *testing.T) {
 
 // TestPluginThatDoesNotReadKeepsNobody: the caller's context ends its call.
 func TestPluginThatDoesNotReadKeepsNobody(t *testing.T) {
-	p := newPair(t, setting{acquire: echo, service: scripted{script: func(st callStream) error {
+	t.Run("carried", func(t *testing.T) { keepsNobody(t, false) })
+	t.Run("connection", func(t *testing.T) { keepsNobody(t, true) })
+}
+
+func keepsNobody(t *testing.T, alone bool) {
+	p := newPair(t, setting{alone: alone, acquire: echo, service: scripted{script: func(st callStream) error {
 		_ = st.Send(&pb.CarryResponse{Limits: wide})
 		<-st.Context().Done()
 		return nil
 	}}})
-	for range 30 { // ten times what gRPC takes without a reader
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-		if _, err := p.Acquire(ctx, &pb.AcquireRequest{Data: make([]byte, 20<<10)}); status.Code(err) != codes.DeadlineExceeded {
-			t.Error(err)
+	for _, size := range []int{0, 20 << 10} {
+		for range 30 { // ten times what gRPC takes without a reader
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			if _, err := p.Acquire(ctx, &pb.AcquireRequest{Data: make([]byte, size)}); status.Code(err) != codes.DeadlineExceeded {
+				t.Error(err)
+			}
+			cancel()
 		}
-		cancel()
 	}
 	if n := p.unary.get(); n > 0 {
 		t.Errorf("%d gRPC calls", n)
@@ -89,11 +96,12 @@ func TestPluginThatDoesNotReadKeepsNobody(t *testing.T) {
 func TestPluginThatBreaksTheRulesIsGivenUp(t *testing.T) {
 	answer := func(a ...*pb.Answer) *pb.CarryResponse { return &pb.CarryResponse{Answers: a} }
 	refusal := wire.ToStatus(recipes.ErrInvalid, nil)
-	for name, test := range map[string]struct {
+	type script struct {
 		says []*pb.CarryResponse // after the first call
 		ends error
 		want error // nil: it is not broken
-	}{
+	}
+	scripts := map[string]script{
 		"an answer to nobody":         {says: []*pb.CarryResponse{answer(&pb.Answer{Id: 2})}, want: recipes.ErrInternal},
 		"an answer without id":        {says: []*pb.CarryResponse{answer(&pb.Answer{})}, want: recipes.ErrInternal},
 		"more of an error":            {says: []*pb.CarryResponse{answer(&pb.Answer{Id: 1, More: true, Status: []byte{8, 1}})}, want: recipes.ErrInternal},
@@ -102,9 +110,10 @@ func TestPluginThatBreaksTheRulesIsGivenUp(t *testing.T) {
 		"a refusal":                   {ends: refusal, want: recipes.ErrInvalid},
 		"an end of the transport":     {ends: status.Error(codes.Unavailable, "gone")},
 		"an end that gRPC has chosen": {ends: status.Error(codes.ResourceExhausted, "too large")},
-	} {
+	}
+	run := func(name string, test script, alone bool) {
 		t.Run(name, func(t *testing.T) {
-			p := newPair(t, setting{acquire: echo, service: scripted{script: func(st callStream) error {
+			p := newPair(t, setting{alone: alone, acquire: echo, service: scripted{script: func(st callStream) error {
 				_ = st.Send(&pb.CarryResponse{Limits: wide})
 				if _, err := st.Recv(); err != nil {
 					return err
@@ -133,6 +142,13 @@ func TestPluginThatBreaksTheRulesIsGivenUp(t *testing.T) {
 				t.Error(err, p.unary.get())
 			}
 		})
+	}
+	for name, test := range scripts {
+		run("carried, "+name, test, false)
+		if test.ends == nil && test.says == nil {
+			test.want = nil // a connection ends so when the plugin dies
+		}
+		run("connection, "+name, test, true)
 	}
 }
 

@@ -2,18 +2,21 @@ package carry
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"sync"
 
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 type stream = grpc.BidiStreamingServer[pb.CarryRequest, pb.CarryResponse]
 
-// carrier serves one stream of calls.
+// carrier serves one stream of calls, or one connection.
 type carrier struct {
 	*Dispatcher
 	ctx context.Context
@@ -28,16 +31,36 @@ type carrier struct {
 }
 
 // Carry is CallService's.
-func (d *Dispatcher) Carry(st stream) error {
-	if err := st.Send(&pb.CarryResponse{Limits: toLimits(d.limits)}); err != nil {
+func (d *Dispatcher) Carry(st stream) error { return d.serve(st.Context(), st.Recv, st.Send) }
+
+// ServeConn serves a connection whose handshake has agreed on Protocol, until ctx or
+// the connection ends. It closes the connection.
+func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	f := newFramed(conn, d.limits.Message)
+	receive := func() (*pb.CarryRequest, error) {
+		m := new(pb.CarryRequest)
+		return m, f.receive(m)
+	}
+	err := d.serve(ctx, receive, func(m *pb.CarryResponse) error { return f.send(m) })
+	if errors.Is(err, recipes.ErrInvalid) || errors.Is(err, recipes.ErrLimit) {
+		_ = f.send(&pb.CarryResponse{Status: toStatus(wire.ToStatus(err, nil))})
+	}
+}
+
+// serve takes calls and sends answers, until the host sends no more or has broken the
+// rules.
+func (d *Dispatcher) serve(ctx context.Context, receive func() (*pb.CarryRequest, error), send func(*pb.CarryResponse) error) error {
+	if err := send(&pb.CarryResponse{Limits: toLimits(d.limits)}); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(st.Context())
-	c := &carrier{Dispatcher: d, ctx: ctx, out: newOutbox(st.Send), calls: make(map[uint64]context.CancelFunc)}
+	ctx, cancel := context.WithCancel(ctx)
+	c := &carrier{Dispatcher: d, ctx: ctx, out: newOutbox(send), calls: make(map[uint64]context.CancelFunc)}
 	defer c.running.Wait()
 	defer cancel()
 	for {
-		m, err := st.Recv()
+		m, err := receive()
 		if err != nil {
 			return err
 		}

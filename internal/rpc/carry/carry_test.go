@@ -50,6 +50,8 @@ type pair struct {
 	conn   *carry.Conn
 	stream *carry.Stream
 	unary  *counter // calls that were gRPC calls of their own
+	socket net.Listener
+	hangUp context.CancelFunc // ends the stream
 }
 
 type counter struct {
@@ -69,6 +71,8 @@ type setting struct {
 	carry   carry.Config
 	service pb.CallServiceServer // in the place of the Dispatcher
 	none    bool                 // no stream at all
+	alone   bool                 // on a connection of their own
+	dialer  carry.Dialer         // of such connections, in the place of the pair's
 	dial    []grpc.DialOption
 }
 
@@ -92,7 +96,7 @@ func newPair(t *testing.T, s setting) *pair {
 	pb.RegisterLockServiceServer(g, service)
 	pb.RegisterLockServiceServer(d, service)
 	switch {
-	case s.none:
+	case s.none, s.alone:
 	case s.service != nil:
 		pb.RegisterCallServiceServer(g, s.service)
 	default:
@@ -108,9 +112,14 @@ func newPair(t *testing.T, s setting) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.conn = carry.New(conn)
-	p.LockServiceClient = pb.NewLockServiceClient(p.conn)
+	p.conn = carry.New(conn, s.dialer)
 	ctx, cancel := context.WithCancel(context.Background())
+	p.hangUp = cancel
+	if s.alone {
+		p.socket = listen(t, ctx, &running, d, s.service)
+		p.conn = carry.New(conn, p.dial)
+	}
+	p.LockServiceClient = pb.NewLockServiceClient(p.conn)
 	stream, fresh := p.conn.Start()
 	if !fresh {
 		t.Fatal("a stream was there before")
@@ -120,6 +129,9 @@ func newPair(t *testing.T, s setting) *pair {
 	t.Cleanup(func() {
 		cancel()
 		_ = conn.Close()
+		if p.socket != nil {
+			_ = p.socket.Close()
+		}
 		g.Stop()
 		running.Wait()
 	})
@@ -146,15 +158,15 @@ func closes(t *testing.T, what string, ch <-chan struct{}) {
 	}
 }
 
-// eitherWay runs a test over a stream, and by gRPC calls of their own.
-func eitherWay(t *testing.T, s setting, test func(*testing.T, *pair)) {
+// everyWay runs a test over a stream, over a connection, and by gRPC calls of their own.
+func everyWay(t *testing.T, s setting, test func(*testing.T, *pair)) {
 	t.Helper()
-	for name, none := range map[string]bool{"carried": false, "unary": true} {
-		t.Run(name, func(t *testing.T) {
-			s.none = none
+	for _, way := range []string{"carried", "connection", "unary"} {
+		t.Run(way, func(t *testing.T) {
+			s.none, s.alone = way == "unary", way == "connection"
 			p := newPair(t, s)
 			test(t, p)
-			if got := p.unary.get() > 0; got != none {
+			if got := p.unary.get() > 0; got != s.none {
 				t.Errorf("%d gRPC calls", p.unary.get())
 			}
 		})
@@ -162,7 +174,7 @@ func eitherWay(t *testing.T, s setting, test func(*testing.T, *pair)) {
 }
 
 func TestAnswerIsTheServices(t *testing.T) {
-	eitherWay(t, setting{acquire: echo}, func(t *testing.T, p *pair) {
+	everyWay(t, setting{acquire: echo}, func(t *testing.T, p *pair) {
 		var all sync.WaitGroup
 		for _, data := range []string{"", "a", strings.Repeat("b", 20<<10)} {
 			for range 50 {
@@ -185,24 +197,26 @@ func TestErrorKeepsItsDetails(t *testing.T) {
 	for _, want := range []error{s.Err(), status.Error(codes.NotFound, ""), context.Canceled, context.DeadlineExceeded, bytes.ErrTooLarge} {
 		fail := func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) { return nil, want }
 		var got []error
-		eitherWay(t, setting{acquire: fail}, func(t *testing.T, p *pair) {
+		everyWay(t, setting{acquire: fail}, func(t *testing.T, p *pair) {
 			_, err := p.Acquire(bounded(t), &pb.AcquireRequest{})
 			got = append(got, err)
 		})
-		if a, b := status.Convert(got[0]).Proto(), status.Convert(got[1]).Proto(); !proto.Equal(a, b) {
-			t.Errorf("%v: %v and %v", want, a, b)
+		for _, other := range got[1:] {
+			if a, b := status.Convert(got[0]).Proto(), status.Convert(other).Proto(); !proto.Equal(a, b) {
+				t.Errorf("%v: %v and %v", want, a, b)
+			}
 		}
 	}
 }
 
 func TestMethodThatThePluginLacks(t *testing.T) {
 	var got []error
-	eitherWay(t, setting{acquire: echo}, func(t *testing.T, p *pair) {
+	everyWay(t, setting{acquire: echo}, func(t *testing.T, p *pair) {
 		_, err := pb.NewElectionServiceClient(p.conn).Campaign(bounded(t), &pb.CampaignRequest{})
 		got = append(got, err, p.conn.Invoke(bounded(t), "/zkrecipes.v1.LockService/Steal", &pb.AcquireRequest{}, &pb.AcquireResponse{}))
 		_, _ = p.Acquire(bounded(t), &pb.AcquireRequest{}) // gRPC counts no unknown methods
 	})
-	for i := range 2 {
+	for i := range 4 {
 		if a, b := status.Convert(got[i]), status.Convert(got[i+2]); a.Code() != codes.Unimplemented || a.String() != b.String() {
 			t.Errorf("%v and %v", a, b)
 		}
@@ -219,7 +233,7 @@ func TestMetadataAndDeadlineReachTheService(t *testing.T) {
 		md, _ := metadata.FromIncomingContext(ctx)
 		return &pb.AcquireResponse{Grant: &pb.Grant{Znode: strings.Join(md.Get("traceparent"), ",")}}, nil
 	}
-	eitherWay(t, setting{acquire: look}, func(t *testing.T, p *pair) {
+	everyWay(t, setting{acquire: look}, func(t *testing.T, p *pair) {
 		ctx, cancel := context.WithDeadline(metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-x"), deadline)
 		defer cancel()
 		if a, err := p.Acquire(ctx, &pb.AcquireRequest{}); err != nil || a.GetGrant().GetZnode() != "00-x" {
@@ -237,7 +251,7 @@ func TestCancelledCallIsCancelledInThePlugin(t *testing.T) {
 		ended <- struct{}{}
 		return nil, ctx.Err()
 	}
-	eitherWay(t, setting{acquire: wait}, func(t *testing.T, p *pair) {
+	everyWay(t, setting{acquire: wait}, func(t *testing.T, p *pair) {
 		ctx, cancel := context.WithCancel(bounded(t))
 		go func() { closes(t, "the call", began); cancel() }()
 		if _, err := p.Acquire(ctx, &pb.AcquireRequest{}); status.Code(err) != codes.Canceled {
@@ -255,7 +269,7 @@ func TestDeadlineEndsTheCallAndItsService(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	eitherWay(t, setting{acquire: wait}, func(t *testing.T, p *pair) {
+	everyWay(t, setting{acquire: wait}, func(t *testing.T, p *pair) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		if _, err := p.Acquire(ctx, &pb.AcquireRequest{}); status.Code(err) != codes.DeadlineExceeded {
@@ -267,10 +281,15 @@ func TestDeadlineEndsTheCallAndItsService(t *testing.T) {
 
 // TestWaitingCallHoldsUpNoOther: nor does one whose answer is long.
 func TestWaitingCallHoldsUpNoOther(t *testing.T) {
+	t.Run("carried", func(t *testing.T) { holdsUpNoOther(t, false) })
+	t.Run("connection", func(t *testing.T) { holdsUpNoOther(t, true) })
+}
+
+func holdsUpNoOther(t *testing.T, alone bool) {
 	const waiting = 500
 	release := make(chan struct{})
 	long := strings.Repeat("x", 1<<20)
-	p := newPair(t, setting{acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+	p := newPair(t, setting{alone: alone, acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 		switch r.GetPath() {
 		case "wait":
 			<-release

@@ -2,6 +2,7 @@ package carry
 
 import (
 	"context"
+	"net"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -13,15 +14,23 @@ import (
 // from.
 type Conn struct {
 	grpc.ClientConnInterface
+	dial Dialer // may be nil
 
 	mu      sync.Mutex
 	present *Stream // that carries calls, or is being opened
 	refused bool    // the plugin does not know streams of calls
 }
 
+// A Dialer opens a connection for calls alone. It fails if the plugin does not confirm
+// Protocol. Closing the connection must not wait for the plugin.
+type Dialer func(context.Context) (net.Conn, error)
+
 // New returns a Conn over conn, which stays the caller's. Calls are carried only if
-// conn was dialled with DialOption.
-func New(conn grpc.ClientConnInterface) *Conn { return &Conn{ClientConnInterface: conn} }
+// conn was dialled with DialOption. They go over a connection from dial, or over a
+// stream of conn if dial is nil or fails.
+func New(conn grpc.ClientConnInterface, dial Dialer) *Conn {
+	return &Conn{ClientConnInterface: conn, dial: dial}
+}
 
 // Start returns the present stream. If there is none, it returns a new one, and the
 // caller must Run that.

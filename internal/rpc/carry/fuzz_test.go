@@ -1,14 +1,18 @@
 package carry
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
+	"net"
 	"slices"
 	"testing"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // cut makes messages of bytes. Each begins with its length in one byte, so a fuzzer can
@@ -107,8 +111,8 @@ func FuzzHost(f *testing.F) {
 	f.Add(joined(f, answers(&pb.Answer{Id: 4})))
 	f.Add(joined(f, &pb.CarryResponse{Limits: &pb.Limits{Calls: 1}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s := newStream(New(nil))
-		s.grpc = deaf{}
+		s := newStream(New(nil, nil))
+		s.link = deaf{}
 		s.limits = within(0)
 		var waiting []*call
 		for range 3 {
@@ -140,9 +144,43 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// deaf takes what is sent.
-type deaf struct {
-	grpc.BidiStreamingClient[pb.CarryRequest, pb.CarryResponse]
+// FuzzFramed: whatever comes on a connection is a message, or ends it with an error that
+// says whether somebody has broken the rules. What is sent arrives.
+func FuzzFramed(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 0})
+	f.Add([]byte{0, 0, 0, 2, 0x12, 0, 0, 0, 0, 1, 0xff})
+	f.Add([]byte{0, 1, 0, 1})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in := newFramed(&buffer{Buffer: *bytes.NewBuffer(b)}, 256)
+		for read := 0; ; read++ {
+			var m, again pb.CarryRequest
+			if err := in.receive(&m); err != nil {
+				ours := errors.Is(err, recipes.ErrInvalid) || errors.Is(err, recipes.ErrLimit)
+				if ended := errors.Is(err, io.ErrUnexpectedEOF); ours == ended || read > len(b) {
+					t.Fatalf("after %d messages: %v", read, err)
+				}
+				return
+			}
+			loop := newFramed(new(buffer), 1<<10)
+			if err := errors.Join(loop.send(&m), loop.receive(&again)); err != nil || !proto.Equal(&m, &again) {
+				t.Fatalf("%v: %v, %v", err, &m, &again)
+			}
+		}
+	})
 }
 
-func (deaf) Send(*pb.CarryRequest) error { return nil }
+// buffer is a connection whose one end is the other one.
+type buffer struct {
+	net.Conn
+	bytes.Buffer
+}
+
+func (b *buffer) Read(p []byte) (int, error)  { return b.Buffer.Read(p) }
+func (b *buffer) Write(p []byte) (int, error) { return b.Buffer.Write(p) }
+
+// deaf takes what is sent.
+type deaf struct{ link }
+
+func (deaf) send(*pb.CarryRequest) error { return nil }
+func (deaf) direct() uint64              { return 1 << 20 }

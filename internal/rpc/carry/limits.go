@@ -9,6 +9,9 @@ import (
 // Capability is the name of what this package does among a plugin's capabilities.
 const Capability = "calls"
 
+// ConnectionCapability is that of a plugin that also has connections for calls alone.
+const ConnectionCapability = "call-connection"
+
 // The limits of one stream of calls, unless the plugin accepts only smaller
 // messages. Calls that wait stay on the stream for as long as they wait. So there can
 // be as many as there are sessions.
@@ -17,6 +20,8 @@ const (
 	MaxBytes   = 16 << 20 // of their payloads
 	MaxPayload = 32 << 10 // of one call, in bytes
 	maxMessage = 64 << 10 // in bytes
+
+	maxResponse = 1 << 20 // a message of the plugin's on a connection of its own, in bytes
 )
 
 // part is the size of the parts into which answers are cut, in bytes.

@@ -45,7 +45,7 @@ const cancelSize = 12
 //
 // A call is best sent by its caller: to wake another goroutine for that takes longer
 // than the sending. But a caller whose context ends must not be kept by a plugin that
-// does not read. So it sends only while gRPC is certain to take the message. After
+// does not read. So it sends only while the link is certain to take the message. After
 // that, and while another one sends, sendRest does it. An answer tells that the plugin
 // has read all up to its call.
 func (s *Stream) put() {
@@ -54,14 +54,14 @@ func (s *Stream) put() {
 		return
 	}
 	s.sending = true
-	if s.queued-s.arrived > direct {
+	if s.queued-s.arrived > s.link.direct() {
 		s.mu.Unlock()
 		s.rest <- struct{}{} // never waits: there is one duty
 		return
 	}
 	m, _ := s.batch()
 	s.mu.Unlock()
-	_ = s.grpc.Send(m) // read tells of a broken stream
+	_ = s.link.send(m) // read tells of a broken stream
 	s.mu.Lock()
 	more := len(s.waiting.calls)+len(s.waiting.cancels) > 0
 	s.sending = more
@@ -87,7 +87,7 @@ func (s *Stream) sendRest(ctx context.Context) {
 			if !any {
 				break
 			}
-			if s.grpc.Send(m) != nil {
+			if s.link.send(m) != nil {
 				return // read tells why. What waits is never sent.
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"sync"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -16,17 +15,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// direct is how many bytes may be on their way to the plugin when a call is sent in
-// its caller's goroutine. gRPC takes twice as much before it makes a sender wait.
-const direct = 32 << 10
-
 // maxAnswer bounds one answer, as in a gRPC call of the host's.
 const maxAnswer = 1<<31 - 1
 
-// Stream is the host's end of a stream of calls.
+// Stream is the host's end of a stream of calls, or of a connection of their own.
 type Stream struct {
 	conn    *Conn
-	grpc    grpc.BidiStreamingClient[pb.CarryRequest, pb.CarryResponse]
+	link    link
 	settled chan struct{} // closed when the stream carries calls, or never will
 	broken  chan struct{} // closed when err is set
 	err     error
@@ -86,11 +81,11 @@ func (s *Stream) Run(ctx context.Context) {
 }
 
 func (s *Stream) open(ctx context.Context) (err error) {
-	if s.grpc, err = pb.NewCallServiceClient(s.conn.ClientConnInterface).Carry(ctx, grpc.MaxCallSendMsgSize(maxMessage)); err != nil {
+	if s.link, err = s.conn.connect(ctx); err != nil {
 		return err
 	}
-	m, err := s.grpc.Recv()
-	if err != nil {
+	var m pb.CarryResponse
+	if err := s.link.receive(&m); err != nil {
 		return err
 	}
 	if m.GetLimits() == nil {
@@ -106,11 +101,14 @@ func (s *Stream) open(ctx context.Context) (err error) {
 func (s *Stream) read() error {
 	var m pb.CarryResponse
 	for {
-		if err := s.grpc.RecvMsg(&m); err != nil {
+		if err := s.link.receive(&m); err != nil {
 			return err
 		}
 		if m.GetLimits() != nil {
 			return breach("limits come again")
+		}
+		if len(m.GetStatus()) > 0 {
+			return fromStatus(m.GetStatus())
 		}
 		if err := s.take(m.GetAnswers()); err != nil {
 			return err

@@ -50,11 +50,11 @@ type Client struct {
 	running sync.WaitGroup // goroutines of sessions
 }
 
-// New returns a Client over a connection, which stays the caller's. Unary calls go
-// over a stream if the connection was dialled with DialOptions and the plugin knows
-// such streams.
-func New(over grpc.ClientConnInterface) *Client {
-	conn := carry.New(over)
+// New returns a Client over a connection, which stays the caller's. If that was dialled
+// with DialOptions, unary calls go over a connection of their own, from dial. If dial is
+// nil or fails, they go over a stream, if the plugin knows such streams.
+func New(over grpc.ClientConnInterface, dial carry.Dialer) *Client {
+	conn := carry.New(over, dial)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Client{
 		sessions:     pb.NewSessionServiceClient(conn),

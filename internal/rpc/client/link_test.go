@@ -93,7 +93,7 @@ func newLinkOver(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) *li
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.conn, l.client = conn, client.New(conn)
+	l.conn, l.client = conn, client.New(conn, nil)
 	t.Cleanup(func() {
 		l.wire.thaw()
 		l.client.Close()

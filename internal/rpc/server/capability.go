@@ -26,6 +26,7 @@ var capabilities = []string{
 	"contenders",
 	carry.Capability,
 	"dialects",
+	carry.ConnectionCapability,
 }
 
 // Capabilities returns what Info tells: the names of what a Server can do, which

@@ -29,7 +29,7 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 		s, err := new(fake.World).Open(ctx, cfg)
 		return panicking{s}, err
 	}, grpc.WithChainUnaryInterceptor(count)) // behind what carries
-	host := client.New(conn)
+	host := client.New(conn, nil)
 	t.Cleanup(host.Close)
 	s, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	if err != nil {

@@ -37,7 +37,7 @@ func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...g
 	}
 	t.Cleanup(func() { _ = srv.Close() }) // after the sessions
 	conn, _ := serveWith(t, open(srv), opts...)
-	host := client.New(conn)
+	host := client.New(conn, nil)
 	t.Cleanup(func() { host.Close() })
 	ctx := bounded(t)
 	lock := func(cfg recipes.PriorityLockConfig) recipes.PriorityLock {

@@ -9,6 +9,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -67,6 +68,7 @@ type Server struct {
 	cfg   Config
 	log   hclog.Logger  // of sessions
 	stats stats.Handler // of calls; nil for none
+	calls *carry.Dispatcher
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
@@ -90,23 +92,28 @@ func New(cfg Config) *Server {
 	}
 	cfg.Limits = cfg.Limits.defaults()
 	ctx, cancel := context.WithCancelCause(context.Background())
-	return &Server{
+	s := &Server{
 		cfg: cfg, log: cfg.Logger.Named("session"), ctx: ctx, cancel: cancel,
 		stats:    telemetry.Server(cfg.TracerProvider, cfg.MeterProvider),
 		sessions: make(map[string]*session),
 		orphaned: make(chan struct{}),
 		attach:   make(chan struct{}),
 	}
+	s.calls = carry.NewDispatcher(carry.Config{Intercept: s.unary(), Stats: s.stats, Message: s.cfg.Limits.Message})
+	s.register(s.calls)
+	return s
 }
 
 // Register adds the services to a gRPC server, and the one that carries their calls
 // over a stream.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
-	d := carry.NewDispatcher(carry.Config{Intercept: s.unary(), Stats: s.stats, Message: s.cfg.Limits.Message})
 	s.register(r)
-	s.register(d)
-	pb.RegisterCallServiceServer(r, d)
+	pb.RegisterCallServiceServer(r, s.calls)
 }
+
+// ServeCalls serves a connection that has calls and nothing else, until ctx or the
+// connection ends. The handshake has agreed on carry.Protocol.
+func (s *Server) ServeCalls(ctx context.Context, conn net.Conn) { s.calls.ServeConn(ctx, conn) }
 
 func (s *Server) register(r grpc.ServiceRegistrar) {
 	pb.RegisterSessionServiceServer(r, sessionService{Server: s})

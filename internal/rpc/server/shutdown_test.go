@@ -29,7 +29,7 @@ func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 		<-ctx.Done()
 		return nil, fmt.Errorf("open session: %w", ctx.Err())
 	})
-	host := client.New(conn)
+	host := client.New(conn, nil)
 	defer host.Close()
 	closed := make(chan error, 1)
 	go func() {
@@ -76,7 +76,7 @@ func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
 					session, err := world.Open(ctx, cfg)
 					return unconfirmed{session}, err
 				})
-				host := client.New(conn)
+				host := client.New(conn, nil)
 				defer host.Close()
 				if _, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute}); err != nil {
 					t.Fatal(err)

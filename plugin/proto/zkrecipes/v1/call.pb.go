@@ -163,8 +163,11 @@ func (x *Call) GetMetadata() map[string]string {
 type CarryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the first message, and only there.
-	Limits        *Limits   `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
-	Answers       []*Answer `protobuf:"bytes,2,rep,name=answers,proto3" json:"answers,omitempty"`
+	Limits  *Limits   `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	Answers []*Answer `protobuf:"bytes,2,rep,name=answers,proto3" json:"answers,omitempty"`
+	// On a connection of its own: the plugin's last message, which says why it ends the
+	// connection. It is a google.rpc.Status, as in Answer.
+	Status        []byte `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -213,6 +216,13 @@ func (x *CarryResponse) GetAnswers() []*Answer {
 	return nil
 }
 
+func (x *CarryResponse) GetStatus() []byte {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
 // Limits bound what a host may have on one stream of calls. A host makes other calls
 // as gRPC calls of their own.
 type Limits struct {
@@ -223,7 +233,7 @@ type Limits struct {
 	Bytes uint32 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	// The payload of one call, in bytes.
 	Payload uint32 `protobuf:"varint,3,opt,name=payload,proto3" json:"payload,omitempty"`
-	// One CarryRequest, in bytes.
+	// One CarryRequest, in bytes. A CarryResponse has at most 1 MiB.
 	Message       uint32 `protobuf:"varint,4,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -377,10 +387,11 @@ const file_zkrecipes_v1_call_proto_rawDesc = "" +
 	"\bmetadata\x18\x05 \x03(\v2 .zkrecipes.v1.Call.MetadataEntryR\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"m\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x85\x01\n" +
 	"\rCarryResponse\x12,\n" +
 	"\x06limits\x18\x01 \x01(\v2\x14.zkrecipes.v1.LimitsR\x06limits\x12.\n" +
-	"\aanswers\x18\x02 \x03(\v2\x14.zkrecipes.v1.AnswerR\aanswers\"h\n" +
+	"\aanswers\x18\x02 \x03(\v2\x14.zkrecipes.v1.AnswerR\aanswers\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\fR\x06status\"h\n" +
 	"\x06Limits\x12\x14\n" +
 	"\x05calls\x18\x01 \x01(\rR\x05calls\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\rR\x05bytes\x12\x18\n" +

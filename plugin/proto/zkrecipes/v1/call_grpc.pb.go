@@ -30,6 +30,13 @@ const (
 // open. A call then costs a message each way, and no HTTP/2 stream of its own. It is
 // the capability "calls". A host does not need it: each call may be a gRPC call of
 // its own, at any time, and means the same.
+//
+// The same messages can go over a connection of their own, which costs a third of the
+// stream. That is the capability "call-connection". The host connects to the plugin's
+// address again, with the same mutual TLS, and offers the application protocol (ALPN)
+// "zkrecipes-calls". On that connection each message comes after its length: four
+// bytes, the highest first. The rules are those of Carry. A plugin has such connections
+// only if it has TLS.
 type CallServiceClient interface {
 	// Carry carries calls to the plugin, and their answers back. The plugin's first
 	// message has Limits. The host sends no call before it.
@@ -76,6 +83,13 @@ type CallService_CarryClient = grpc.BidiStreamingClient[CarryRequest, CarryRespo
 // open. A call then costs a message each way, and no HTTP/2 stream of its own. It is
 // the capability "calls". A host does not need it: each call may be a gRPC call of
 // its own, at any time, and means the same.
+//
+// The same messages can go over a connection of their own, which costs a third of the
+// stream. That is the capability "call-connection". The host connects to the plugin's
+// address again, with the same mutual TLS, and offers the application protocol (ALPN)
+// "zkrecipes-calls". On that connection each message comes after its length: four
+// bytes, the highest first. The rules are those of Carry. A plugin has such connections
+// only if it has TLS.
 type CallServiceServer interface {
 	// Carry carries calls to the plugin, and their answers back. The plugin's first
 	// message has Limits. The host sends no call before it.

@@ -1,0 +1,40 @@
+package host_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// TestCallsHaveAConnectionOfTheirOwn: one for all sessions, and none to a plugin that
+// knows only gRPC.
+func TestCallsHaveAConnectionOfTheirOwn(t *testing.T) {
+	with, without := launch(t, config(t, "plugin")), launch(t, config(t, "unary plugin"))
+	for _, s := range []recipes.Session{open(t, with, time.Minute), open(t, with, time.Minute), open(t, without, time.Minute)} {
+		if err := acquire(t, s).Release(ctx(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := sockets(t, with.PID()) - sockets(t, without.PID()); got != 1 {
+		t.Errorf("the plugin has %d sockets more than one without such connections", got)
+	}
+}
+
+// sockets counts those that a process has open.
+func sockets(t *testing.T, pid int) (n int) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if to, err := os.Readlink(file); err == nil && strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,107 @@
+package carry
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Protocol is what a host asks for in its TLS handshake (ALPN) to have calls go over
+// the connection itself, and what the plugin confirms.
+const Protocol = "zkrecipes-calls"
+
+// lengthSize is that of the length before each message, in bytes.
+const lengthSize = 4
+
+// framed is a connection that takes messages, each after its length. One goroutine may
+// receive. Messages are sent as a whole.
+type framed struct {
+	conn net.Conn
+	in   *bufio.Reader
+	most int // bytes of a message that comes
+
+	mu  sync.Mutex
+	out []byte // kept from the message before
+}
+
+func newFramed(conn net.Conn, most int) *framed {
+	return &framed{conn: conn, in: bufio.NewReaderSize(conn, maxMessage), most: most}
+}
+
+// send sends a message in one write, which is one TLS record if it is small.
+func (f *framed) send(m proto.Message) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b, err := proto.MarshalOptions{}.MarshalAppend(append(f.out[:0], make([]byte, lengthSize)...), m)
+	if err != nil {
+		return err
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize))
+	if cap(b) <= 2*maxMessage {
+		f.out = b
+	}
+	_, err = f.conn.Write(b)
+	return err
+}
+
+// receive reads a message. Its error matches recipes.ErrLimit if the message is too
+// long, and recipes.ErrInvalid if it cannot be parsed. The end of the connection matches
+// neither.
+func (f *framed) receive(m proto.Message) error {
+	head, err := f.in.Peek(lengthSize)
+	if err != nil {
+		return cutOff(err)
+	}
+	n := int64(binary.BigEndian.Uint32(head))
+	if n > int64(f.most) {
+		return fmt.Errorf("%w: a message of %d bytes", recipes.ErrLimit, n)
+	}
+	_, _ = f.in.Discard(lengthSize)
+	b, err := f.next(int(n))
+	if err != nil {
+		return cutOff(err)
+	}
+	if err := proto.Unmarshal(b, m); err != nil { // copies what it keeps of b
+		return fmt.Errorf("%w: a message: %v", recipes.ErrInvalid, err)
+	}
+	return nil
+}
+
+// next returns the next n bytes, which are good until the next read.
+func (f *framed) next(n int) ([]byte, error) {
+	if n <= f.in.Size() {
+		b, err := f.in.Peek(n)
+		_, _ = f.in.Discard(len(b))
+		return b, err
+	}
+	b := make([]byte, n)
+	_, err := io.ReadFull(f.in, b)
+	return b, err
+}
+
+// cutOff is the error of a connection that ends. It is never io.EOF, which on gRPC's
+// stream means that the plugin has ended the stream with success.
+func cutOff(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Abrupt returns a connection that is secured over raw, and whose Close does not wait
+// for the other side to read TLS's last alert.
+func Abrupt(secured, raw net.Conn) net.Conn { return abrupt{secured, raw} }
+
+type abrupt struct {
+	net.Conn
+	raw net.Conn
+}
+
+func (a abrupt) Close() error { return a.raw.Close() }

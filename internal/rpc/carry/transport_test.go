@@ -1,0 +1,202 @@
+package carry_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
+
+// BenchmarkTransport compares a gRPC call, a call on the stream and the bare TLS
+// connection, which no call can be cheaper than. All three have mutual TLS on a Unix
+// socket and a request of 120 bytes. Both ends run in this process, so cpu-ns/op is
+// that of both.
+func BenchmarkTransport(b *testing.B) {
+	b.Run("via=unary", func(b *testing.B) { benchmarkCalls(b, secured(b, unary)) })
+	b.Run("via=stream", func(b *testing.B) { benchmarkCalls(b, secured(b, onStream)) })
+	b.Run("via=connection", func(b *testing.B) { benchmarkCalls(b, secured(b, onConnection)) })
+	b.Run("via=tls", func(b *testing.B) { benchmarkCalls(b, bareTLS(b)) })
+}
+
+func benchmarkCalls(b *testing.B, call func() error) {
+	b.Run("callers=1", func(b *testing.B) {
+		var took []time.Duration
+		before := processor()
+		b.ReportAllocs()
+		for b.Loop() {
+			start := time.Now()
+			if err := call(); err != nil {
+				b.Fatal(err)
+			}
+			took = append(took, time.Since(start))
+		}
+		b.ReportMetric(float64(processor()-before)/float64(b.N), "cpu-ns/op")
+		slices.Sort(took)
+		b.ReportMetric(float64(took[len(took)/2]), "p50-ns")
+	})
+	b.Run("callers=20", func(b *testing.B) {
+		b.SetParallelism(max(1, 20/runtime.GOMAXPROCS(0)))
+		before := processor()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if err := call(); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+		b.ReportMetric(float64(processor()-before)/float64(b.N), "cpu-ns/op")
+	})
+}
+
+func processor() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// mutual returns the sides of a connection of mutual TLS.
+func mutual(b *testing.B) (server, client *tls.Config) {
+	pool := x509.NewCertPool()
+	var certs []tls.Certificate
+	for range 2 {
+		cert, pem, err := launchcert.New()
+		if err != nil {
+			b.Fatal(err)
+		}
+		pool.AppendCertsFromPEM(pem)
+		certs = append(certs, cert)
+	}
+	server = &tls.Config{Certificates: certs[:1], ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
+	client = &tls.Config{Certificates: certs[1:], RootCAs: pool, ServerName: launchcert.Name}
+	return server, client
+}
+
+func unixSocket(b *testing.B) net.Listener {
+	l, err := net.Listen("unix", filepath.Join(b.TempDir(), "s"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+// Ways of a call.
+const (
+	unary = iota
+	onStream
+	onConnection
+)
+
+// secured returns how to make a call of a service.
+func secured(b *testing.B, way int) func() error {
+	server, client := mutual(b)
+	d := carry.NewDispatcher(carry.Config{})
+	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(server)), grpc.WaitForHandlers(true))
+	pb.RegisterLockServiceServer(g, locks{acquire: echo})
+	pb.RegisterLockServiceServer(d, locks{acquire: echo})
+	pb.RegisterCallServiceServer(g, d)
+	l := unixSocket(b)
+	var running sync.WaitGroup
+	running.Go(func() { _ = g.Serve(l) })
+	conn, err := grpc.NewClient("unix:"+l.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(client)), carry.DialOption(nil))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := carry.New(conn, nil)
+	if way == onConnection {
+		over = carry.New(conn, dialer(ctx, &running, d, unixSocket(b), server, client))
+	}
+	if way != unary {
+		stream, _ := over.Start()
+		running.Go(func() { stream.Run(ctx) })
+		<-stream.Settled()
+	}
+	b.Cleanup(func() {
+		cancel()
+		_ = conn.Close()
+		g.Stop()
+		running.Wait()
+	})
+	locks, request := pb.NewLockServiceClient(over), &pb.AcquireRequest{Data: make([]byte, 110)}
+	return func() error {
+		_, err := locks.Acquire(context.Background(), request)
+		return err
+	}
+}
+
+// dialer serves one connection of calls, and returns how to open it.
+func dialer(ctx context.Context, running *sync.WaitGroup, d *carry.Dispatcher, l net.Listener, server, client *tls.Config) carry.Dialer {
+	running.Go(func() {
+		raw, err := l.Accept()
+		if err == nil {
+			d.ServeConn(ctx, carry.Abrupt(tls.Server(raw, server), raw))
+		}
+	})
+	return func(ctx context.Context) (net.Conn, error) {
+		raw, err := net.Dial("unix", l.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		conn := tls.Client(raw, client)
+		return carry.Abrupt(conn, raw), conn.HandshakeContext(ctx)
+	}
+}
+
+// bareTLS returns how to have 120 bytes answered, by one who understands nothing of them.
+func bareTLS(b *testing.B) func() error {
+	server, client := mutual(b)
+	l := unixSocket(b)
+	var running sync.WaitGroup
+	running.Go(func() {
+		raw, err := l.Accept()
+		if err != nil {
+			return
+		}
+		conn := tls.Server(raw, server)
+		defer conn.Close()
+		message := make([]byte, 120)
+		for {
+			if _, err := io.ReadFull(conn, message); err != nil {
+				return
+			}
+			if _, err := conn.Write(message); err != nil {
+				return
+			}
+		}
+	})
+	conn, err := tls.Dial("unix", l.Addr().String(), client)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = conn.Close()
+		_ = l.Close()
+		running.Wait()
+	})
+	var mu sync.Mutex
+	message := make([]byte, 120)
+	return func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, err := conn.Write(message); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(conn, message)
+		return err
+	}
+}
