@@ -6,13 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
@@ -33,7 +31,8 @@ Questions:
 
 	-at N,...     What to expect of N contenders: handoff times, throughput, watch
 	              events and bytes. Each has an interval of 95%, and the error of
-	              the model on levels that were left out of its fit.
+	              the model on levels that were left out of its fit. Says what
+	              would end the line.
 	-p99 TIME     How many contenders keep the 99th percentile of the handoff under
 	              TIME.
 	-hold H       How long the last of N in line waits: N-1 times H plus a handoff.
@@ -49,8 +48,16 @@ Rules:
 	Models    Throughput follows the Universal Scalability Law. Costs follow from
 	          the strategy: O(N) bytes a handoff for predecessor, O(N squared) for
 	          herd.
-	Limits    It refuses to answer for more than -factor times the largest measured
-	          number. It warns of ZooKeeper's settings that stand in the way.
+	Far       Beyond -factor times the largest measured number a service model
+	          answers: what a handoff takes under the strategy. Its interval grows
+	          with the distance, by what predictions of each level from those below it
+	          missed.
+	Network   -rtt adds a round-trip time between sessions and servers, once for each
+	          round trip of a handoff. Records at several delays (zkbench run -delay)
+	          tell how many; without them it is assumed from the strategy.
+	Limits    It warns of ZooKeeper's settings that stand in the way, and names what
+	          ends a line: a listing that is too long (jute.maxbuffer), descriptors,
+	          memory, processors, the network.
 	Records   Invalid trials are left out. What different machines measured is kept
 	          apart.
 
@@ -72,7 +79,8 @@ type planSettings struct {
 	factor   float64
 	lineRate float64
 	seed     uint64
-	limits   []func(*plan.Limits) // what the flags say of the servers
+	rtt      time.Duration
+	limits   []func(*plan.Limits) // what the flags say of servers and machines
 }
 
 // planVerb is zkbench plan.
@@ -82,11 +90,11 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	f.Var(&s.at, "at", "`list` of numbers of contenders to predict; ranges as in zkbench run")
 	f.DurationVar(&s.p99, "p99", 0, "limit of the handoff's 99th percentile")
 	f.DurationVar(&s.hold, "hold", 0, "for how long holders will hold")
-	f.Float64Var(&s.factor, "factor", plan.DefaultFactor, "how far beyond the largest measured number to answer, in multiples of it")
+	f.Float64Var(&s.factor, "factor", plan.DefaultFactor, "how far beyond the largest measured number the fitted curves answer, in multiples of it;\nfarther out the service model does")
 	f.Float64Var(&s.lineRate, "line-rate", 0, "handoffs a second that each independent line needs")
 	f.Uint64Var(&s.seed, "seed", 1, "of the bootstrap")
-	s.limit(f, "jute-maxbuffer", "the servers' jute.maxbuffer, a `number` of bytes", 1, func(l *plan.Limits, n int) { l.MaxBuffer = n })
-	s.limit(f, "max-client-cnxns", "the servers' maxClientCnxns, a `number`, of which 0 is no limit", 0, func(l *plan.Limits, n int) { l.MaxClientCnxns = n })
+	f.DurationVar(&s.rtt, "rtt", -1, "predict with this round-trip `time` added between sessions and servers")
+	s.limitFlags(f)
 	if err := c.parse(f, planHelp, args); err != nil {
 		return err
 	}
@@ -112,6 +120,9 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 	refused := false
 	for _, m := range models {
 		m.Factor = s.factor
+		if s.rtt >= 0 {
+			m.Delay = s.rtt
+		}
 		refused = !s.describe(&out, m) || refused
 	}
 	refused = !s.lines(&out, runs) || refused
@@ -127,55 +138,6 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 	return nil
 }
 
-// describe writes what a model answers. It reports whether it answered all.
-func (s planSettings) describe(w io.Writer, m fitted) bool {
-	fmt.Fprintf(w, "%s\n  fitted to %d trials at %d levels, %d to %d contenders; answers up to %d\n",
-		m.Name, m.Trials, len(m.Levels), m.Levels[0], m.Levels[len(m.Levels)-1], m.Reach())
-	if law, ok := m.Scalability(); ok {
-		fmt.Fprintf(w, "  throughput: lambda %.4g/s, contention sigma %.3g, crosstalk kappa %.3g", law.Lambda, law.Sigma, law.Kappa)
-		if peak := law.Peak(); peak > 1 && !math.IsInf(peak, 0) {
-			fmt.Fprintf(w, "; highest at %.0f contenders", peak)
-		}
-		fmt.Fprintln(w)
-	}
-	answered := true
-	for _, n := range s.at.values {
-		answered = s.predict(w, m, n) && answered
-	}
-	if s.p99 > 0 {
-		answered = s.most(w, m) && answered
-	}
-	fmt.Fprintln(w)
-	return answered
-}
-
-// predict writes what to expect of n contenders.
-func (s planSettings) predict(w io.Writer, m fitted, n int) bool {
-	rows := [][]string{{fmt.Sprintf("  at %d contenders", n), "expected", "95% interval", "hold-out error (median, worst)"}}
-	for _, figure := range m.Units() {
-		e, err := m.At(figure, n)
-		if err != nil {
-			fmt.Fprintf(w, "  refused: %v\n", err)
-			return false
-		}
-		rows = append(rows, []string{
-			"    " + figure, unit.Quantity(figure, e.Value), unit.Quantity(figure, e.Lo) + " to " + unit.Quantity(figure, e.Hi),
-			fmt.Sprintf("%.1f%%, %.1f%%", 100*e.Typical, 100*e.Worst),
-		})
-	}
-	if e, err := m.At(unit.HandoffP50, n); err == nil && s.hold > 0 {
-		last := func(handoff float64) time.Duration {
-			return time.Duration(float64(n-1) * (float64(s.hold) + handoff)).Round(time.Millisecond)
-		}
-		rows = append(rows, []string{"    wait of the last in line", last(e.Value).String(), fmt.Sprintf("%v to %v", last(e.Lo), last(e.Hi)), ""})
-	}
-	_, _ = io.WriteString(w, table.Align(rows, 1))
-	for _, warning := range s.limitsOf(m).Check(n) {
-		fmt.Fprintf(w, "    warning: %s\n", warning)
-	}
-	return true
-}
-
 // most writes how many contenders keep the limit.
 func (s planSettings) most(w io.Writer, m fitted) bool {
 	most, err := m.Most(unit.HandoffP99, float64(s.p99))
@@ -187,7 +149,7 @@ func (s planSettings) most(w io.Writer, m fitted) bool {
 		fmt.Fprintf(w, "  p99 handoff under %v: not even with 2 contenders\n", s.p99)
 		return false
 	case most.Capped:
-		fmt.Fprintf(w, "  p99 handoff under %v: as far as the model answers, %d contenders", s.p99, most.Likely)
+		fmt.Fprintf(w, "  p99 handoff under %v: %d contenders and more", s.p99, most.Likely)
 	default:
 		fmt.Fprintf(w, "  p99 handoff under %v: up to %d contenders", s.p99, most.Likely)
 	}

@@ -28,7 +28,9 @@ func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 			if r.Workload != load.Drain && r.Workload != load.Cycle {
 				continue
 			}
-			key := report.Title(r, run.Environment.Server)
+			near := r
+			near.Delay = 0 // a model has all delays
+			key := report.Title(near, run.Environment.Server)
 			if m := machine(run, r); m != "" {
 				key += ", measured by " + m
 			}

@@ -4,8 +4,9 @@
 //  1. [Fit] the records of one strategy. It needs at least [MinLevels] numbers of
 //     contenders, because a curve through fewer fits anything.
 //  2. Ask the [Model]: [Model.At] for a number of contenders, [Model.Most] for a
-//     limit, [Model.Peak] for where more contenders stop helping.
-//  3. Ask [Limits.Check] which of ZooKeeper's settings stands in the way.
+//     limit, [Scalability.Peak] for where more contenders stop helping.
+//  3. Ask [Model.Ends] what bounds the line, [Model.Shares] what a handoff keeps busy, and
+//     [Limits.Check] which of ZooKeeper's settings stands in the way.
 //
 // # The models
 //
@@ -24,11 +25,25 @@
 // watches its own place: a + b(N-2)/(N-1) + cN. Coefficients are not negative here
 // either: nothing gets cheaper because more wait.
 //
+// # Far from what was measured
+//
+// Beyond a stated factor of the largest level the Universal Scalability Law is of no use:
+// its terms fit what they were fitted to, and mean nothing ten times farther. There the
+// service model answers: a handoff takes what its strategy does. That is a constant, a
+// part of the first handoff of a trial (which is slower), and for predecessor and herd
+// what they list. Levels of few handoffs count less.
+//
+// A round-trip time between sessions and servers is added once for each round trip that a
+// handoff waits for: see roundTrips. Records at several delays tell how many there are.
+//
 // # How far to believe it
 //
 // Intervals come from a bootstrap. It draws whole trials, never single handoffs,
 // because those depend on each other. Each draw is off by one of the errors that the
 // model made on levels that were left out of its fit. So an interval is of what a
-// measurement at N would give, and not only of the curve. Beyond a stated factor of the
-// largest level the model refuses to answer.
+// measurement at N would give, and not only of the curve.
+//
+// Those of the service model are of the scatter of trials and levels, and widen with the
+// logarithm of the distance. How fast is learned by predicting each level from those
+// below it. The tests do the same with recorded sweeps.
 package plan

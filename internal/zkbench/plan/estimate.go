@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
-// ErrTooFar is returned for numbers of contenders beyond the factor.
-var ErrTooFar = errors.New("too far beyond what was measured")
+// ErrTooFar is returned for numbers of contenders beyond Farthest.
+var ErrTooFar = errors.New("too far")
 
 // ErrNoFigure is returned for a unit that the records do not have.
 var ErrNoFigure = errors.New("the records do not have this figure")
@@ -27,30 +27,52 @@ type Estimate struct {
 
 // Units are the units that the model knows, in the order of the records.
 func (m *Model) Units() (units []string) {
-	for _, figure := range append([]string{unit.Handoffs}, costs...) {
-		if m.curves[figure] != nil {
+	for _, figure := range slices.Concat([]string{unit.Handoffs, Undisturbed}, costs) {
+		if m.curves[figure] != nil || m.services[figure] != nil {
 			units = append(units, figure)
 		}
 	}
 	return units
 }
 
-// Reach is the largest number of contenders that the model answers for.
+// Reach is the largest number of contenders that the fitted curves answer for.
 func (m *Model) Reach() int { return int(m.Factor * float64(m.Levels[len(m.Levels)-1])) }
 
-// At estimates a unit for n contenders, 2 or more.
-func (m *Model) At(unit string, n int) (Estimate, error) {
-	c := m.curves[unit]
+// Far reports whether the service model answers for n contenders.
+func (m *Model) Far(n int) bool { return n > m.Reach() }
+
+// At estimates a unit for n contenders, from 2 to Farthest.
+func (m *Model) At(figure string, n int) (Estimate, error) {
 	switch {
-	case c == nil:
-		return Estimate{}, fmt.Errorf("plan: %s: %w", unit, ErrNoFigure)
 	case n < 2:
 		return Estimate{}, fmt.Errorf("plan: %d contenders; a line has 2 or more", n)
-	case n > m.Reach():
-		return Estimate{}, fmt.Errorf("plan: %d contenders: %w: the largest measured is %d, and %v times that is the limit; measure more, or raise the factor",
-			n, ErrTooFar, m.Levels[len(m.Levels)-1], m.Factor)
+	case n > Farthest:
+		return Estimate{}, fmt.Errorf("plan: %d contenders: %w: nothing is said about more than %d", n, ErrTooFar, Farthest)
 	}
-	return c.at(float64(n)), nil
+	c := m.curves[figure]
+	if c != nil && (!m.Far(n) && m.Delay == m.network.base || !isTime(figure)) {
+		return c.at(float64(n)), nil
+	}
+	if figure == unit.Handoffs && m.services[unit.Time] != nil {
+		return m.served(unit.Time, n).inverted(), nil
+	}
+	if m.services[figure] == nil {
+		return Estimate{}, fmt.Errorf("plan: %s: %w", figure, ErrNoFigure)
+	}
+	return m.served(figure, n), nil
+}
+
+// served is the answer of the service model.
+func (m *Model) served(figure string, n int) Estimate {
+	return m.network.with(m.services[figure].at(figure, float64(n)), m.Delay)
+}
+
+func isTime(figure string) bool { return figure == unit.Handoffs || slices.Contains(times, figure) }
+
+// inverted is the throughput that a mean time of an operation makes.
+func (e Estimate) inverted() Estimate {
+	e.Unit, e.Value, e.Lo, e.Hi = unit.Handoffs, 1e9/e.Value, 1e9/e.Hi, 1e9/e.Lo
+	return e
 }
 
 func (c *curve) at(n float64) Estimate {
@@ -80,20 +102,23 @@ type Most struct {
 	// Likely is the largest number for which the estimate does, and Safe that
 	// for which the upper end of its interval does. 0: not even 2 do.
 	Likely, Safe int
-	// Capped: the model's reach and not the limit ended the search.
+	// Capped: Farthest and not the limit ended the search.
 	Capped bool
 }
 
 // Most returns how many contenders keep a unit, of which less is better, at or
 // under a limit.
-func (m *Model) Most(unit string, limit float64) (Most, error) {
-	if _, err := m.At(unit, 2); err != nil {
+func (m *Model) Most(figure string, limit float64) (Most, error) {
+	if _, err := m.At(figure, 2); err != nil {
 		return Most{}, err
 	}
-	c, reach := m.curves[unit], m.Reach()
-	likely := largest(reach, func(n int) bool { return c.law.at(c.fitted, float64(n)) <= limit })
-	safe := largest(reach, func(n int) bool { return c.at(float64(n)).Hi <= limit })
-	return Most{likely, safe, likely == reach}, nil
+	at := func(n int) Estimate {
+		e, _ := m.At(figure, n) // the unit is known, and n is in range
+		return e
+	}
+	likely := largest(Farthest, func(n int) bool { return at(n).Value <= limit })
+	safe := largest(Farthest, func(n int) bool { return at(n).Hi <= limit })
+	return Most{likely, min(safe, likely), likely == Farthest}, nil
 }
 
 // largest is the largest n from 2 to reach that holds, or 0. Costs do not fall,

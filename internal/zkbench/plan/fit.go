@@ -11,13 +11,14 @@ func linear(n float64) float64    { return n }
 func quadratic(n float64) float64 { return n * n }
 func waits(n float64) float64     { return n - 1 }
 func pairs(n float64) float64     { return n * (n - 1) }
+func first(n float64) float64     { return 1 / (n - 1) }
 func waited(n float64) float64    { return (n - 2) / (n - 1) }
 
-// point is a value at a number of contenders.
-type point struct{ n, y float64 }
+// point is a value at a number of contenders, and its weight.
+type point struct{ n, y, w float64 }
 
 // fit returns the non-negative coefficients of terms that make the sum of the
-// squared relative errors least. With so few terms the best of all subsets of
+// squared relative errors, weighted, least. With so few terms the best of all subsets of
 // them is the exact answer: in the optimum, the terms that are not zero solve
 // their own least squares.
 func fit(terms []term, points []point) []float64 {
@@ -45,7 +46,7 @@ func value(terms []term, coefficients []float64, n float64) (sum float64) {
 func squares(terms []term, coefficients []float64, points []point) (sum float64) {
 	for _, p := range points {
 		e := value(terms, coefficients, p.n)/p.y - 1
-		sum += e * e
+		sum += p.w * e * e
 	}
 	return sum
 }
@@ -64,7 +65,7 @@ func solve(terms []term, set int, points []point) ([]float64, bool) {
 	for i := range matrix {
 		matrix[i] = make([]float64, k+1)
 		for _, p := range points {
-			x := terms[used[i]](p.n) / p.y
+			x := p.w * terms[used[i]](p.n) / p.y
 			for j := range used {
 				matrix[i][j] += x * terms[used[j]](p.n) / p.y
 			}

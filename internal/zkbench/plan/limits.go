@@ -2,21 +2,41 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Limits are settings of ZooKeeper that bound a line's length.
+// Limits are what bounds a line's length: settings of ZooKeeper, and what the machines
+// can do. Of the machines 0 is not known.
 type Limits struct {
 	MaxBuffer      int // jute.maxbuffer, in bytes
 	MaxClientCnxns int // connections from one address; 0 is no limit
 	NameLength     int // bytes of a contender's name
+
+	Descriptors int           // open files of one process of contenders
+	Memory      int           // of the machine with the contenders, in bytes
+	Heap        int           // of a server, in bytes
+	Network     float64       // bytes a second
+	Processors  int           // of a server
+	Fsync       time.Duration // what one takes
+	Timeout     time.Duration // of sessions
 }
+
+// What is assumed of the machines: systemd's default for LimitNOFILE, and a network of
+// 1 Gbit/s.
+const (
+	systemd = 524_288
+	gigabit = 125e6
+)
 
 // DefaultLimits are ZooKeeper's, with the names of this project's locks:
 // lock-<sequence>, after _c_<guid>- where the strategy does not need to know them.
 func DefaultLimits(s recipes.Strategy) Limits {
-	l := Limits{MaxBuffer: 0xfffff, MaxClientCnxns: 60, NameLength: len("lock-") + 10}
+	l := Limits{
+		MaxBuffer: 0xfffff, MaxClientCnxns: 60, NameLength: len("lock-") + 10,
+		Descriptors: systemd, Network: gigabit, Timeout: 30 * time.Second,
+	}
 	if s != recipes.Handoff {
 		l.NameLength += len("_c_") + 36 + len("-")
 	}

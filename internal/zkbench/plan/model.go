@@ -5,7 +5,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -14,9 +16,11 @@ import (
 const (
 	// MinLevels is how many numbers of contenders a fit needs.
 	MinLevels = 6
-	// DefaultFactor is how far beyond the largest measured level a model
-	// answers, in multiples of it.
+	// DefaultFactor is how far beyond the largest measured level the fitted curves
+	// answer, in multiples of it. Farther out the service model does.
 	DefaultFactor = 2.0
+	// Farthest is the largest number of contenders that anything is said about.
+	Farthest = 1_000_000
 
 	draws         = 250
 	missesPerDraw = 8
@@ -31,13 +35,20 @@ var costs = []string{
 
 // Model is what was learned from a sweep of one strategy.
 type Model struct {
-	Name     string // of the combination, without the contenders
+	Name     string // of the combination, without the contenders and the delay
 	Strategy recipes.Strategy
+	Workload load.Workload
 	Levels   []int // that it was fitted to, ascending
 	Trials   int
 	Factor   float64 // see DefaultFactor; may be changed
+	// Delay is the round-trip time that the network adds in what is predicted. Fit
+	// sets it to the least of the records.
+	Delay time.Duration
 
-	curves map[string]*curve
+	network  network
+	curves   map[string]*curve
+	services map[string]*service
+	use      use
 }
 
 // curve is the model of one unit.
@@ -77,7 +88,7 @@ func (l law) fit(points []point) []float64 {
 	}
 	turned := make([]point, len(points))
 	for i, p := range points {
-		turned[i] = point{p.n, p.n / p.y}
+		turned[i] = point{p.n, p.n / p.y, p.w}
 	}
 	return fit(l.terms, turned)
 }
@@ -90,20 +101,24 @@ func (l law) at(coefficients []float64, n float64) float64 {
 	return v
 }
 
-// Fit fits a model to the valid records with two or more contenders, which must
-// be of one combination but for their contenders. seed decides the draws of the
+// Fit fits a model to the valid records with two or more contenders. They must be of one
+// combination but for their contenders and delays. seed decides the draws of the
 // bootstrap.
 func Fit(records []record.Record, seed uint64) (*Model, error) {
-	m := &Model{Factor: DefaultFactor, curves: map[string]*curve{}}
+	m := &Model{Factor: DefaultFactor, curves: map[string]*curve{}, services: map[string]*service{}}
 	byLevel := map[int][]record.Record{}
 	for _, r := range records {
-		if !r.Valid() || r.Contenders < 2 {
+		if !r.Valid() {
 			continue
 		}
 		if name := nameWithout(r); m.Name == "" {
-			m.Name, m.Strategy = name, r.Strategy
+			m.Name, m.Strategy, m.Workload = name, r.Strategy, r.Workload
 		} else if name != m.Name {
 			return nil, fmt.Errorf("plan: records of %s and of %s cannot be fitted together", m.Name, name)
+		}
+		if r.Contenders < 2 {
+			m.use.alone = append(m.use.alone, r)
+			continue
 		}
 		byLevel[r.Contenders] = append(byLevel[r.Contenders], r)
 		m.Trials++
@@ -115,40 +130,56 @@ func Fit(records []record.Record, seed uint64) (*Model, error) {
 	if len(m.Levels) < MinLevels {
 		return nil, fmt.Errorf("plan: %d numbers of contenders from 2 up, %v; a fit needs %d: record a sweep with -contenders 2..100 or more", len(m.Levels), m.Levels, MinLevels)
 	}
+	m.network = newNetwork(m.Strategy, byLevel)
+	m.Delay = m.network.base
 	for _, figure := range append([]string{unit.Handoffs}, costs...) {
 		law := costOf(m.Strategy)
 		if figure == unit.Handoffs {
 			law = usl
 		}
-		if c := newCurve(figure, law, m.Levels, byLevel, seed); c != nil {
-			m.curves[figure] = c
+		if values := m.values(figure, byLevel); values != nil {
+			m.curves[figure] = newCurve(figure, law, m.Levels, values, seed)
 		}
 	}
+	for _, figure := range times {
+		if values := m.values(figure, byLevel); values != nil {
+			m.services[figure] = newService(serviceLaw(m.Strategy), m.Levels, values)
+		}
+	}
+	m.use.learn(m, byLevel)
 	return m, nil
 }
 
-// nameWithout is the name of a record without its contenders.
+// nameWithout is the name of a record without its contenders and its delay.
 func nameWithout(r record.Record) string {
-	r.Contenders, r.Procs = 0, 1
+	r.Contenders, r.Procs, r.Delay = 0, 1, 0
 	return r.Name()
 }
 
-// newCurve fits a unit, or returns nil if a level has no positive values of it.
-func newCurve(unit string, law law, levels []int, byLevel map[int][]record.Record, seed uint64) *curve {
-	values := make([][]float64, len(levels))
-	for i, n := range levels {
+// values are the positive values of a unit at each level, with the delay of the records
+// taken out. It is nil if a level has none.
+func (m *Model) values(figure string, byLevel map[int][]record.Record) [][]float64 {
+	values := make([][]float64, len(m.Levels))
+	for i, n := range m.Levels {
 		for _, r := range byLevel[n] {
-			if v, ok := r.Metric(unit); ok && v > 0 {
-				values[i] = append(values[i], v)
+			if v, ok := Figure(r, figure); ok && v > 0 {
+				if v = m.network.without(figure, v, r.Delay); v > 0 {
+					values[i] = append(values[i], v)
+				}
 			}
 		}
 		if len(values[i]) == 0 {
 			return nil
 		}
 	}
+	return values
+}
+
+// newCurve fits a unit to its values at each level.
+func newCurve(unit string, law law, levels []int, values [][]float64, seed uint64) *curve {
 	points := make([]point, len(levels))
 	for i, n := range levels {
-		points[i] = point{float64(n), median(values[i])}
+		points[i] = point{float64(n), median(values[i]), 1}
 	}
 	c := &curve{unit: unit, law: law, fitted: law.fit(points)}
 	for i, p := range points {

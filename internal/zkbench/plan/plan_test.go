@@ -61,7 +61,7 @@ func TestModelFindsWhatItWasMadeOf(t *testing.T) {
 	if none, _ := m.Most(unit.HandoffP99, 1); none.Likely != 0 {
 		t.Errorf("%+v; want none", none)
 	}
-	if all, _ := m.Most(unit.HandoffP99, 1e12); all.Likely != m.Reach() || !all.Capped {
+	if all, _ := m.Most(unit.HandoffP99, 1e18); all.Likely != plan.Farthest || !all.Capped {
 		t.Errorf("%+v; want all, capped", all)
 	}
 }
@@ -119,12 +119,8 @@ func TestModelRefusesWhatItCannotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.At(unit.HandoffP99, 401); !errors.Is(err, plan.ErrTooFar) {
+	if _, err := m.At(unit.HandoffP99, plan.Farthest+1); !errors.Is(err, plan.ErrTooFar) {
 		t.Errorf("%v; want ErrTooFar", err)
-	}
-	m.Factor = 3
-	if _, err := m.At(unit.HandoffP99, 401); err != nil {
-		t.Error(err)
 	}
 	if _, err := m.At(unit.ServerCPU, 10); !errors.Is(err, plan.ErrNoFigure) {
 		t.Errorf("%v; want ErrNoFigure", err)
@@ -150,5 +146,98 @@ func TestLimitsAreComputed(t *testing.T) {
 	}
 	if short, long := plan.DefaultLimits(recipes.Handoff).Listing(1), l.Listing(1); short >= long {
 		t.Errorf("a name of handoff takes %d bytes, one of predecessor %d", short, long)
+	}
+}
+
+// A round-trip time is added once for each round trip of a handoff. Records of two delays
+// tell how many there are.
+func TestDelayIsAddedForEachRoundTrip(t *testing.T) {
+	const trips = 2.5
+	near := sweep(recipes.Handoff, 500, 0, 0, 0.02, levels...)
+	var both []record.Record
+	for _, r := range near {
+		far := r
+		far.Delay = 4 * time.Millisecond
+		far.Elapsed += time.Duration(float64(r.Operations) * trips * float64(far.Delay))
+		far.Handoff = histogram.New()
+		_ = far.Handoff.RecordValues(r.Handoff.Max()+int64(trips*float64(far.Delay)), 100)
+		both = append(both, r, far)
+	}
+	for name, c := range map[string]struct {
+		records  []record.Record
+		trips    float64
+		off      float64
+		measured bool
+	}{
+		"records of two delays": {both, trips, 0.05, true},
+		"records of one":        {near, 1, 0.05, false},
+	} {
+		m, err := plan.Fit(c.records, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(m.Trips(), "measured") != c.measured {
+			t.Errorf("%s: %s", name, m.Trips())
+		}
+		for _, delay := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
+			m.Delay = delay
+			for _, n := range []int{50, 5000} {
+				want := 500e3 + c.trips*float64(delay)
+				got, err := m.At(unit.HandoffP50, n)
+				if err != nil || math.Abs(got.Value/want-1) > c.off || got.Lo > want || got.Hi < want {
+					t.Errorf("%s, %v, %d contenders: %+v, %v; want %v", name, delay, n, got, err, want)
+				}
+				if rate, err := m.At(unit.Handoffs, n); err != nil || math.Abs(rate.Value*want/1e9-1) > c.off {
+					t.Errorf("%s, %v, %d contenders: %+v, %v; want %v", name, delay, n, rate, err, 1e9/want)
+				}
+			}
+		}
+	}
+}
+
+// The farther from what was measured, the wider the interval.
+func TestIntervalsWidenWithTheDistance(t *testing.T) {
+	m, err := plan.Fit(sweep(recipes.Predecessor, 500, 3, 0, 0.05, levels...), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := 0.0
+	for _, n := range []int{500, 1000, 10_000, 100_000} {
+		e, err := m.At(unit.HandoffP50, n)
+		if width := e.Hi / e.Lo; err != nil || width <= before {
+			t.Errorf("%d contenders: %+v, %v; want it wider than %v", n, e, err, before)
+		} else {
+			before = width
+		}
+	}
+}
+
+func TestEndsOfALineAreNamedInOrder(t *testing.T) {
+	m, err := plan.Fit(sweep(recipes.Predecessor, 500, 3, 0, 0.05, levels...), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := plan.DefaultLimits(recipes.Predecessor)
+	l.Descriptors, l.Heap = 5000, 100<<20
+	ends := m.Ends(l)
+	at := map[string]int{}
+	for i, end := range ends {
+		at[end.Resource] = end.At
+		if i > 0 && end.At < ends[i-1].At {
+			t.Errorf("%+v comes before %+v", ends[i-1], end)
+		}
+	}
+	if at["generator's descriptors"] != 5001 || at["jute.maxbuffer"] != 17771 || at["server's heap"] == 0 {
+		t.Errorf("%+v", ends)
+	}
+	// At 1 MB/s a listing of 96 + 60N bytes takes half of 500 + 3N microseconds from N = 3 on.
+	l.Network = 1e6
+	if end := m.Ends(l)[0]; end.Resource != "network" || end.At < 2 || end.At > 5 {
+		t.Errorf("%+v; want the network at 3", end)
+	}
+	for i, end := range ends {
+		if listing := l.Listing(end.At - 1); end.Resource == "jute.maxbuffer" && (listing > l.MaxBuffer || l.Listing(end.At) <= l.MaxBuffer) {
+			t.Errorf("%d: %+v, but the listing before it has %d bytes", i, end, listing)
+		}
 	}
 }

@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+const (
+	// joining is the share of a handoff that joining the line again takes of the next
+	// handoff. The server commits both, and half of it happens at once. It was
+	// calibrated with the drains and cycles of testdata/results/plugin-*.txt.
+	joining = 0.4
+	// offShape is how far a prediction of one shape from another may be off besides,
+	// as a logarithm.
+	offShape = 0.15
+)
+
+// ErrNotDrain is returned where records of drains are needed.
+var ErrNotDrain = errors.New("it needs records of -workload drain")
+
+// Cycle estimates the mean time of an operation, in ns, of n contenders that join again
+// after each release, and hold each time for so long. It is learned from drains.
+func (m *Model) Cycle(n int, hold time.Duration) (Estimate, error) {
+	if m.Workload != load.Drain || m.services[unit.Time] == nil {
+		return Estimate{}, ErrNotDrain
+	}
+	// The line of a drain is half as long in the mean as when it began.
+	if m.Strategy != recipes.Handoff {
+		n *= 2
+	}
+	e := m.served(unit.Time, max(2, n))
+	// A hold leaves time for joining.
+	again := max(0, joining*e.Value-float64(hold))
+	factor := 1 + again/e.Value
+	width := math.Exp(2 * offShape)
+	e.Value, e.Lo, e.Hi = e.Value*factor+float64(hold), e.Lo*factor/width+float64(hold), e.Hi*factor*width+float64(hold)
+	return e, nil
+}
+
+// Busy is what to expect of acquisitions that come by themselves.
+type Busy struct {
+	Share    float64  // of the time in which the lock is held or handed over; 1 and more is too much
+	P50, P99 Estimate // of the wait, in ns; zero if Share is 1 or more
+}
+
+// arrivals is how many acquisitions are simulated for [Model.Open].
+const arrivals = 20_000
+
+// Open estimates how long acquisitions wait that come at random, rate a second, and hold
+// each time for so long. A free lock is granted after what a contender takes that is
+// alone. A lock that is not free is granted a handoff after its release. seed decides
+// the draws.
+func (m *Model) Open(rate float64, hold time.Duration, seed uint64) (Busy, error) {
+	if m.Workload != load.Drain || m.services[unit.HandoffP50] == nil || m.services[unit.HandoffP99] == nil {
+		return Busy{}, ErrNotDrain
+	}
+	// The line of an open load is short, and its server is warm.
+	p50, p99 := m.served(unit.HandoffP50, openLine), m.served(unit.HandoffP99, openLine)
+	spread := max(0, math.Log(p99.Value/p50.Value)/2.326)
+	mean := p50.Value * math.Exp(spread*spread/2)
+	b := Busy{Share: rate * (float64(hold) + mean) / 1e9}
+	if b.Share >= 1 {
+		return b, nil
+	}
+	alone := m.use.aloneWait(p50.Value)
+	waits := func(factor float64) []float64 {
+		return lindley(rand.New(rand.NewPCG(seed, 3)), rate, float64(hold), alone*factor, func(z float64) float64 {
+			return factor * p50.Value * math.Exp(spread*z)
+		})
+	}
+	width := math.Exp(2 * offShape)
+	least, expected, most := waits(p50.Lo/p50.Value/width), waits(1), waits(p50.Hi/p50.Value*width)
+	at := func(q float64) Estimate {
+		return Estimate{Value: quantile(expected, q), Lo: quantile(least, q), Hi: quantile(most, q)}
+	}
+	b.P50, b.P99 = at(0.5), at(0.99)
+	return b, nil
+}
+
+// openLine is the length of line whose handoffs are taken for those of an open load.
+const openLine = 100
+
+// aloneWait is what acquiring takes when nobody else is there, in the median.
+func (u use) aloneWait(otherwise float64) float64 {
+	var waits []float64
+	for _, r := range u.alone {
+		if r.Wait != nil && r.Wait.TotalCount() > 0 {
+			waits = append(waits, float64(r.Wait.ValueAtPercentile(50)))
+		}
+	}
+	if len(waits) == 0 {
+		return otherwise
+	}
+	return median(waits)
+}
+
+// lindley returns the waits of random arrivals at one lock, sorted.
+func lindley(random *rand.Rand, rate, hold, alone float64, handoff func(z float64) float64) []float64 {
+	waits := make([]float64, arrivals)
+	var now, free float64 // when an acquisition arrives, and when the latest holder releases
+	for i := range waits {
+		now += random.ExpFloat64() / rate * 1e9
+		granted := max(now+alone, free+handoff(random.NormFloat64()))
+		if free < now {
+			granted = now + alone
+		}
+		waits[i], free = granted-now, granted+hold
+	}
+	slices.Sort(waits)
+	return waits
+}
