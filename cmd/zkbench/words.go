@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	askTimeout = 3 * time.Second
+	// A server's first TLS handshake takes seconds on a busy machine.
+	askTimeout = 10 * time.Second
 	maxAnswer  = 1 << 20
 )
 

@@ -21,7 +21,8 @@ const (
 	brief = 50 * time.Millisecond
 	// lifetime is the timeout of sessions that are not meant to expire.
 	lifetime = 10 * time.Second
-	// shortLifetime is the timeout of sessions that are.
+	// shortLifetime is the timeout of sessions that are. On a busy machine it is over
+	// before the test has begun: see openShort.
 	shortLifetime = 500 * time.Millisecond
 )
 
@@ -92,6 +93,20 @@ func (f *fixture) open(change ...func(*recipes.SessionConfig)) recipes.Session {
 	f.must(err)
 	f.Cleanup(func() { f.close(s) })
 	return s
+}
+
+// openShort opens a session that is meant to expire, and has take do what comes before.
+// If the session is lost meanwhile, another one has twice the timeout.
+func (f *fixture) openShort(take func(recipes.Session) error) recipes.Session {
+	f.Helper()
+	for timeout := shortLifetime; ; timeout *= 2 {
+		s := f.open(withTimeout(timeout))
+		err := take(s)
+		if !errors.Is(err, recipes.ErrSessionLost) || timeout > lifetime {
+			f.must(err)
+			return s
+		}
+	}
 }
 
 func withTimeout(d time.Duration) func(*recipes.SessionConfig) {

@@ -41,8 +41,11 @@ func lostByExpiry(f *fixture, k kind) {
 }
 
 func lostByDeadline(f *fixture, k kind) {
-	s := f.open(withTimeout(shortLifetime))
-	g := k.granted(f, s, f.path("a"))
+	var g grant
+	s := f.openShort(func(s recipes.Session) (err error) {
+		g, err = k.at(f, s, f.path("a")).Enter(f.ctx)
+		return err
+	})
 	f.proxy.freeze(s.ID())
 	f.lost(g, recipes.ErrSessionLost, recipes.ErrDeadline)
 }

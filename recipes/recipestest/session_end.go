@@ -60,12 +60,14 @@ func expiry(f *fixture) {
 }
 
 func deadline(f *fixture) {
-	s := f.open(withTimeout(shortLifetime))
-	f.acquire(s, f.path("a")) // hears from the server now
+	s := f.openShort(func(s recipes.Session) error {
+		_, err := f.lock(s, f.path("a")).Acquire(f.ctx)
+		return err
+	})
 	begun := time.Now()
 	f.proxy.freeze(s.ID())
 	f.await(s.Done(), "the loss of the session")
-	if took := time.Since(begun); took > s.Timeout()+time.Second {
+	if took := time.Since(begun); took > s.Timeout()+lifetime { // a busy machine is late
 		f.Errorf("lost after %v; the timeout is %v", took, s.Timeout())
 	}
 	f.over(s, recipes.ErrDeadline)
@@ -148,8 +150,11 @@ func closeLost(f *fixture) {
 }
 
 func closeUnconfirmedRemoves(f *fixture) {
-	s := f.open(withTimeout(shortLifetime))
-	h := f.acquire(s, f.path("a"))
+	var h recipes.Hold
+	s := f.openShort(func(s recipes.Session) (err error) {
+		h, err = f.lock(s, f.path("a")).Acquire(f.ctx)
+		return err
+	})
 	f.sever(s)
 	_ = s.Close(f.ended())
 	f.awaitNode(h.Znode(), false)

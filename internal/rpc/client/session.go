@@ -105,7 +105,7 @@ func (s *session) spawn(f func()) bool {
 func (s *session) listen() {
 	for {
 		m, err := s.stream.Recv()
-		if err != nil {
+		if err != nil || s.ctx.Err() != nil { // Fail comes first: the plugin may tell what came of it
 			s.lose(s.streamEnd(err))
 			return
 		}
