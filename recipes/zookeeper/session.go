@@ -28,8 +28,12 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 		if err != nil {
 			return nil, err
 		}
-		return zkSession{Session: s, lines: line.Of(s), queues: queue.Of(s)}, nil
+		return withRecipes(s), nil
 	}
+}
+
+func withRecipes(s *session.Session) recipes.Session {
+	return zkSession{Session: s, lines: line.Of(s), queues: queue.Of(s)}
 }
 
 // zkSession adds the recipes to a session.

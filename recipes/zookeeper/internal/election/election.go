@@ -46,9 +46,27 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 	if err != nil {
 		return nil, e.failed(err)
 	}
+	return e.led(grant), nil
+}
+
+func (e *election) led(grant *line.Grant) *leadership {
 	l := &leadership{Grant: grant, session: e.line.Session}
 	if e.line.Dialect == recipes.ZooKeeper {
 		l.ack = ackPath(grant.Znode(), grant.Token())
+	}
+	return l
+}
+
+// TakeUp is line.Line.TakeUp. The leader's acknowledgement stands.
+func (e *election) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Leadership, error) {
+	grant, err := e.line.TakeUp(ctx, znode, token)
+	if err != nil {
+		return nil, e.failed(err)
+	}
+	l := e.led(grant)
+	if l.ack != "" { // deleting it does no harm where it was not made
+		l.Attach(l.ack)
+		l.session.Keep(l.ack)
 	}
 	return l, nil
 }

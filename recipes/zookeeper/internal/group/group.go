@@ -42,6 +42,15 @@ func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, erro
 	return membership{o}, nil
 }
 
+// TakeUp is znode.TakeUp.
+func (g *group) TakeUp(ctx context.Context, path string, token recipes.Token) (recipes.Membership, error) {
+	o, err := znode.TakeUp(ctx, g.session, g.path, path, token)
+	if err != nil {
+		return nil, g.failed(err)
+	}
+	return membership{o}, nil
+}
+
 func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
 	nodes, err := znode.Read(ctx, g.session, znode.Selection{Root: g.path})
 	if err != nil {

@@ -47,6 +47,15 @@ func (n *names) Register(ctx context.Context, name string, data []byte) (recipes
 	return registration{o}, nil
 }
 
+// TakeUp is znode.TakeUp.
+func (n *names) TakeUp(ctx context.Context, path string, token recipes.Token) (recipes.Registration, error) {
+	o, err := znode.TakeUp(ctx, n.session, n.path, path, token)
+	if err != nil {
+		return nil, n.failed(gopath.Base(path), err)
+	}
+	return registration{o}, nil
+}
+
 func (n *names) RegisterPersistent(ctx context.Context, name string, data []byte) error {
 	err := cmp.Or(recipes.ValidateName(name), ctx.Err())
 	if err != nil {

@@ -47,6 +47,15 @@ func (l *lock) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 	return grant, nil
 }
 
+// TakeUp is line.Line.TakeUp.
+func (l *lock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
+	grant, err := l.line.TakeUp(ctx, znode, token)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
+	}
+	return grant, nil
+}
+
 func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	all, err := Contenders.At(ctx, l.line.Session, l.line.Path, l.line.Dialect)
 	if err != nil {

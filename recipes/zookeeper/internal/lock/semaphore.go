@@ -48,6 +48,15 @@ func (s *semaphore) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 	return grant, nil
 }
 
+// TakeUp is line.Line.TakeUp. What the contenders have agreed on stands.
+func (s *semaphore) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
+	grant, err := s.line.TakeUp(ctx, znode, token)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	return grant, nil
+}
+
 func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	all, err := SemaphoreContenders.At(ctx, s.line.Session, s.line.Path, s.line.Dialect)
 	if err != nil {

@@ -99,11 +99,38 @@ func (w *waiter) grant(ctx context.Context, holding string) (*line.Grant, error)
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
+	return w.lock.holding(holding, recipes.Token(stat.Czxid)), nil
+}
+
+func (l *priorityLock) holding(znode string, token recipes.Token) *line.Grant {
 	var asked func([]byte) bool
-	if w.lock.cfg.Revocable {
+	if l.cfg.Revocable {
 		asked = isRevoked
 	}
-	return line.NewRevocable(s, holding, recipes.Token(stat.Czxid), asked), nil
+	return line.NewRevocable(l.session, znode, token, asked)
+}
+
+// TakeUp is line.Line.TakeUp for a holding znode. A writer that has claimed, and waited
+// for readers when its process ended, was granted nothing.
+func (l *priorityLock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.PriorityHold, error) {
+	me, ok := l.contender(znode)
+	if !ok || !me.holds {
+		return nil, l.failed(fmt.Errorf("take up: %w: %q is not a holder's znode", recipes.ErrInvalid, znode))
+	}
+	names, err := l.session.Children(ctx, l.path)
+	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		return nil, l.failed(err)
+	}
+	for _, other := range ranked(names, "") {
+		if me.mode == recipes.Writing && other.holds && other.name != me.name {
+			return nil, l.failed(fmt.Errorf("take up: %w: %s holds, too", recipes.ErrNotHeld, other.name))
+		}
+	}
+	if _, err := line.Own(ctx, l.session, znode, token); err != nil {
+		return nil, l.failed(err)
+	}
+	l.session.Keep(znode)
+	return &priorityHold{Grant: l.holding(znode, token), lock: l, mode: me.mode}, nil
 }
 
 // claimRemoved is the error after another client has deleted the holding znode:

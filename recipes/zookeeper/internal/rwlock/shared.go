@@ -105,6 +105,24 @@ func (l *sharedLock) enter(ctx context.Context, mode recipes.Mode, try bool) (re
 	return &sharedHold{Grant: grant, session: l.line.Session, writer: mode == recipes.Writing}, nil
 }
 
+// TakeUp is line.Line.TakeUp, with the mode that the znode tells. A writer that has
+// downgraded reads.
+func (l *sharedLock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.SharedHold, error) {
+	grant, err := l.line.TakeUp(ctx, znode, token)
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	node, err := l.line.Session.Get(ctx, znode)
+	if err != nil {
+		grant.Conclude()
+		return nil, l.failed(err)
+	}
+	marker := line.Parse([]string{gopath.Base(znode)}, l.line.Markers...)[0].Kind
+	h := &sharedHold{Grant: grant, session: l.line.Session, writer: !reads(marker)}
+	h.downgraded.Store(decode(node.Data).downgraded)
+	return h, nil
+}
+
 func (l *sharedLock) failed(err error) error {
 	return fmt.Errorf("shared lock %s: %w", l.line.Path, err)
 }

@@ -27,6 +27,7 @@ const (
 	opClose           = -11
 	opAuth            = 100
 	opSetWatches      = 101
+	opGetEphemerals   = 103
 
 	codeUnimplemented = -6
 	codeOversized     = -117 // errOversized on the wire
@@ -61,6 +62,7 @@ var operations = map[int32]struct {
 	opClose:           {"closeSession", other},
 	opAuth:            {"auth", other},
 	opSetWatches:      {"setWatches", other},
+	opGetEphemerals:   {"getEphemerals", read},
 }
 
 // counters counts what the wire carries.

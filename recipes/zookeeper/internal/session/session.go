@@ -32,6 +32,7 @@ type Session struct {
 	receipts receipts
 	names    names // of CreateNamed
 	places   places
+	kept     kept // of before Resume
 	identity identity
 
 	resolvedACL  atomic.Pointer[[]zk.ACL] // acl with what servers make of "auth"

@@ -59,10 +59,34 @@ func CreateEphemeral(ctx context.Context, s *session.Session, dir, name, marker 
 	if err != nil {
 		return nil, err
 	}
-	return watchOver(ctx, s, path, stat)
+	e, err := watchOver(ctx, s, path, stat)
+	if err == nil || errors.Is(err, recipes.ErrRemoved) {
+		return e, err
+	}
+	if stat.Czxid != 0 {
+		s.DeleteOwned(path, stat)
+	} else {
+		s.Delete(path)
+	}
+	return nil, err
 }
 
-// watchOver watches the new znode, and reads what is not known of it.
+// TakeUp takes up a znode below dir that another process has made in this session: see
+// session.Resume. If the znode is gone or is another one, the error matches
+// recipes.ErrNotHeld and recipes.ErrRemoved. It is left as it is.
+func TakeUp(ctx context.Context, s *session.Session, dir, path string, token recipes.Token) (*Ephemeral, error) {
+	if gopath.Dir(path) != dir || token == 0 {
+		return nil, fmt.Errorf("take up: %w: %q is not of %s", recipes.ErrInvalid, path, dir)
+	}
+	e, err := watchOver(ctx, s, path, session.Stat{Czxid: int64(token)})
+	if err != nil {
+		return nil, fmt.Errorf("take up: %w", err)
+	}
+	s.Keep(path)
+	return e, nil
+}
+
+// watchOver watches the session's znode, and reads what is not known of it.
 func watchOver(ctx context.Context, s *session.Session, path string, made session.Stat) (*Ephemeral, error) {
 	var stat session.Stat
 	var watch *session.Watch
@@ -74,11 +98,6 @@ func watchOver(ctx context.Context, s *session.Session, path string, made sessio
 		return nil, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
 	}
 	if err != nil {
-		if made.Czxid != 0 {
-			s.DeleteOwned(path, made)
-		} else {
-			s.Delete(path)
-		}
 		return nil, err
 	}
 	e := &Ephemeral{

@@ -1,0 +1,97 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// kept are the znodes from before Resume that are somebody's.
+type kept struct {
+	mu    sync.Mutex
+	paths map[string]bool
+}
+
+// Keep says that a znode of the time before Resume is somebody's: DropRest leaves it.
+func (s *Session) Keep(path string) {
+	s.kept.mu.Lock()
+	defer s.kept.mu.Unlock()
+	if s.kept.paths == nil {
+		s.kept.paths = make(map[string]bool)
+	}
+	s.kept.paths[path] = true
+}
+
+// AdoptPlace takes up a place from before Resume.
+func (s *Session) AdoptPlace(place Place) { s.places.made(place) }
+
+// DropRest deletes what the session had before Resume, and nobody has taken up: contenders
+// whose callers do not know of them, receipts, guards. It returns when they are known to
+// be gone. It is called when everything was taken up and nothing else was created.
+//
+// It needs ZooKeeper 3.6, which can list a session's ephemeral znodes.
+func (s *Session) DropRest(ctx context.Context) error {
+	all, err := s.ephemerals(ctx)
+	if err != nil {
+		return err
+	}
+	s.kept.mu.Lock()
+	keep := s.kept.paths
+	s.kept.paths = nil
+	s.kept.mu.Unlock()
+	var deletions []<-chan error
+	for _, path := range all {
+		if keep[path] {
+			continue
+		}
+		stat, err := s.Stat(ctx, path)
+		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.EphemeralOwner != s.id {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		deletions = append(deletions, s.DeleteOwned(path, stat))
+	}
+	for _, done := range deletions {
+		select {
+		case err := <-done:
+			if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+				return err
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("delete what was left: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// ephemerals lists the session's ephemeral znodes below the chroot.
+func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
+	below := s.full("/")
+	var e jute.Encoder
+	e.String(below)
+	full, err := readAgain(ctx, s, "list the ephemeral znodes of", "/", func(life context.Context) ([]string, error) {
+		replies, err := s.exchange(life, request{opGetEphemerals, e.Bytes})
+		if err == nil {
+			err = replies[0].err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		d := jute.Decoder{Bytes: replies[0].body}
+		return d.Strings(), d.Err
+	})
+	paths := make([]string, 0, len(full))
+	for _, path := range full {
+		if strings.HasPrefix(path, s.cfg.Chroot+"/") { // the server takes /ab for one below /a
+			paths = append(paths, s.local(path))
+		}
+	}
+	return paths, err
+}

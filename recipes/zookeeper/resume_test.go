@@ -1,0 +1,308 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// movable is what a session offers to the process that takes it up.
+type movable interface {
+	recipes.Session
+	LetGo(context.Context) (session.Ticket, error)
+	DropRest(context.Context) error
+}
+
+// move has another session object take up s, as another process would.
+func move(t *testing.T, addr string, s recipes.Session) recipes.Session {
+	t.Helper()
+	ticket := must[session.Ticket](t)(s.(movable).LetGo(bounded(t)))
+	next := must[recipes.Session](t)(zookeeper.Resume(bounded(t), recipes.SessionConfig{Servers: []string{addr}, MaxPacket: 64 << 10}, ticket))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), deadline)
+		defer cancel()
+		next.Close(ctx)
+	})
+	return next
+}
+
+type taker[G recipes.Grant] interface {
+	TakeUp(context.Context, string, recipes.Token) (G, error)
+}
+
+// A thing is one kind of what a session can hold.
+type thing struct {
+	name string
+	// at returns how to get one, try to get one (nil if that cannot be contended),
+	// and take one up, in that session.
+	at func(t *testing.T, s recipes.Session, path string) (get, try func(context.Context) (recipes.Grant, error), takeUp func(context.Context, string, recipes.Token) (recipes.Grant, error))
+	// giveBack gives one back.
+	giveBack func(context.Context, recipes.Grant) error
+}
+
+// kind makes a thing of a recipe's methods.
+func kind[R any, G recipes.Grant](name string, of func(recipes.Session, string) (R, error), get, try func(R, context.Context) (G, error), giveBack func(G, context.Context) error) thing {
+	asGrant := func(g G, err error) (recipes.Grant, error) {
+		if err != nil {
+			return nil, err
+		}
+		return g, nil
+	}
+	return thing{
+		name: name,
+		at: func(t *testing.T, s recipes.Session, path string) (_, _ func(context.Context) (recipes.Grant, error), _ func(context.Context, string, recipes.Token) (recipes.Grant, error)) {
+			t.Helper()
+			r := must[R](t)(of(s, path))
+			return func(ctx context.Context) (recipes.Grant, error) { return asGrant(get(r, ctx)) },
+				func(ctx context.Context) (recipes.Grant, error) { return asGrant(try(r, ctx)) },
+				func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error) {
+					return asGrant(any(r).(taker[G]).TakeUp(ctx, znode, token))
+				}
+		},
+		giveBack: func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) },
+	}
+}
+
+// things are all kinds that can be taken up.
+func things() []thing {
+	var all []thing
+	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor, recipes.Herd} {
+		all = append(all,
+			kind("lock by "+string(strategy), func(s recipes.Session, p string) (recipes.Lock, error) {
+				return s.Lock(p, recipes.LockConfig{Strategy: strategy})
+			}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release),
+			kind("election by "+string(strategy), func(s recipes.Session, p string) (recipes.Election, error) {
+				return s.Election(p, recipes.ElectionConfig{Strategy: strategy})
+			}, campaign, nil, recipes.Leadership.Resign))
+	}
+	semaphore := func(s recipes.Session, p string) (recipes.Semaphore, error) {
+		return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1})
+	}
+	shared := func(s recipes.Session, p string) (recipes.SharedLock, error) {
+		return s.SharedLock(p, recipes.SharedLockConfig{Revocable: true})
+	}
+	priority := func(s recipes.Session, p string) (recipes.PriorityLock, error) {
+		return s.PriorityLock(p, recipes.PriorityLockConfig{})
+	}
+	return append(all,
+		kind("lock of Curator", func(s recipes.Session, p string) (recipes.Lock, error) {
+			return s.Lock(p, recipes.LockConfig{Dialect: recipes.Curator})
+		}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release),
+		kind("semaphore", semaphore, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
+		kind("shared lock for writing", shared, recipes.SharedLock.AcquireWrite, recipes.SharedLock.TryRead, recipes.SharedHold.Release),
+		kind("shared lock for reading", shared, recipes.SharedLock.AcquireRead, recipes.SharedLock.TryWrite, recipes.SharedHold.Release),
+		kind("priority lock for writing", priority, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.TryRead, recipes.PriorityHold.Release),
+		kind("priority lock for reading", priority, recipes.PriorityLock.AcquireRead, recipes.PriorityLock.TryWrite, recipes.PriorityHold.Release),
+		kind("membership", func(s recipes.Session, p string) (recipes.Group, error) {
+			return s.Group(p, recipes.GroupConfig{})
+		}, func(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }, nil, recipes.Membership.Leave),
+		kind("name", func(s recipes.Session, p string) (recipes.Names, error) { return s.Names(p) },
+			register, register, recipes.Registration.Unregister),
+	)
+}
+
+func campaign(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
+	return e.Campaign(ctx, nil)
+}
+
+func register(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
+	return n.Register(ctx, "name", nil)
+}
+
+// eachThing runs test for each kind, on the in-process server and on a real one.
+func eachThing(t *testing.T, test func(t *testing.T, addr, path string, k thing)) {
+	on := func(server string, addr func(*testing.T) string) {
+		t.Run(server, func(t *testing.T) {
+			at := addr(t)
+			for i, k := range things() {
+				t.Run(k.name, func(t *testing.T) {
+					test(t, at, fmt.Sprintf("/%s-%d", strings.SplitN(t.Name(), "/", 2)[0], i), k)
+				})
+			}
+		})
+	}
+	on("embedded", func(t *testing.T) string { return embedded(t).Addr() })
+	on("real", func(t *testing.T) string { return ensembletest.Shared(t).Addrs()[0] })
+}
+
+func guardedWrite(t *testing.T, g recipes.Grant, path string) {
+	t.Helper()
+	if err := g.Write(bounded(t), recipes.Create(path, nil)); err != nil {
+		t.Fatalf("a guarded write: %v", err)
+	}
+}
+
+func TestWhatASessionHeldIsTakenUp(t *testing.T) {
+	eachThing(t, func(t *testing.T, addr, path string, k thing) {
+		ctx, other := bounded(t), openAt(t, addr)
+		first := openAt(t, addr)
+		get, _, _ := k.at(t, first, path)
+		held := must[recipes.Grant](t)(get(ctx))
+		guardedWrite(t, held, path+"-before")
+
+		second := move(t, addr, first)
+		if err := held.Err(); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("in the process that let go it says %v", err)
+		}
+		_, _, takeUp := k.at(t, second, path)
+		taken := must[recipes.Grant](t)(takeUp(ctx, held.Znode(), held.Token()))
+		if err := second.(movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if taken.Token() != held.Token() || taken.Znode() != held.Znode() || taken.Err() != nil {
+			t.Errorf("took up %s with %d (%v), it was %s with %d", taken.Znode(), taken.Token(), taken.Err(), held.Znode(), held.Token())
+		}
+		if _, try, _ := k.at(t, other, path); k.name == "name" || strings.Contains(k.name, "lock") || k.name == "semaphore" {
+			if g, err := try(ctx); err == nil {
+				t.Errorf("another session was granted %s beside it", g.Znode())
+			}
+		}
+		guardedWrite(t, taken, path+"-after")
+		select {
+		case <-taken.Done():
+			t.Errorf("lost: %v", taken.Err())
+		default:
+		}
+
+		// By its identity it can release, which a waiter understands.
+		waiting, granted := make(chan struct{}), make(chan error, 1)
+		lock, line := k.name == "lock by handoff", must[recipes.Lock](t)(other.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(waiting) }}))
+		if lock {
+			go func() { _, err := line.Acquire(ctx); granted <- err }()
+			<-waiting
+		}
+		if err := k.giveBack(ctx, taken); err != nil {
+			t.Fatal(err)
+		}
+		if lock {
+			if err := <-granted; err != nil {
+				t.Fatal(err)
+			}
+			if stats := must[recipes.Stats](t)(other.Stats(ctx)); stats.Handoffs != 1 {
+				t.Errorf("%d handoffs: the waiter has listed the line", stats.Handoffs)
+			}
+		}
+		if err := second.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The table of what is not what was held: nothing is granted and nothing deleted.
+func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
+	eachThing(t, func(t *testing.T, addr, path string, k thing) {
+		ctx, other := bounded(t), openAt(t, addr)
+		s := openAt(t, addr)
+		get, _, _ := k.at(t, s, path)
+		held := must[recipes.Grant](t)(get(ctx))
+		// Another session's.
+		theirGet, _, _ := k.at(t, other, path+"-theirs")
+		theirs := must[recipes.Grant](t)(theirGet(ctx))
+
+		s = move(t, addr, s)
+		_, _, takeUp := k.at(t, s, path)
+		_, _, takeTheirs := k.at(t, s, path+"-theirs")
+		refused := func(what string, want error, takeUp func(context.Context, string, recipes.Token) (recipes.Grant, error), znode string, token recipes.Token) {
+			t.Helper()
+			if g, err := takeUp(ctx, znode, token); !errors.Is(err, want) {
+				t.Errorf("%s: %v, %v", what, g, err)
+			}
+		}
+		refused("another token", recipes.ErrRemoved, takeUp, held.Znode(), held.Token()+1)
+		refused("another session's", recipes.ErrRemoved, takeTheirs, theirs.Znode(), theirs.Token())
+		refused("another path's", recipes.ErrInvalid, takeTheirs, held.Znode(), held.Token())
+		refused("the path", recipes.ErrInvalid, takeUp, path, held.Token())
+		refused("nothing", recipes.ErrInvalid, takeUp, "", 0)
+		if err := theirs.Err(); err != nil {
+			t.Error(err)
+		}
+		if err := theirs.Write(ctx); err != nil {
+			t.Errorf("theirs: %v", err)
+		}
+
+		if taken, err := takeUp(ctx, held.Znode(), held.Token()); err != nil { // it was left alone
+			t.Error(err)
+		} else if err := k.giveBack(ctx, taken); err != nil {
+			t.Error(err)
+		}
+		refused("what is gone", recipes.ErrRemoved, takeUp, held.Znode(), held.Token())
+	})
+}
+
+// A contender that waits is not granted because somebody says that it was.
+func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy), func(t *testing.T) {
+			srv := embedded(t)
+			ctx, s := bounded(t), open(t, srv)
+			must[recipes.Hold](t)(must[recipes.Lock](t)(open(t, srv).Lock("/lock", recipes.LockConfig{})).Acquire(ctx))
+			joined := make(chan recipes.Place, 1)
+			lock := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Strategy: strategy, Joined: func(p recipes.Place) { joined <- p }}))
+			go lock.Acquire(ctx)
+			place := <-joined
+			contenders := must[[]recipes.Contender](t)(lock.Contenders(ctx))
+			at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
+
+			s = move(t, srv.Addr(), s)
+			taker := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Strategy: strategy})).(taker[recipes.Hold])
+			if _, err := taker.TakeUp(ctx, place.Znode, contenders[at].Token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
+				t.Errorf("the waiter: %v", err)
+			}
+		})
+	}
+}
+
+// Contenders whose callers have gone with their process would block the line.
+func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
+	everywhere := func(t *testing.T, addr string) {
+		ctx, s, holder := bounded(t), openAt(t, addr), openAt(t, addr)
+		held := must[recipes.Hold](t)(must[recipes.Lock](t)(holder.Lock("/dropped", recipes.LockConfig{})).Acquire(ctx))
+		kept := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/kept", recipes.LockConfig{})).Acquire(ctx))
+		guardedWrite(t, kept, "/by-kept")
+		joined := make(chan recipes.Place, 1)
+		go must[recipes.Lock](t)(s.Lock("/dropped", recipes.LockConfig{Joined: func(p recipes.Place) { joined <- p }})).Acquire(ctx)
+		<-joined
+
+		s = move(t, addr, s)
+		lock := must[recipes.Lock](t)(s.Lock("/kept", recipes.LockConfig{})).(taker[recipes.Hold])
+		taken := must[recipes.Hold](t)(lock.TakeUp(ctx, kept.Znode(), kept.Token()))
+		if err := s.(movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		line := must[[]recipes.Contender](t)(must[recipes.Lock](t)(holder.Lock("/dropped", recipes.LockConfig{})).Contenders(ctx))
+		if len(line) != 1 || line[0].Znode != held.Znode() {
+			t.Errorf("in line: %+v", line)
+		}
+		if err := taken.Write(ctx); err != nil {
+			t.Errorf("what was taken up: %v", err)
+		}
+		must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/new", recipes.LockConfig{})).Acquire(ctx))
+	}
+	t.Run("embedded", func(t *testing.T) { everywhere(t, embedded(t).Addr()) })
+	t.Run("real", func(t *testing.T) { everywhere(t, ensembletest.Shared(t).Addrs()[0]) })
+}
+
+// A writer that has claimed a priority lock waits for the readers that hold it.
+func TestAWriterThatHasOnlyClaimedIsNotTakenUp(t *testing.T) {
+	srv := embedded(t)
+	ctx, s := bounded(t), open(t, srv)
+	reading := must[recipes.PriorityLock](t)(open(t, srv).PriorityLock("/p", recipes.PriorityLockConfig{}))
+	must[recipes.PriorityHold](t)(reading.AcquireRead(ctx))
+	claimed := must[session.Stat](t)(s.(interface {
+		CreateNamed(context.Context, string, []byte) (session.Stat, error)
+	}).CreateNamed(ctx, "/p/writing-00-0000000009", nil))
+
+	s = move(t, srv.Addr(), s)
+	lock := must[recipes.PriorityLock](t)(s.PriorityLock("/p", recipes.PriorityLockConfig{})).(taker[recipes.PriorityHold])
+	if _, err := lock.TakeUp(ctx, "/p/writing-00-0000000009", recipes.Token(claimed.Czxid)); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
+		t.Errorf("the writer: %v", err)
+	}
+}
