@@ -15,8 +15,9 @@ import (
 // call is a call that waits for its answer.
 type call struct {
 	id    uint64
-	bytes int    // that it takes of the limits
-	end   uint64 // where it ends among the bytes that were queued
+	bytes int           // that it takes of the limits
+	end   uint64        // where it ends among the bytes that were queued
+	part  chan struct{} // gets an element when the caller wants to read what has come; may be nil
 
 	// Set before done gets its element.
 	payload []byte
@@ -74,18 +75,26 @@ func begin(ctx context.Context, h stats.Handler, method string, payload []byte) 
 // do sends a call that has its place and waits for the answer.
 func (s *Stream) do(ctx context.Context, m *pb.Call, reply proto.Message) error {
 	m.Timeout = toTimeout(ctx)
+	read, _ := ctx.Value(earlyKey{}).(func([]byte))
+	m.Early = read != nil
 	c := s.send(m)
 	if c == nil {
 		return status.Error(codes.Unavailable, "the stream of calls has ended")
 	}
-	select {
-	case <-c.done:
-	case <-ctx.Done():
+	for answered := false; !answered; {
 		select {
-		case <-c.done: // both: the answer is worth more
-		default:
-			s.cancel(c.id)
-			return status.FromContextError(ctx.Err()).Err()
+		case <-c.done:
+			answered = true
+		case <-c.part:
+			read(s.soFar(c))
+		case <-ctx.Done():
+			select {
+			case <-c.done: // both: the answer is worth more
+				answered = true
+			default:
+				s.cancel(c.id)
+				return status.FromContextError(ctx.Err()).Err()
+			}
 		}
 	}
 	payload, err := c.payload, c.err
@@ -111,6 +120,13 @@ func (s *Stream) reserve(payload int) bool {
 	s.taken++
 	s.bytes += payload
 	return true
+}
+
+// soFar returns what has come of the answer.
+func (s *Stream) soFar(c *call) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.payload // of which nothing changes when more comes
 }
 
 // recycle keeps a call that was answered for another one.

@@ -22,7 +22,7 @@ type carrier struct {
 	ctx context.Context
 	out *outbox
 
-	running sync.WaitGroup
+	workers workers
 
 	mu    sync.Mutex
 	last  uint64
@@ -57,7 +57,7 @@ func (d *Dispatcher) serve(ctx context.Context, receive func() (*pb.CarryRequest
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	c := &carrier{Dispatcher: d, ctx: ctx, out: newOutbox(send), calls: make(map[uint64]context.CancelFunc)}
-	defer c.running.Wait()
+	defer c.workers.wait()
 	defer cancel()
 	for {
 		m, err := receive()
@@ -104,13 +104,35 @@ func (c *carrier) start(call *pb.Call) error {
 	ctx, cancel := c.context(call)
 	c.calls[id] = cancel
 	c.bytes += payload
-	c.running.Go(func() {
-		answer, err := c.call(ctx, call)
-		cancel()
-		c.end(id, payload)
-		c.out.put(id, answer, err)
-	})
+	c.workers.do(task{c, ctx, cancel, call})
 	return nil
+}
+
+// task is a call that is to be made.
+type task struct {
+	carrier *carrier
+	ctx     context.Context
+	cancel  context.CancelFunc
+	call    *pb.Call
+}
+
+func (t task) run() {
+	c, id := t.carrier, t.call.GetId()
+	ctx := t.ctx
+	var early *running
+	if t.call.GetEarly() {
+		early = &running{id: id, out: c.out}
+		ctx = context.WithValue(ctx, earlyKey{}, early)
+	}
+	a := &pb.Answer{Id: id}
+	var err error
+	if a.Payload, err = c.call(ctx, t.call); err != nil {
+		a.Status = toStatus(err)
+	}
+	t.cancel()
+	early.end()
+	c.end(id, len(t.call.GetPayload()))
+	c.out.put(a)
 }
 
 // context returns a context of the call's own.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -238,6 +240,61 @@ func TestMetadataAndDeadlineReachTheService(t *testing.T) {
 		defer cancel()
 		if a, err := p.Acquire(ctx, &pb.AcquireRequest{}); err != nil || a.GetGrant().GetZnode() != "00-x" {
 			t.Error(a, err)
+		}
+	})
+}
+
+// TestEarlyPartIsReadWhileTheCallGoesOn: once, in its caller's goroutine. The whole
+// answer has it too. What a service sends after the end of its call goes nowhere.
+func TestEarlyPartIsReadWhileTheCallGoesOn(t *testing.T) {
+	proceed := make(chan struct{}, 1)
+	var kept func(proto.Message)
+	s := setting{acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		if r.GetPath() == "plain" {
+			if carry.Early(ctx) != nil {
+				t.Error("the host would not read it")
+			}
+			return echo(ctx, r)
+		}
+		if kept = carry.Early(ctx); kept != nil {
+			kept(wire.ToEarlyPlace(recipes.Place{Position: 7}))
+			<-proceed
+		}
+		if r.GetPath() == "fails" {
+			return nil, status.Error(codes.NotFound, "no")
+		}
+		return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5}, Place: &pb.Place{Position: 7}}, nil
+	}}
+	everyWay(t, s, func(t *testing.T, p *pair) {
+		for _, path := range []string{"", "fails"} {
+			var read []int
+			ctx := carry.WithEarly(bounded(t), func(part []byte) {
+				place, ok := wire.EarlyPlace(part)
+				if !ok {
+					t.Errorf("%x is no place", part)
+				}
+				read = append(read, place.Position)
+				proceed <- struct{}{}
+			})
+			kept = nil
+			a, err := p.Acquire(ctx, &pb.AcquireRequest{Path: path})
+			if path == "" && (err != nil || a.GetGrant().GetToken() != 5 || a.GetPlace().GetPosition() != 7) ||
+				path == "fails" && status.Code(err) != codes.NotFound {
+				t.Error(a, err)
+			}
+			if kept == nil { // a gRPC call
+				continue
+			}
+			if !slices.Equal(read, []int{7}) {
+				t.Errorf("read %v", read)
+			}
+			kept(wire.ToEarlyPlace(recipes.Place{Position: 8}))
+		}
+		if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Path: "plain"}); err != nil {
+			t.Error(err)
+		}
+		if err := p.stream.Err(); err != nil {
+			t.Error(err)
 		}
 	})
 }

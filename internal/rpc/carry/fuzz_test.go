@@ -69,7 +69,8 @@ func FuzzPlugin(f *testing.F) {
 			}
 			before := c.last
 			err := c.take(&m)
-			c.running.Wait()
+			c.workers.wait()
+			c.workers.over = false
 			for _, call := range m.GetCalls() {
 				if call.GetId() > before && call.GetId() <= c.last {
 					before = call.GetId()

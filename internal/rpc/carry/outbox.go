@@ -27,22 +27,18 @@ func newOutbox(send func(*pb.CarryResponse) error) *outbox {
 
 // put sends an answer, or leaves it to the goroutine that is sending. Answers that
 // come while one is sent go in one message.
-func (o *outbox) put(id uint64, payload []byte, err error) {
-	a := &pb.Answer{Id: id, Payload: payload}
-	if err != nil {
-		a.Status = toStatus(err)
-	}
+func (o *outbox) put(a *pb.Answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.failed {
 		return
 	}
-	if len(payload) > part {
+	if len(a.Payload) > part {
 		o.cut = append(o.cut, a)
 	} else {
 		o.whole = append(o.whole, a)
 	}
-	o.bytes += len(payload)
+	o.bytes += len(a.Payload)
 	if o.sending {
 		return
 	}

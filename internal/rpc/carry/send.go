@@ -19,6 +19,9 @@ func (s *Stream) send(m *pb.Call) *call {
 	c := s.newCall()
 	c.id, c.bytes, c.end = s.last, len(m.GetPayload()), s.queued
 	m.Id = c.id
+	if m.Early {
+		c.part = make(chan struct{}, 1)
+	}
 	s.calls[c.id] = c
 	s.waiting.calls = append(s.waiting.calls, m)
 	s.put()

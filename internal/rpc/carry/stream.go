@@ -140,6 +140,10 @@ func (s *Stream) take(answers []*pb.Answer) error {
 		c.add(a.GetPayload())
 		s.arrived = max(s.arrived, c.end)
 		if a.GetMore() {
+			select {
+			case c.part <- struct{}{}:
+			default: // nobody wants to read it, or has read what came before
+			}
 			continue
 		}
 		delete(s.calls, c.id)

@@ -51,8 +51,8 @@ func (g garbled) SendMsg(m any) error {
 // TestBrokenStreamOfCallsEndsItsSessions: with a typed error. The plugin lives on and
 // serves the next session.
 func TestBrokenStreamOfCallsEndsItsSessions(t *testing.T) {
-	if withoutStream {
-		t.Skip("there is none")
+	if way != "" {
+		t.Skip("there is none") // package carry breaks connections
 	}
 	for name, test := range map[string]struct {
 		garble func(*garbler)
@@ -87,7 +87,7 @@ func TestBrokenStreamOfCallsEndsItsSessions(t *testing.T) {
 
 // TestCallsOfASessionAreCarried: a session does not wait to learn that by chance.
 func TestCallsOfASessionAreCarried(t *testing.T) {
-	if withoutStream {
+	if way == "unary" {
 		t.Skip("none are")
 	}
 	unary := newSpy()
@@ -102,4 +102,64 @@ func TestCallsOfASessionAreCarried(t *testing.T) {
 	if n := unary.total(); n > 0 {
 		t.Errorf("%d calls were gRPC's: %v", n, unary.calls)
 	}
+}
+
+// TestPlaceTravelsWithTheAnswer: the session's stream has other things to tell.
+func TestPlaceTravelsWithTheAnswer(t *testing.T) {
+	if way == "unary" {
+		t.Skip("there the session's stream tells it")
+	}
+	var places placeCounter
+	l := newLink(t, grpc.WithChainStreamInterceptor(places.intercept))
+	s := l.open(t, 0)
+	for range 2 {
+		joined := 0
+		h, err := lock(t, s, recipes.LockConfig{Joined: func(recipes.Place) { joined++ }}).Acquire(ctx(t))
+		if err != nil || joined != 1 {
+			t.Fatal(joined, err)
+		}
+		waiting, got := make(chan recipes.Place, 1), make(chan error, 1)
+		next := lock(t, s, recipes.LockConfig{Joined: func(p recipes.Place) { waiting <- p }})
+		go func() {
+			h, err := next.Acquire(ctx(t))
+			if err == nil {
+				err = h.Release(ctx(t))
+			}
+			got <- err
+		}()
+		if p := <-waiting; p.Position != 1 {
+			t.Error(p)
+		}
+		if err := h.Release(ctx(t)); err != nil {
+			t.Error(err)
+		}
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := places.Load(); n > 0 {
+		t.Errorf("%d places on the session's stream", n)
+	}
+}
+
+// placeCounter counts the places that the session's stream tells.
+type placeCounter struct{ atomic.Int32 }
+
+func (c *placeCounter) intercept(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+	open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	st, err := open(ctx, desc, cc, method, opts...)
+	return placed{st, c}, err
+}
+
+type placed struct {
+	grpc.ClientStream
+	*placeCounter
+}
+
+func (p placed) RecvMsg(m any) error {
+	err := p.ClientStream.RecvMsg(m)
+	if r, ok := m.(*pb.OpenResponse); ok && r.GetJoined() != nil {
+		p.Add(1)
+	}
+	return err
 }

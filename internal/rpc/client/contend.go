@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -54,9 +56,7 @@ func (s *session) contend(ctx context.Context, recipe, what string, joined func(
 }
 
 // await makes the call. While it waits, it calls joined, if not nil, as soon as the
-// stream or the call itself tells the place, exactly once. The call runs in the
-// caller's goroutine, which its answer wakes. The other goroutine waits for the
-// stream.
+// stream or the call itself tells the place, exactly once.
 func (s *session) await(ctx context.Context, id string, joined func(recipes.Place), run attempt) (a answer, err error) {
 	call := func(ctx context.Context) (err error) {
 		a, err = run(ctx, id)
@@ -67,47 +67,45 @@ func (s *session) await(ctx context.Context, id string, joined func(recipes.Plac
 		return a, err
 	}
 
-	told := s.expect(id)
-	defer s.unexpect(id)
-	answered, done := make(chan struct{}), make(chan struct{})
-	called := false
-	go func() { // waited for below
-		defer close(done)
-		select {
-		case p := <-told:
-			called = true
-			joined(p)
-		case <-answered:
-		}
-	}()
-	err = s.try(ctx, call)
-	close(answered)
-	<-done
-	if p, ok := place(told, a, err); ok && !called {
-		joined(p)
+	j := &joining{joined: joined}
+	s.expect(id, j)
+	err = s.try(carry.WithEarly(ctx, j.read), call)
+	s.unexpect(id)
+	j.telling.Wait()
+	if p, ok := place(a, err); ok {
+		j.tell(p)
 	}
 	return a, err
 }
 
-// place finds out, after the call, where the contender had joined.
-func place(told <-chan recipes.Place, a answer, err error) (recipes.Place, bool) {
-	select {
-	case p := <-told:
-		return p, true
-	default:
+// joining is a call that waits to hear where its contender has joined.
+type joining struct {
+	joined  func(recipes.Place)
+	once    sync.Once
+	telling sync.WaitGroup // by the session's stream
+}
+
+func (j *joining) tell(p recipes.Place) { j.once.Do(func() { j.joined(p) }) }
+
+// read is given what is known of the answer.
+func (j *joining) read(part []byte) {
+	if p, ok := wire.EarlyPlace(part); ok {
+		j.tell(p)
 	}
+}
+
+// place finds out, after the call, where the contender had joined.
+func place(a answer, err error) (recipes.Place, bool) {
 	if err != nil {
 		return wire.PlaceOf(err)
 	}
 	return wire.Place(a.GetPlace()), a.GetPlace() != nil
 }
 
-func (s *session) expect(id string) <-chan recipes.Place {
-	told := make(chan recipes.Place, 1)
+func (s *session) expect(id string, j *joining) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.joins[id] = told
-	return told
+	s.joins[id] = j
 }
 
 func (s *session) unexpect(id string) {
@@ -116,13 +114,13 @@ func (s *session) unexpect(id string) {
 	delete(s.joins, id)
 }
 
-// joined passes a place on to the call that waits for it, if it still does.
+// joined tells a place to the call that waits for it, if it still does. The application
+// is called in another goroutine, because the stream has more to tell.
 func (s *session) joined(id string, p recipes.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case s.joins[id] <- p: // nil if nobody waits
-	default:
+	if j := s.joins[id]; j != nil {
+		j.telling.Go(func() { j.tell(p) })
 	}
 }
 

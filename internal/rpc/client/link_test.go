@@ -77,7 +77,11 @@ func newLinkOver(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) *li
 	l.server.Register(g)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(listener) })
-	if !withoutStream {
+	var dial func(context.Context) (net.Conn, error)
+	if way == "connection" {
+		dial = l.callConnections(t, &serving)
+	}
+	if way != "unary" {
 		opts = append(client.DialOptions(nil, nil), opts...)
 	}
 	conn, err := grpc.NewClient("passthrough:///test", append([]grpc.DialOption{
@@ -93,7 +97,7 @@ func newLinkOver(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) *li
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.conn, l.client = conn, client.New(conn, nil)
+	l.conn, l.client = conn, client.New(conn, dial)
 	t.Cleanup(func() {
 		l.wire.thaw()
 		l.client.Close()
@@ -114,25 +118,68 @@ func (l *link) count(ctx context.Context, req any, _ *grpc.UnaryServerInfo, hand
 	return handle(ctx, req)
 }
 
-// withoutStream has all tests make gRPC calls of their own: TestEverythingWithoutAStream.
-var withoutStream = os.Getenv("ZKRECIPES_TEST_WITHOUT_STREAM") != ""
+// way is how calls go: over gRPC's stream, or as wayEnv says: TestEverythingAnotherWay.
+var way = os.Getenv(wayEnv)
 
-// TestEverythingWithoutAStream runs the tests of this package once more, as with a
-// plugin that does not know streams of calls.
-func TestEverythingWithoutAStream(t *testing.T) {
-	if withoutStream {
+const wayEnv = "ZKRECIPES_TEST_WAY"
+
+// TestEverythingAnotherWay runs the tests of this package once more with calls on a
+// connection of their own, and once as with a plugin that knows only gRPC calls.
+func TestEverythingAnotherWay(t *testing.T) {
+	if way != "" {
 		t.Skip("this is that")
 	}
-	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := exec.CommandContext(t.Context(), self, "-test.short="+strconv.FormatBool(testing.Short()))
-	tests.Env = append(os.Environ(), "ZKRECIPES_TEST_WITHOUT_STREAM=1")
-	if out, err := tests.CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
+	for _, way := range []string{"connection", "unary"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			tests := exec.CommandContext(t.Context(), self, "-test.short="+strconv.FormatBool(testing.Short()))
+			tests.Env = append(os.Environ(), wayEnv+"="+way)
+			if out, err := tests.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
 	}
+}
+
+// callConnections serves connections that have calls and nothing else, and returns how
+// to open one. A frozen wire freezes the plugin's end of them.
+func (l *link) callConnections(t *testing.T, serving *sync.WaitGroup) func(context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel) // after the client has gone
+	return func(context.Context) (net.Conn, error) {
+		buffered := bufconn.Listen(1 << 16)
+		var plugin net.Conn
+		var accepted sync.WaitGroup
+		accepted.Go(func() { plugin, _ = buffered.Accept() })
+		host, err := buffered.Dial()
+		accepted.Wait()
+		if err != nil {
+			return nil, err
+		}
+		serving.Go(func() { l.server.ServeCalls(ctx, alongside{plugin, l.wire}) })
+		return host, nil
+	}
+}
+
+// alongside is a connection that is frozen with a wire.
+type alongside struct {
+	net.Conn
+	wire *wire
+}
+
+func (a alongside) Read(p []byte) (int, error) {
+	n, err := a.Conn.Read(p)
+	a.wire.wait()
+	return n, err
+}
+
+func (a alongside) Write(p []byte) (int, error) {
+	a.wire.wait()
+	return a.Conn.Write(p)
 }
 
 // wire is the client's end of a connection. Frozen, it moves nothing, in either

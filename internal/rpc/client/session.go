@@ -39,9 +39,9 @@ type session struct {
 
 	mu     sync.Mutex
 	err    error
-	closed bool                          // Close waits, or has waited
-	grants map[string]*grant             // that stand, by request id
-	joins  map[string]chan recipes.Place // of those who wait for their place
+	closed bool                // Close waits, or has waited
+	grants map[string]*grant   // that stand, by request id
+	joins  map[string]*joining // that wait for their place
 	tasks  sync.WaitGroup
 
 	closing  sync.Once
@@ -56,7 +56,7 @@ func newSession(c *Client, st stream, hangUp context.CancelFunc, o *pb.Opened, c
 		events: feed.New(recipes.Event{State: wire.State(o.GetState())}),
 		calls:  calls,
 		grants: make(map[string]*grant),
-		joins:  make(map[string]chan recipes.Place),
+		joins:  make(map[string]*joining),
 	}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.clock = newClock(o.GetTimeout().AsDuration())

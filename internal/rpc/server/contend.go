@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -20,11 +21,31 @@ func (s *Server) contend(ctx context.Context, r request, announce bool, run atte
 	if err != nil {
 		return nil, err
 	}
-	c, err := ss.tickets.call(ctx, r.GetRequestId(), announce, run)
+	var announced func(recipes.Place)
+	if announce {
+		announced = ss.announcer(ctx, r.GetRequestId())
+	}
+	c, err := ss.tickets.call(ctx, r.GetRequestId(), announced, run)
 	if c != nil && err != nil {
 		return nil, wire.ToStatus(err, c.place)
 	}
 	return c, err
+}
+
+// announcer returns how the host of a call is told where its contender has joined: by an
+// early part of the answer, or else on the session's stream. The answer has the place in
+// any case. The first in line gets it soon, and is told nothing else.
+func (ss *session) announcer(ctx context.Context, id string) func(recipes.Place) {
+	early := carry.Early(ctx)
+	return func(p recipes.Place) {
+		switch {
+		case early == nil:
+			joined := &pb.Joined{RequestId: id, Place: wire.ToPlace(p)}
+			ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: joined}})
+		case p.Position != 0:
+			early(wire.ToEarlyPlace(p))
+		}
+	}
 }
 
 // holding makes a held of a hold.

@@ -66,7 +66,7 @@ func newTickets(ss *session, limit int) *tickets {
 // call runs the attempt for id, or joins the call that already does, and waits
 // for its end. When ctx ends first and nobody else waits for it, the contender
 // leaves the line.
-func (ts *tickets) call(ctx context.Context, id string, announce bool, run attempt) (*ticket, error) {
+func (ts *tickets) call(ctx context.Context, id string, announce func(recipes.Place), run attempt) (*ticket, error) {
 	if id == "" {
 		return nil, fmt.Errorf("%w: request_id is empty", recipes.ErrInvalid)
 	}
@@ -102,7 +102,7 @@ func (ts *tickets) callFirst(ctx context.Context, c *ticket, run func()) (*ticke
 
 // enter finds the ticket of a call, or makes one. The first call of a ticket has to
 // run the attempt.
-func (ts *tickets) enter(id string, announce bool, run attempt) (c *ticket, first func(), err error) {
+func (ts *tickets) enter(id string, announce func(recipes.Place), run attempt) (c *ticket, first func(), err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	c, ok := ts.all[id]
@@ -148,14 +148,13 @@ func (ts *tickets) close() {
 	ts.closed = true
 }
 
-func (ts *tickets) run(ctx context.Context, c *ticket, announce bool, run attempt) {
+func (ts *tickets) run(ctx context.Context, c *ticket, announce func(recipes.Place), run attempt) {
 	defer c.cancel()
 	var place *recipes.Place
 	grant, err := run(ctx, ts.ss, func(p recipes.Place) {
 		place = &p
-		if announce {
-			joined := &pb.Joined{RequestId: c.id, Place: wire.ToPlace(p)}
-			ts.ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: joined}})
+		if announce != nil {
+			announce(p)
 		}
 	})
 	if err != nil && ts.ss.ctx.Err() != nil && errors.Is(err, context.Canceled) {

@@ -59,7 +59,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 	}{
 		{"gone when it is granted", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
 			ctx, cancel := context.WithCancel(t.Context())
-			_, err := ts.call(ctx, "it", false, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+			_, err := ts.call(ctx, "it", nil, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
 				grant()
 				defer cancel()
 				return attempt(c, ss, joined)
@@ -72,7 +72,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			grant()
-			_, err := ts.call(ctx, "it", false, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+			_, err := ts.call(ctx, "it", nil, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
 				<-c.Done() // it is too late
 				return attempt(c, ss, joined)
 			})
@@ -82,17 +82,17 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 		}, 1},
 		{"there", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
 			grant()
-			if _, err := ts.call(t.Context(), "it", false, attempt); err != nil {
+			if _, err := ts.call(t.Context(), "it", nil, attempt); err != nil {
 				t.Error(err)
 			}
 		}, 0},
 		{"the second of two gone", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
 			stays := make(chan error)
-			go func() { _, err := ts.call(t.Context(), "it", false, attempt); stays <- err }()
+			go func() { _, err := ts.call(t.Context(), "it", nil, attempt); stays <- err }()
 			synctest.Wait()
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, err := ts.call(ctx, "it", false, attempt); !errors.Is(err, context.Canceled) {
+			if _, err := ts.call(ctx, "it", nil, attempt); !errors.Is(err, context.Canceled) {
 				t.Errorf("the call returned %v", err)
 			}
 			grant()
@@ -103,9 +103,9 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 		{"the first of two gone", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			leaves, stays := make(chan error, 1), make(chan error, 1)
-			go func() { _, err := ts.call(ctx, "it", false, attempt); leaves <- err }()
+			go func() { _, err := ts.call(ctx, "it", nil, attempt); leaves <- err }()
 			synctest.Wait()
-			go func() { _, err := ts.call(t.Context(), "it", false, attempt); stays <- err }()
+			go func() { _, err := ts.call(t.Context(), "it", nil, attempt); stays <- err }()
 			synctest.Wait()
 			cancel()
 			synctest.Wait()
@@ -133,7 +133,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 				if got := back.Load(); got != tt.back {
 					t.Errorf("given back %d times; want %d", got, tt.back)
 				}
-				_, err := ts.call(t.Context(), "it", false, attemptedOnce(t))
+				_, err := ts.call(t.Context(), "it", nil, attemptedOnce(t))
 				if given := tt.back > 0; errors.Is(err, context.Canceled) != given {
 					t.Errorf("the repeated call returned %v; given back: %v", err, given)
 				}
@@ -156,13 +156,13 @@ func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	ts := newTickets(ss, 1)
 	released := &held{Grant: stub{}, giveBack: func(context.Context) error { t.Error("given back again"); return nil }}
 	for id, end := range map[string]error{"failed": recipes.ErrContended, "released": nil} {
-		c, err := ts.call(t.Context(), id, false, func(context.Context, *session, func(recipes.Place)) (*held, error) { return released, end })
+		c, err := ts.call(t.Context(), id, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) { return released, end })
 		if err == nil {
 			ts.givenBack(c, nil)
 		}
 		ts.abandon(id)
 		ss.tasks.Wait()
-		if _, again := ts.call(t.Context(), id, false, attemptedOnce(t)); again != end {
+		if _, again := ts.call(t.Context(), id, nil, attemptedOnce(t)); again != end {
 			t.Errorf("%s: the repeated call returned %v; the first %v", id, again, err)
 		}
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -102,4 +103,19 @@ func ToPlace(p recipes.Place) *pb.Place {
 // Place reads a message.
 func Place(p *pb.Place) recipes.Place {
 	return recipes.Place{Znode: p.GetZnode(), Position: int(p.GetPosition())}
+}
+
+// ToEarlyPlace makes a part of the response to a call that asks for a grant in a line:
+// AcquireResponse, CampaignResponse and the like, which have the place in the same field.
+func ToEarlyPlace(p recipes.Place) *pb.AcquireResponse {
+	return &pb.AcquireResponse{Place: ToPlace(p)}
+}
+
+// EarlyPlace reads the place of such a part, if it has one.
+func EarlyPlace(part []byte) (recipes.Place, bool) {
+	var r pb.AcquireResponse
+	if err := proto.Unmarshal(part, &r); err != nil || r.GetPlace() == nil {
+		return recipes.Place{}, false
+	}
+	return Place(r.GetPlace()), true
 }

@@ -89,7 +89,12 @@ type Call struct {
 	// The call's deadline, counted from its arrival. Absent is none.
 	Timeout *durationpb.Duration `protobuf:"bytes,4,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// As in gRPC, for example "traceparent". The values are text.
-	Metadata      map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The host reads a part of the answer as soon as it comes. The plugin may then send
+	// what it already knows of the response message, while the call goes on. A call that
+	// joins a line, with "announce", sends the place like that, if somebody is ahead,
+	// and no Joined on the session's stream.
+	Early         bool `protobuf:"varint,6,opt,name=early,proto3" json:"early,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -157,6 +162,13 @@ func (x *Call) GetMetadata() map[string]string {
 		return x.Metadata
 	}
 	return nil
+}
+
+func (x *Call) GetEarly() bool {
+	if x != nil {
+		return x.Early
+	}
+	return false
 }
 
 // CarryResponse is what the plugin sends on a stream of calls.
@@ -302,7 +314,7 @@ type Answer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of the call.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The response message, or the next part of it.
+	// The response message, or the next part of it. Parts are joined as bytes.
 	Payload []byte `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
 	// More parts follow. Answers to other calls may come between them.
 	More bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
@@ -378,13 +390,14 @@ const file_zkrecipes_v1_call_proto_rawDesc = "" +
 	"\x17zkrecipes/v1/call.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"R\n" +
 	"\fCarryRequest\x12(\n" +
 	"\x05calls\x18\x01 \x03(\v2\x12.zkrecipes.v1.CallR\x05calls\x12\x18\n" +
-	"\acancels\x18\x02 \x03(\x04R\acancels\"\xf8\x01\n" +
+	"\acancels\x18\x02 \x03(\x04R\acancels\"\x8e\x02\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06method\x18\x02 \x01(\tR\x06method\x12\x18\n" +
 	"\apayload\x18\x03 \x01(\fR\apayload\x123\n" +
 	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12<\n" +
-	"\bmetadata\x18\x05 \x03(\v2 .zkrecipes.v1.Call.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\x05 \x03(\v2 .zkrecipes.v1.Call.MetadataEntryR\bmetadata\x12\x14\n" +
+	"\x05early\x18\x06 \x01(\bR\x05early\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x85\x01\n" +

@@ -1,0 +1,47 @@
+package wire
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// TestEarlyPlaceIsAPartOfEveryGrantInALine: its bytes before those of the response give
+// the response.
+func TestEarlyPlaceIsAPartOfEveryGrantInALine(t *testing.T) {
+	place := recipes.Place{Znode: "/l/n", Position: 3}
+	early, err := proto.Marshal(ToEarlyPlace(place))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := EarlyPlace(early); !ok || got != place {
+		t.Error(got, ok)
+	}
+	g, p := &pb.Grant{Token: 9}, ToPlace(place)
+	for _, response := range []proto.Message{
+		&pb.AcquireResponse{Grant: g, Place: p}, &pb.CampaignResponse{Grant: g, Place: p},
+		&pb.AcquirePermitResponse{Grant: g, Place: p}, &pb.AcquireReadWriteResponse{Grant: g, Place: p},
+	} {
+		whole, err := proto.Marshal(response)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := response.ProtoReflect().New().Interface()
+		if err := proto.Unmarshal(append(early[:len(early):len(early)], whole...), got); err != nil || !proto.Equal(got, response) {
+			t.Errorf("%T: %v, %v", response, got, err)
+		}
+		alone := response.ProtoReflect().New().Interface().(interface {
+			proto.Message
+			GetPlace() *pb.Place
+		})
+		if err := proto.Unmarshal(early, alone); err != nil || !proto.Equal(alone.GetPlace(), p) {
+			t.Errorf("%T: %v, %v", response, alone, err)
+		}
+	}
+	if _, ok := EarlyPlace([]byte{0xff}); ok {
+		t.Error("nonsense is a place")
+	}
+}
