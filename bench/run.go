@@ -9,7 +9,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Run runs one trial: it opens a session for each contender, measures, and
@@ -139,22 +138,3 @@ func (e Experiment) arrivals() load.Arrivals {
 	}
 	return e.Arrivals
 }
-
-// config returns the configuration of a trial's sessions.
-func (e Experiment) config(t Trial) recipes.SessionConfig {
-	cfg := e.Session
-	if cfg.MaxPacket == 0 {
-		n := t.Contenders
-		if e.Part != nil {
-			n *= e.Part.Of
-		}
-		cfg.MaxPacket = maxPacket(n)
-	}
-	return cfg
-}
-
-// maxPacket returns a recipes.SessionConfig.MaxPacket, in bytes, for a line of that
-// many contenders. A session sets a buffer of that size aside: a thousand of them in
-// one process cannot all have the default of a megabyte. It must hold a listing of the
-// line, at some 60 bytes a contender.
-func maxPacket(contenders int) int { return 64<<10 + 100*contenders }

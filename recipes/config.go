@@ -55,8 +55,8 @@ type SessionConfig struct {
 	TLS *TLS
 
 	// MaxPacket bounds, in bytes, what the client sends or accepts in one packet. It
-	// is also the size of each session's read and send buffers. It should be the
-	// servers' jute.maxbuffer. A listing needs about 60 bytes for each contender in
+	// should be the servers' jute.maxbuffer. A session's memory does not depend on it,
+	// but on what is sent and received. A listing needs about 60 bytes for each contender in
 	// line; contenders that wait by Handoff list without this bound. 0 is
 	// DefaultMaxPacket.
 	MaxPacket int

@@ -42,7 +42,7 @@ func (s *Session) resolveACL(ctx context.Context, place Place) {
 	e.String(s.full(place.Path))
 	list, err := readAgain(ctx, s, "read the ACL of", place.Path, func(life context.Context) ([]zk.ACL, error) {
 		// Identified, because servers show the hashes only to an administrator of it.
-		replies, err := s.exchangeIdentified(life, request{opGetACL, e.Bytes})
+		replies, err := s.exchangeIdentified(life, request{op: opGetACL, body: e.Bytes})
 		if err == nil {
 			err = replies[0].err()
 		}

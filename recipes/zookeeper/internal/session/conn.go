@@ -3,7 +3,6 @@ package session
 import (
 	"bufio"
 	"encoding/binary"
-	"math"
 	"net"
 	"sync"
 	"time"
@@ -22,8 +21,9 @@ const (
 	// id, password; the reply is protocol version, timeout, session id,
 	// password. Servers since 3.4 add a byte for read-only mode.
 	connectZxidAt = lengthSize + 4
-	// setWatches is xid, operation, relativeZxid, ....
-	setWatchesZxidAt = lengthSize + 8
+
+	// maxHandshake is more than a server answers to a connect request.
+	maxHandshake = 512
 )
 
 // conn is one connection of a session. go-zookeeper writes one whole frame a
@@ -65,9 +65,10 @@ type sent struct {
 	at  time.Time
 	proof
 
-	// Of the session's own requests: where the reply belongs.
+	// Of the session's own requests: where the reply belongs, and how long it may be.
 	batch *batch
 	index int
+	most  int
 }
 
 // newConn wraps a connection that has until deadline to complete ZooKeeper's
@@ -77,7 +78,7 @@ func newConn(c net.Conn, w *wire, deadline time.Time, failed func(error)) (*conn
 		return nil, err
 	}
 	made := &conn{Conn: c, wire: w, seen: w.lastZxid.Load(), failed: failed, closed: make(chan struct{})}
-	made.in = bufio.NewReaderSize(arriving{made}, 2<<10)
+	made.in = bufio.NewReaderSize(arriving{made}, maxHandshake) // what is larger is read past it
 	return made, nil
 }
 
@@ -111,7 +112,7 @@ func (c *conn) Write(frame []byte) (int, error) {
 	if !c.established {
 		c.pending = append(c.pending, sent{at: time.Now()})
 		c.began = c.wire.offset(c.pending[0].at)
-		frame = withZxid(c.wire.resuming(frame), connectZxidAt, c.seen)
+		frame = withZxid(c.wire.resuming(frame), c.seen)
 	} else if len(frame) >= lengthSize+8 {
 		xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 		op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
@@ -120,15 +121,6 @@ func (c *conn) Write(frame []byte) (int, error) {
 			return 0, errLetGo
 		}
 		c.note(sent{xid: xid, op: op, at: time.Now()})
-		if op == opSetWatches {
-			// go-zookeeper's own, of watches from before this connection: the
-			// server is to arm them, and not to tell what has changed since.
-			// All waiters have been woken and look again, maybe before this is
-			// sent. A change that was told after such a look, of a znode whose
-			// name was given again in between, would be taken for one that
-			// happened after the look.
-			frame = withZxid(frame, setWatchesZxidAt, math.MaxInt64)
-		}
 	}
 	c.mu.Unlock()
 	c.wire.counters.requestBytes.Add(int64(len(frame)))
@@ -156,12 +148,12 @@ func (c *conn) note(s sent) {
 	c.wire.counters.request(s.op)
 }
 
-// withZxid returns a copy of frame with zxid at that place.
-func withZxid(frame []byte, at int, zxid int64) []byte {
-	if len(frame) < at+8 {
+// withZxid returns a copy of a connect request with that lastZxidSeen.
+func withZxid(frame []byte, zxid int64) []byte {
+	if len(frame) < connectZxidAt+8 {
 		return frame
 	}
 	patched := append([]byte(nil), frame...)
-	binary.BigEndian.PutUint64(patched[at:], uint64(zxid))
+	binary.BigEndian.PutUint64(patched[connectZxidAt:], uint64(zxid))
 	return patched
 }

@@ -1,11 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"encoding/binary"
 	"io"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
@@ -17,9 +16,9 @@ func (c *conn) send(requests []request) (*batch, error) {
 	b := &batch{conn: c, replies: make([]reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
 	var e jute.Encoder
 	c.mu.Lock()
-	if !c.established || !c.trusted {
+	if !c.established || !c.trusted || Happened(c.closed) {
 		c.mu.Unlock()
-		return nil, zk.ErrNoServer
+		return nil, errNotSent
 	}
 	now := time.Now()
 	for i, r := range requests {
@@ -29,7 +28,7 @@ func (c *conn) send(requests []request) (*batch, error) {
 		e.Int32(xid)
 		e.Int32(r.op)
 		e.Bytes = append(e.Bytes, r.body...)
-		c.note(sent{xid: xid, op: r.op, at: now, batch: b, index: i})
+		c.note(sent{xid: xid, op: r.op, at: now, batch: b, index: i, most: cmp.Or(r.most, maxReply)})
 	}
 	c.mu.Unlock()
 	c.wire.counters.requestBytes.Add(int64(len(e.Bytes)))
@@ -60,7 +59,7 @@ func (c *conn) write(b []byte) error {
 // who waits for it.
 func (c *conn) deliver(request sent) error {
 	r := reply{code: int32(binary.BigEndian.Uint32(c.head[lengthSize+12:]))}
-	if c.rest > maxReply {
+	if replyHeaderSize+c.rest > request.most {
 		r.code = codeOversized
 		if _, err := c.in.Discard(c.rest); err != nil {
 			return err

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
 // arriving reads what comes over the connection, and puts off the deadline for
@@ -63,20 +67,44 @@ func (c *conn) nextFrame() error {
 	if !c.isEstablished() {
 		return c.handshake(length)
 	}
+	if int32(binary.BigEndian.Uint32(c.head[lengthSize:])) == xidEvent {
+		return c.event()
+	}
 	request, own := c.reply()
 	switch {
 	case own:
 		return c.deliver(request)
-	case length > c.wire.maxPacket:
+	case length > maxLibraryReply:
 		return c.oversized()
 	}
+	return nil
+}
+
+// event reads a watch event, which is not for go-zookeeper: it would keep watches of its
+// own, and arm them again after a reconnect, when whoever waited looks again anyway.
+func (c *conn) event() error {
+	if c.rest > maxReply {
+		return fmt.Errorf("watch event of %d bytes", c.rest)
+	}
+	body := make([]byte, c.rest)
+	if _, err := io.ReadFull(c.in, body); err != nil {
+		return err
+	}
+	c.rest, c.unread = 0, nil
+	c.wire.counters.watchEvents.Add(1)
+	d := jute.Decoder{Bytes: body}
+	kind, _, path := zk.EventType(d.Int32()), d.Int32(), d.String()
+	if d.Err != nil {
+		return fmt.Errorf("watch event: %w", d.Err)
+	}
+	c.wire.fire(kind, path)
 	return nil
 }
 
 // handshake looks at the reply to the connect request. A session id of 0 says
 // that the session has expired.
 func (c *conn) handshake(length int) error {
-	if length > 1<<10 {
+	if length > maxHandshake {
 		return fmt.Errorf("handshake of %d bytes: not a ZooKeeper server?", length)
 	}
 	body := c.head[lengthSize:]
@@ -109,10 +137,6 @@ func (c *conn) reply() (request sent, own bool) {
 	body := c.head[lengthSize:]
 	xid := int32(binary.BigEndian.Uint32(body))
 	zxid := int64(binary.BigEndian.Uint64(body[4:]))
-	if xid == xidEvent {
-		c.wire.counters.watchEvents.Add(1)
-		return sent{}, false
-	}
 	auth, accepted := false, false
 	c.mu.Lock()
 	for i := range c.pending {
@@ -156,9 +180,8 @@ func (c *conn) answered(request sent, well bool) {
 	}
 }
 
-// oversized drops the body of a reply that is larger than the session takes, and
-// has its header say so. go-zookeeper would close the connection, connect, and
-// send the same request again.
+// oversized drops the body of a reply that go-zookeeper has no room for, and has its
+// header say so.
 func (c *conn) oversized() error {
 	if _, err := c.in.Discard(c.rest); err != nil {
 		return err

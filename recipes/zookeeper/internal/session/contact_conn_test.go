@@ -96,7 +96,7 @@ func (s script) counts(what string, contact, known time.Duration) {
 // A server may have heard a request as early as it was sent. From then on it counts.
 func TestAContactCountsFromTheSendingOfItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript(t, newWire(1<<10))
+		s := newScript(t, newWire(nil))
 		time.Sleep(time.Second)
 		began := s.handshakeIn(2 * time.Second)
 		s.counts("handshake", began, began)
@@ -123,7 +123,7 @@ func TestAContactCountsFromTheSendingOfItsRequest(t *testing.T) {
 func TestAConnectionCountsWhenItsCredentialsAreAccepted(t *testing.T) {
 	for _, accepted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWire(1 << 10)
+			w := newWire(nil)
 			w.reauth.Store(true)
 			var told []bool
 			w.authReplied = func(accepted bool) { told = append(told, accepted) }

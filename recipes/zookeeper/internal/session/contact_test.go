@@ -61,7 +61,7 @@ func TestWhatTheAnswersOnAConnectionProve(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(1 << 10)
+				w := newWire(nil)
 				w.timeout.Store(int64(timeout))
 				time.Sleep(time.Second)
 				c := &conn{wire: w}

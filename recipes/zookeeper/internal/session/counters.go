@@ -21,6 +21,7 @@ const (
 	opSync            = 9
 	opPing            = 11
 	opGetChildren2    = 12
+	opCheck           = 13
 	opMulti           = 14
 	opCreate2         = 15
 	opCreateContainer = 19
@@ -28,6 +29,7 @@ const (
 	opAuth            = 100
 	opSetWatches      = 101
 	opGetEphemerals   = 103
+	opError           = -1 // among the results of a transaction
 
 	codeUnimplemented = -6
 	codeOversized     = -117 // errOversized on the wire

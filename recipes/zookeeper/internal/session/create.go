@@ -54,8 +54,8 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 			return "", err
 		}
 		now, _, _ := s.status.Get()
-		path, err := call(life, s, func(c *zk.Conn) (string, error) {
-			return c.Create(s.full(base), notNull(data), zk.FlagEphemeralSequential, s.newACL())
+		path, err := call(life, s, func(r requests) (string, error) {
+			return r.create(s.full(base), data, zk.FlagEphemeralSequential, s.newACL())
 		})
 		switch {
 		case err == nil:

@@ -26,8 +26,8 @@ func (s *Session) Delete(path string) <-chan error {
 
 func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 	sent := false
-	_, err := readWith(life, s, "delete", path, func(c *zk.Conn) (struct{}, error) {
-		err := c.Delete(s.full(path), -1)
+	_, err := readWith(life, s, "delete", path, func(r requests) (struct{}, error) {
+		err := r.delete(s.full(path), -1)
 		if sent && errors.Is(err, zk.ErrNoNode) {
 			err = nil // the attempt whose reply was lost has done it
 		}

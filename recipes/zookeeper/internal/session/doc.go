@@ -12,8 +12,8 @@
 //     it holds something it counts from the last one that the leader knows of.
 //   - Creation that survives a lost reply (protected create), and deletion that
 //     goes on until it is known.
-//   - Watches shared by all waiters of a session, because go-zookeeper cannot
-//     take a watch back.
+//   - Watches shared by all waiters of a session, because a watch cannot be taken
+//     back.
 //
 // Waiting code follows one pattern: take the channel that Connected returns,
 // look, and wait for the watch, the channel, the session's loss or the context;
@@ -22,15 +22,18 @@
 //
 // # What go-zookeeper/zk 1.0.4 needs to be protected from
 //
-// What its API cannot express is done on the bytes below it, in conn.go:
+// go-zookeeper makes the handshake, sends pings and credentials, and connects again.
+// All other requests, and watch events, go past it, on the bytes below it (conn.go). It
+// would set aside buffers for the largest packet, twice for each session, and never give
+// them back. What a session takes here follows what it sends and receives.
 //
 //   - The handshake is bounded. The library's own limit is ten times the receive
 //     timeout, and the body has none.
 //   - Contacts with the server are noted, and everything is counted.
 //   - lastZxid is kept here. The library reads and writes it from different
 //     goroutines without synchronisation.
-//   - After a reconnect, watches from before are armed again without a word on what
-//     has changed since: that would come when the waiters may have looked already.
+//   - It would keep watches of its own, and arm them again after a reconnect. What has
+//     changed since would be told when the waiters may have looked already.
 //   - A reply is awaited as long as it arrives, however large it is.
 //
 // # What the leader knows

@@ -16,6 +16,10 @@ type connError struct{ err error }
 func (e *connError) Error() string { return e.err.Error() }
 func (e *connError) Unwrap() error { return e.err }
 
+// errNotSent says that nothing of a request was sent, because there is no connection or
+// it has ended.
+var errNotSent = fmt.Errorf("not sent: %w", zk.ErrNoServer)
+
 // lostConnection reports whether err says that the connection failed, so that
 // the outcome of the request is unknown. Any other error is the
 // server's answer, even one whose code go-zookeeper has no name for.

@@ -7,12 +7,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// request is one that the session sends itself, past go-zookeeper, which cannot
-// send several in one write, nor create2, whose reply has the new znode's
-// record, nor setWatches.
+// request is one that the session sends itself, past go-zookeeper. That sets a buffer
+// of the largest packet aside for each direction of each session. Nor can it send
+// several requests in one write, nor create2, whose reply has the new znode's record,
+// nor setWatches.
 type request struct {
 	op   int32
 	body []byte
+	most int // bytes that the reply may have; 0 is maxReply
 }
 
 // reply is the server's answer to a request.
@@ -48,9 +50,7 @@ var codes = map[int32]error{
 	codeOversized: errOversized,
 }
 
-// maxReply bounds, in bytes, what a reply to the session's own request may be.
-// It is read into memory of its own, so it can be far more than
-// SessionConfig.MaxPacket, which go-zookeeper allocates twice for each session.
+// maxReply bounds, in bytes, what a reply may be whose request sets no bound.
 const maxReply = 64 << 20
 
 // exchange sends requests in one write on the present connection, and returns
@@ -74,7 +74,7 @@ func (s *Session) sendOn(c *conn, requests []request) (*batch, error) {
 		return nil, s.Err()
 	}
 	if c == nil {
-		return nil, zk.ErrNoServer
+		return nil, errNotSent
 	}
 	return c.send(requests)
 }

@@ -27,7 +27,7 @@ func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 		return done
 	}
 	body := handOverBody(s.full(place.Path), place)
-	h := &handOver{attempt{session: s, requests: []request{{opMulti, body}}}, place}
+	h := &handOver{attempt{session: s, requests: []request{{op: opMulti, body: body}}}, place}
 	h.begin(ctx)
 	if replies, err := h.await(ctx); err == nil && replies[0].multi() == nil {
 		done <- s.places.deleted(place, nil)
@@ -108,19 +108,9 @@ func (r reply) multi() error {
 	if r.code != 0 {
 		return r.err()
 	}
-	d := jute.Decoder{Bytes: r.body}
-	for d.Err == nil {
-		op, done, _ := d.MultiHeader()
-		switch {
-		case done:
-			return d.Err
-		case op == -1:
-			if code := d.Int32(); code != 0 {
-				return reply{code: code}.err()
-			}
-		case op == opSetData:
-			d.Stat()
-		}
+	results, err := decodeResults(&jute.Decoder{Bytes: r.body})
+	if err != nil {
+		return err
 	}
-	return d.Err
+	return refusal(results)
 }

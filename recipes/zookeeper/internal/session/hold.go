@@ -97,7 +97,7 @@ func (s *Session) sendSync() *batch {
 func (s *Session) syncRequest(path string) request {
 	var e jute.Encoder
 	e.String(s.full(path))
-	return request{opSync, e.Bytes}
+	return request{op: opSync, body: e.Bytes}
 }
 
 // SyncOn has the server of a connection catch up with the leader. When it returns
@@ -130,7 +130,7 @@ func (s *Session) GetSynced(ctx context.Context, path string) (Node, error) {
 	e.String(s.full(path))
 	e.Bool(false)
 	return readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
-		replies, err := s.exchangeIdentified(life, s.syncRequest(path), request{opGetData, e.Bytes})
+		replies, err := s.exchangeIdentified(life, s.syncRequest(path), request{op: opGetData, body: e.Bytes})
 		if err == nil {
 			err = replies[0].err()
 		}

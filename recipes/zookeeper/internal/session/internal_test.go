@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"testing"
 	"time"
@@ -50,7 +49,7 @@ func TestEveryAnswerOfTheServerHasASentinel(t *testing.T) {
 // Whoever looks at the deadline while the handshake is being answered finds a
 // timeout, and neither a timer nor a contact.
 func TestADeadlineBeforeTheFirstContact(t *testing.T) {
-	s := &Session{wire: newWire(1 << 10), ctx: t.Context()}
+	s := &Session{wire: newWire(nil), ctx: t.Context()}
 	s.wire.start = time.Now().Add(-time.Hour)
 	s.wire.timeout.Store(int64(time.Second))
 	if err := s.Err(); err != nil {
@@ -67,12 +66,11 @@ func TestWhateverIsNotAnAnswerIsALostConnection(t *testing.T) {
 	}
 }
 
-// go-zookeeper writes lastZxid in one goroutine and reads it in another; and asks
-// for what has changed since, when it re-arms watches.
+// go-zookeeper writes lastZxid in one goroutine and reads it in another.
 func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
-	w := newWire(1 << 20)
+	w := newWire(nil)
 	w.lastZxid.Store(7)
 	c, err := newConn(client, w, time.Now().Add(time.Minute), func(error) {})
 	if err != nil {
@@ -92,7 +90,6 @@ func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	reply = append(reply, make([]byte, passwordSize)...)
 	receive(t, c, server, reply)
 
-	// A reply that was sent before watches are re-armed carries a later zxid.
 	header := append(binary.BigEndian.AppendUint32(nil, replyHeaderSize), 0, 0, 0, 1)
 	header = binary.BigEndian.AppendUint64(header, 99)
 	header = append(header, 0, 0, 0, 0)
@@ -102,14 +99,6 @@ func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	}
 	if last := w.lastZxid.Load(); last != 99 {
 		t.Errorf("the wire remembers %d", last)
-	}
-	setWatches := binary.BigEndian.AppendUint32(nil, 16)
-	setWatches = binary.BigEndian.AppendUint32(setWatches, 2)
-	setWatches = binary.BigEndian.AppendUint32(setWatches, opSetWatches)
-	setWatches = binary.BigEndian.AppendUint64(setWatches, 0)
-	sent = exchange(t, c, server, setWatches)
-	if zxid := binary.BigEndian.Uint64(sent[setWatchesZxidAt:]); zxid != math.MaxInt64 {
-		t.Errorf("watches are re-armed relative to %d: changes before that are told", zxid)
 	}
 }
 
@@ -149,7 +138,7 @@ func FuzzWireReads(f *testing.F) {
 			server.Write(data)
 			server.Close()
 		}()
-		c, err := newConn(client, newWire(4<<10), time.Now().Add(time.Minute), func(error) {})
+		c, err := newConn(client, newWire(func(zk.EventType, string) {}), time.Now().Add(time.Minute), func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}

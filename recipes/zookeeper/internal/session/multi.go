@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -17,13 +19,15 @@ type Txn struct {
 type txnOp struct {
 	path string
 	data []byte
-	make func(s *Session, full string) any
+	// encode appends the operation, with its header; path is the server's.
+	encode func(e *jute.Encoder, s *Session, path string)
 }
 
 // Check adds a check that path exists with that version (-1: any).
 func (t *Txn) Check(path string, version int32) {
-	t.add(path, nil, func(_ *Session, full string) any {
-		return &zk.CheckVersionRequest{Path: full, Version: version}
+	t.add(path, nil, func(e *jute.Encoder, _ *Session, full string) {
+		e.MultiHeader(opCheck, -1)
+		encodeVersion(e, full, version)
 	})
 }
 
@@ -42,22 +46,25 @@ func (t *Txn) create(path string, data []byte, flags int32, ephemeral bool) {
 	if ephemeral {
 		flags |= zk.FlagEphemeral
 	}
-	t.add(path, data, func(s *Session, full string) any {
-		return &zk.CreateRequest{Path: full, Data: notNull(data), Acl: s.newACL(), Flags: flags}
+	t.add(path, data, func(e *jute.Encoder, s *Session, full string) {
+		e.MultiHeader(opCreate, -1)
+		encodeCreate(e, full, data, flags, s.newACL())
 	})
 }
 
 // Set adds a change of data, if the version matches.
 func (t *Txn) Set(path string, data []byte, version int32) {
-	t.add(path, data, func(_ *Session, full string) any {
-		return &zk.SetDataRequest{Path: full, Data: notNull(data), Version: version}
+	t.add(path, data, func(e *jute.Encoder, _ *Session, full string) {
+		e.MultiHeader(opSetData, -1)
+		encodeSet(e, full, data, version)
 	})
 }
 
 // Delete adds a deletion, if the version matches.
 func (t *Txn) Delete(path string, version int32) {
-	t.add(path, nil, func(_ *Session, full string) any {
-		return &zk.DeleteRequest{Path: full, Version: version}
+	t.add(path, nil, func(e *jute.Encoder, _ *Session, full string) {
+		e.MultiHeader(opDelete, -1)
+		encodeVersion(e, full, version)
 	})
 }
 
@@ -67,8 +74,8 @@ func (t *Txn) Len() int { return len(t.ops) }
 // Append adds the operations of another transaction.
 func (t *Txn) Append(other Txn) { t.ops = append(t.ops, other.ops...) }
 
-func (t *Txn) add(path string, data []byte, make func(*Session, string) any) {
-	t.ops = append(t.ops, txnOp{path, data, make})
+func (t *Txn) add(path string, data []byte, encode func(*jute.Encoder, *Session, string)) {
+	t.ops = append(t.ops, txnOp{path, data, encode})
 }
 
 // opSlack is room for the headers of one operation.
@@ -107,27 +114,20 @@ func (s *Session) commit(ctx context.Context, t Txn) ([]result, error) {
 	if err := s.TxnFits(t); err != nil {
 		return nil, err
 	}
-	requests := make([]any, len(t.ops))
-	for i, op := range t.ops {
-		requests[i] = op.make(s, s.full(op.path))
+	var e jute.Encoder
+	for _, op := range t.ops {
+		op.encode(&e, s, s.full(op.path))
 	}
-	if err := s.ready(ctx, "commit"); err != nil {
+	results, err := once(ctx, s, "commit", "a transaction", func(r requests) ([]result, error) {
+		return r.multi(len(t.ops), e)
+	})
+	if err != nil {
 		return nil, err
 	}
-	results, err := call(ctx, s, func(c *zk.Conn) ([]zk.MultiResponse, error) {
-		return c.Multi(requests...)
-	})
-	switch {
-	case err == nil:
-		return s.results(results), nil
-	case lostConnection(err), ctx.Err() != nil, s.Err() != nil:
-		return nil, s.unknown(ctx, "commit", err)
-	}
 	for i, r := range results {
-		if r.Error != nil {
-			refusal := answer("operation on", t.ops[i].path, r.Error)
-			return nil, &TxnError{Index: i, Err: refusal}
+		if r.refused != nil {
+			return nil, &TxnError{Index: i, Err: answer("operation on", t.ops[i].path, r.refused)}
 		}
 	}
-	return nil, answer("commit", "", err)
+	return results, nil
 }

@@ -43,8 +43,8 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 			return Stat{}, err
 		}
 		now, _, _ := s.status.Get()
-		_, err := call(life, s, func(c *zk.Conn) (string, error) {
-			return c.Create(s.full(path), notNull(data), zk.FlagEphemeral, s.newACL())
+		_, err := call(life, s, func(r requests) (string, error) {
+			return r.create(s.full(path), data, zk.FlagEphemeral, s.newACL())
 		})
 		switch {
 		case err == nil:

@@ -31,7 +31,7 @@ func (s *Session) Neighbour(ctx context.Context, place Place, path string) (node
 		var e jute.Encoder
 		e.String(key.path)
 		e.Bool(arm)
-		replies, err := s.exchangeIdentified(life, append(requests, request{opGetData, e.Bytes})...)
+		replies, err := s.exchangeIdentified(life, append(requests, request{op: opGetData, body: e.Bytes})...)
 		var node Node
 		if armOwn {
 			if err == nil {
@@ -78,7 +78,7 @@ func (s *Session) deletionRequest(place Place) request {
 	e.Strings()
 	e.Strings()
 	e.Strings(s.full(place.Path))
-	return request{opSetWatches, e.Bytes}
+	return request{op: opSetWatches, body: e.Bytes}
 }
 
 func (r reply) node() (Node, error) {

@@ -12,19 +12,25 @@ import (
 
 // once sends a write at most once. If the connection is lost, or ctx ends, after
 // it was sent, the error matches ErrUnknownOutcome.
-func once[T any](ctx context.Context, s *Session, what, path string, f func(*zk.Conn) (T, error)) (T, error) {
+func once[T any](ctx context.Context, s *Session, what, path string, f func(requests) (T, error)) (T, error) {
 	var zero T
-	if err := s.ready(ctx, what+" "+path); err != nil {
-		return zero, err
+	connections := 0
+	for {
+		var err error
+		if connections, err = s.ready(ctx, what+" "+path, connections); err != nil {
+			return zero, err
+		}
+		value, err := call(ctx, s, f)
+		switch {
+		case err == nil:
+			return value, nil
+		case errors.Is(err, errNotSent):
+			continue
+		case lostConnection(err), ctx.Err() != nil, s.Err() != nil:
+			return zero, s.unknown(ctx, what+" "+path, err)
+		}
+		return zero, answer(what, path, err)
 	}
-	value, err := call(ctx, s, f)
-	switch {
-	case err == nil:
-		return value, nil
-	case lostConnection(err), ctx.Err() != nil, s.Err() != nil:
-		return zero, s.unknown(ctx, what+" "+path, err)
-	}
-	return zero, answer(what, path, err)
 }
 
 // Fits reports, as an ErrTooLarge, that a transaction with a receipt that gives the
@@ -40,20 +46,16 @@ func (s *Session) SetOnce(ctx context.Context, path string, data []byte, version
 	if err := s.fits(path, data); err != nil {
 		return Stat{}, err
 	}
-	return once(ctx, s, "set", path, func(c *zk.Conn) (Stat, error) {
-		stat, err := c.Set(s.full(path), notNull(data), version)
-		if err != nil {
-			return Stat{}, err
-		}
-		return *stat, nil
+	return once(ctx, s, "set", path, func(r requests) (Stat, error) {
+		return r.set(s.full(path), data, version)
 	})
 }
 
 // DeleteOnce deletes a znode if it has that version (-1: any). It is sent at
 // most once, as Commit is.
 func (s *Session) DeleteOnce(ctx context.Context, path string, version int32) error {
-	_, err := once(ctx, s, "delete", path, func(c *zk.Conn) (struct{}, error) {
-		return struct{}{}, c.Delete(s.full(path), version)
+	_, err := once(ctx, s, "delete", path, func(r requests) (struct{}, error) {
+		return struct{}{}, r.delete(s.full(path), version)
 	})
 	return err
 }
@@ -80,8 +82,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 		if err != nil {
 			return err
 		}
-		_, err = once(ctx, s, "create", path, func(c *zk.Conn) (string, error) {
-			return c.Create(s.full(path), notNull(data), zk.FlagPersistent, s.newACL())
+		_, err = once(ctx, s, "create", path, func(r requests) (string, error) {
+			return r.create(s.full(path), data, zk.FlagPersistent, s.newACL())
 		})
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):

@@ -9,16 +9,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// ready waits for a connection. Nothing is sent, the outcome of which could not be
-// known, when ctx has ended.
-func (s *Session) ready(ctx context.Context, what string) error {
-	if _, err := s.Connected(ctx); err != nil {
-		return err
+// ready waits for a connection later than the n-th, and returns its number. Nothing is
+// sent, the outcome of which could not be known, when ctx has ended.
+func (s *Session) ready(ctx context.Context, what string, n int) (connection int, err error) {
+	if _, err := s.connectedAfter(ctx, n); err != nil {
+		return 0, err
 	}
 	if ctx.Err() != nil {
-		return s.interrupted(what, ctx)
+		return 0, s.interrupted(what, ctx)
 	}
-	return nil
+	now, _, _ := s.status.Get()
+	return now.connections, nil
 }
 
 // unknown is the error of a write that was sent and has not been answered: because

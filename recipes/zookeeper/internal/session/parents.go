@@ -7,6 +7,8 @@ import (
 	gopath "path"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -65,16 +67,19 @@ func (s *Session) ensureFull(ctx context.Context, full string) error {
 // server removes when its last child has gone, or as a persistent node where
 // the server does not know containers (before 3.5). Sending it twice is
 // harmless.
-//
-// It is a transaction of one, not CreateContainer: that one (in 1.0.4) reads its
-// reply without making sure that nobody writes it any more.
 func (s *Session) createParent(ctx context.Context, full string) error {
-	_, err := readWith(ctx, s, "create", full, func(c *zk.Conn) (struct{}, error) {
-		_, err := c.Multi(&zk.CreateRequest{Path: full, Data: notNull(nil), Acl: s.newACL(), Flags: zk.FlagContainer})
+	_, err := readWith(ctx, s, "create", full, func(r requests) (struct{}, error) {
+		var e jute.Encoder
+		e.MultiHeader(opCreate, -1)
+		encodeCreate(&e, full, nil, zk.FlagContainer, s.newACL())
+		results, err := r.multi(1, e)
+		if err == nil {
+			err = refusal(results)
+		}
 		if err == nil || lostConnection(err) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
 			return struct{}{}, err
 		}
-		_, err = c.Create(full, notNull(nil), zk.FlagPersistent, s.newACL())
+		_, err = r.create(full, nil, zk.FlagPersistent, s.newACL())
 		return struct{}{}, err
 	})
 	return err

@@ -103,7 +103,7 @@ func (s *Session) placeCreation(dir, name string, data []byte, look bool) *place
 	e.Bytes = append(append(e.Bytes, c.header...), data...)
 	e.ACLs(juteACLs(s.identity.acl(s.newACL()))...)
 	e.Int32(zk.FlagEphemeral | zk.FlagSequence)
-	c.requests = []request{{opCreate2, e.Bytes}}
+	c.requests = []request{{op: opCreate2, body: e.Bytes}}
 	if look {
 		c.requests = append(c.requests, s.existsRequest(dir))
 	}
@@ -184,7 +184,7 @@ func (s *Session) existsRequest(path string) request {
 	var e jute.Encoder
 	e.String(s.full(path))
 	e.Bool(false)
-	return request{opExists, e.Bytes}
+	return request{op: opExists, body: e.Bytes}
 }
 
 // siblings is how many other children the parent had, by its record as it was

@@ -64,7 +64,7 @@ func (s *Session) getIdentified(ctx context.Context, path string) (Node, error) 
 	e.String(s.full(path))
 	e.Bool(false)
 	return readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
-		replies, err := s.exchangeIdentified(life, request{opGetData, e.Bytes})
+		replies, err := s.exchangeIdentified(life, request{op: opGetData, body: e.Bytes})
 		if err != nil {
 			return Node{}, err
 		}

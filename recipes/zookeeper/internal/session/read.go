@@ -12,9 +12,9 @@ import (
 // Stat is ZooKeeper's record of a znode.
 type Stat = zk.Stat
 
-// call runs f, which go-zookeeper cannot be told to give up, until ctx ends or
-// the session is lost; then f goes on by itself and its result is dropped.
-func call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (T, error) {
+// call runs f until ctx ends or the session is lost; then f goes on by itself, for what
+// it has sent may yet be answered, and its result is dropped.
+func call[T any](ctx context.Context, s *Session, f func(requests) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -27,7 +27,7 @@ func call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (
 		return zero, s.Err()
 	}
 	s.calls.Go(func() {
-		value, err := f(s.conn)
+		value, err := f(requests{s})
 		done <- result{value, err}
 	})
 	s.mu.Unlock()
@@ -42,7 +42,7 @@ func call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (
 }
 
 // readWith sends something that may be sent again, until it is answered.
-func readWith[T any](ctx context.Context, s *Session, what, path string, f func(*zk.Conn) (T, error)) (T, error) {
+func readWith[T any](ctx context.Context, s *Session, what, path string, f func(requests) (T, error)) (T, error) {
 	return readAgain(ctx, s, what, path, func(ctx context.Context) (T, error) { return call(ctx, s, f) })
 }
 
@@ -85,14 +85,14 @@ func (s *Session) interrupted(what string, ctx context.Context) error {
 
 // Children returns the names of a znode's children, in no order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	return readWith(ctx, s, "list", path, func(c *zk.Conn) ([]string, error) {
-		names, _, err := c.Children(s.full(path))
+	return readWith(ctx, s, "list", path, func(r requests) ([]string, error) {
+		names, _, err := r.children(s.full(path), false)
 		return names, err
 	})
 }
 
 // List is Children, with the znode's record as it was then, and not bound by
-// SessionConfig.MaxPacket: the reply is read past go-zookeeper.
+// SessionConfig.MaxPacket.
 func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
 	type listing struct {
 		names []string
@@ -102,7 +102,7 @@ func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error)
 	e.String(s.full(path))
 	e.Bool(false)
 	l, err := readAgain(ctx, s, "list", path, func(life context.Context) (listing, error) {
-		replies, err := s.exchange(life, request{opGetChildren2, e.Bytes})
+		replies, err := s.exchange(life, request{op: opGetChildren2, body: e.Bytes})
 		if err == nil {
 			err = replies[0].err()
 		}
@@ -127,38 +127,23 @@ type Node struct {
 
 // Get returns a znode's data and record, or ErrNoNode.
 func (s *Session) Get(ctx context.Context, path string) (Node, error) {
-	return readWith(ctx, s, "read", path, func(c *zk.Conn) (Node, error) {
-		data, stat, err := c.Get(s.full(path))
-		return node(data, stat, err)
+	return readWith(ctx, s, "read", path, func(r requests) (Node, error) {
+		return r.get(s.full(path), false)
 	})
-}
-
-func node(data []byte, stat *Stat, err error) (Node, error) {
-	if err != nil {
-		return Node{}, err
-	}
-	return Node{Data: data, Stat: *stat}, nil
 }
 
 // Stat returns a znode's record, or ErrNoNode.
 func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
-	return readWith(ctx, s, "look at", path, func(c *zk.Conn) (Stat, error) {
-		exists, stat, err := c.Exists(s.full(path))
-		if err == nil && !exists {
-			err = zk.ErrNoNode
-		}
-		if err != nil {
-			return Stat{}, err
-		}
-		return *stat, nil
+	return readWith(ctx, s, "look at", path, func(r requests) (Stat, error) {
+		return r.exists(s.full(path), false)
 	})
 }
 
 // Sync brings the server that answers this session up to date with all writes
 // that were completed before.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	_, err := readWith(ctx, s, "sync", path, func(c *zk.Conn) (string, error) {
-		return c.Sync(s.full(path))
+	_, err := readWith(ctx, s, "sync", path, func(r requests) (struct{}, error) {
+		return struct{}{}, r.sync(s.full(path))
 	})
 	return err
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -11,27 +12,19 @@ import (
 // never comes.
 func (s *Session) GetW(ctx context.Context, path string) (Node, *Watch, error) {
 	return readWatched(ctx, s, "read", path, watchKey{path: s.full(path)},
-		func(c *zk.Conn) (Node, error) {
-			data, stat, err := c.Get(s.full(path))
-			return node(data, stat, err)
-		},
-		func(c *zk.Conn) (Node, error) {
-			data, stat, _, err := c.GetW(s.full(path))
-			return node(data, stat, err)
-		})
+		func(r requests, arm bool) (Node, error) { return r.get(s.full(path), arm) })
 }
 
 // ExistsW reports whether a znode exists, with a watch that fires when that
 // changes, or the data does.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error) {
 	return readWatched(ctx, s, "look at", path, watchKey{path: s.full(path)},
-		func(c *zk.Conn) (bool, error) {
-			exists, _, err := c.Exists(s.full(path))
-			return exists, err
-		},
-		func(c *zk.Conn) (bool, error) {
-			exists, _, _, err := c.ExistsW(s.full(path))
-			return exists, err
+		func(r requests, arm bool) (bool, error) {
+			_, err := r.exists(s.full(path), arm)
+			if errors.Is(err, zk.ErrNoNode) {
+				return false, nil // the server watches for its creation
+			}
+			return err == nil, err
 		})
 }
 
@@ -39,12 +32,8 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error
 // the node is deleted.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
 	return readWatched(ctx, s, "list", path, watchKey{path: s.full(path), children: true},
-		func(c *zk.Conn) ([]string, error) {
-			names, _, err := c.Children(s.full(path))
-			return names, err
-		},
-		func(c *zk.Conn) ([]string, error) {
-			names, _, _, err := c.ChildrenW(s.full(path))
+		func(r requests, arm bool) ([]string, error) {
+			names, _, err := r.children(s.full(path), arm)
 			return names, err
 		})
 }
@@ -53,37 +42,28 @@ func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch,
 // that fires when it is deleted. It does not fire when the data is changed, for
 // what it watches is the children that never come.
 func (s *Session) DeletionW(ctx context.Context, path string) (Stat, *Watch, error) {
-	read := func(_ []string, stat *Stat, err error) (Stat, error) {
-		if err != nil {
-			return Stat{}, err
-		}
-		return *stat, nil
-	}
 	return readWatched(ctx, s, "look at", path, watchKey{path: s.full(path), children: true},
-		func(c *zk.Conn) (Stat, error) { return read(c.Children(s.full(path))) },
-		func(c *zk.Conn) (Stat, error) {
-			names, stat, _, err := c.ChildrenW(s.full(path))
-			return read(names, stat, err)
+		func(r requests, arm bool) (Stat, error) {
+			_, stat, err := r.children(s.full(path), arm)
+			return stat, err
 		})
 }
 
 // readWatched reads with a watch: with the one that is armed already, or else
 // arming one. It is joined before the read, so that a change after the read
 // cannot have been reported before.
-func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey, plain, arming func(*zk.Conn) (T, error)) (T, *Watch, error) {
+func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey, look func(r requests, arm bool) (T, error)) (T, *Watch, error) {
 	type watched struct {
 		value T
 		watch *Watch
 	}
-	r, err := readWith(ctx, s, what, path, func(c *zk.Conn) (watched, error) {
+	got, err := readWith(ctx, s, what, path, func(r requests) (watched, error) {
 		w, arm, connection := s.watches.join(key)
-		if !arm {
-			value, err := plain(c)
-			return watched{value, w}, err
+		value, err := look(r, arm)
+		if arm {
+			s.watches.settle(key, w, err == nil, connection)
 		}
-		value, err := arming(c)
-		s.watches.settle(key, w, err == nil, connection)
 		return watched{value, w}, err
 	})
-	return r.value, r.watch, err
+	return got.value, got.watch, err
 }

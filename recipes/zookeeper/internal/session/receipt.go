@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -72,7 +71,7 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 		case err == nil:
 			r.version++
 			s.returnReceipt(r)
-			return outcomeOf(results), nil
+			return s.outcomeOf(results), nil
 		case errors.As(err, &refused) && refused.Index > 0:
 			s.returnReceipt(r)
 			return Outcome{}, &TxnError{Index: refused.Index - 1, Err: refused.Err}
@@ -114,11 +113,11 @@ func (s *Session) recall(ctx context.Context, r *receipt) Outcome {
 }
 
 // outcomeOf leaves out the first result, the receipt's.
-func outcomeOf(results []result) Outcome {
+func (s *Session) outcomeOf(results []result) Outcome {
 	outcome := Outcome{Zxid: results[0].set.Mzxid}
 	for _, r := range results[1:] {
 		if r.created != "" {
-			outcome.Created = append(outcome.Created, r.created)
+			outcome.Created = append(outcome.Created, s.local(r.created))
 		}
 	}
 	return outcome
@@ -177,23 +176,4 @@ func (s *Session) returnReceipt(r *receipt) {
 	if surplus := s.receipts.keep(r); surplus != nil {
 		s.Delete(surplus.path)
 	}
-}
-
-// result is what one operation of a transaction has done.
-type result struct {
-	created string // the path of a creation
-	set     Stat   // the new record of what was set
-}
-
-func (s *Session) results(responses []zk.MultiResponse) []result {
-	out := make([]result, len(responses))
-	for i, r := range responses {
-		if r.String != "" {
-			out[i].created = s.local(r.String)
-		}
-		if r.Stat != nil {
-			out[i].set = *r.Stat
-		}
-	}
-	return out
 }

@@ -96,11 +96,11 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc) (*Session, error) {
 		cfg:      cfg,
 		acl:      toACL(cfg.ACL),
 		log:      cfg.Logger,
-		wire:     newWire(cfg.MaxPacket),
 		status:   feed.New(status{}),
 		events:   feed.New(recipes.Event{State: recipes.Suspended}),
 		shutdown: make(chan struct{}),
 	}
+	s.wire = newWire(s.watches.fire)
 	s.wire.authReplied = s.authReplied
 	if s.dialer, err = newDialer(cfg, s.wire, dial); err != nil {
 		return nil, err
@@ -119,11 +119,11 @@ func (s *Session) connect(ctx context.Context) error {
 		zk.WithEventCallback(s.callback),
 		zk.WithLogger(zkLogger{s.log}),
 		zk.WithLogInfo(s.log.IsDebug()),
-		// Both are allocated at once for each connection. Encoding into a
-		// buffer that is just too short can panic, hence the slack: what is
-		// sent is bounded by MaxPacket before.
-		zk.WithMaxBufferSize(s.cfg.MaxPacket),
-		zk.WithMaxConnBufferSize(s.cfg.MaxPacket+sendSlack),
+		// Both are allocated at once for each connection. Of what go-zookeeper
+		// still does, credentials are the largest. Encoding into a buffer that is
+		// just too short can panic.
+		zk.WithMaxBufferSize(maxLibraryReply),
+		zk.WithMaxConnBufferSize(librarySlack+s.credentialsSize()),
 	)
 	s.conn, s.ended = conn, ended
 	s.mu.Unlock()
@@ -137,14 +137,28 @@ func (s *Session) connect(ctx context.Context) error {
 		return nil
 	}
 	credentials := s.cfg.Digest.User + ":" + s.cfg.Digest.Password
-	_, err = readWith(ctx, s, "authenticate with", "digest", func(c *zk.Conn) (struct{}, error) {
-		return struct{}{}, c.AddAuth("digest", []byte(credentials))
+	// By go-zookeeper, which gives them again on each connection.
+	_, err = readWith(ctx, s, "authenticate with", "digest", func(requests) (struct{}, error) {
+		return struct{}{}, s.conn.AddAuth("digest", []byte(credentials))
 	})
 	s.wire.reauth.Store(err == nil)
 	return err
 }
 
-const sendSlack = 4 << 10
+const (
+	// maxLibraryReply is more than the largest reply that go-zookeeper gets: it has a
+	// header and nothing else.
+	maxLibraryReply = 128
+	// librarySlack is more than go-zookeeper's requests have beside credentials.
+	librarySlack = 128
+)
+
+func (s *Session) credentialsSize() int {
+	if s.cfg.Digest == nil {
+		return 0
+	}
+	return len(s.cfg.Digest.User) + len(s.cfg.Digest.Password)
+}
 
 // ID implements recipes.Session.
 func (s *Session) ID() int64 { return s.id }

@@ -18,18 +18,16 @@ type status struct {
 // callback receives go-zookeeper's events on its own goroutines and must not
 // block.
 func (s *Session) callback(e zk.Event) {
-	switch e.Type {
-	case zk.EventSession:
-		switch e.State {
-		case zk.StateHasSession:
-			s.established()
-		case zk.StateDisconnected:
-			s.suspended()
-		case zk.StateExpired:
-			s.end(recipes.ErrExpired)
-		}
-	case zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged, zk.EventNodeChildrenChanged:
-		s.watches.fire(e.Type, e.Path)
+	if e.Type != zk.EventSession {
+		return
+	}
+	switch e.State {
+	case zk.StateHasSession:
+		s.established()
+	case zk.StateDisconnected:
+		s.suspended()
+	case zk.StateExpired:
+		s.end(recipes.ErrExpired)
 	}
 }
 

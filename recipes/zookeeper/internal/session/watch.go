@@ -33,13 +33,12 @@ type watchKey struct {
 	children bool
 }
 
-// watches are the watches that a session waits for. go-zookeeper keeps a channel
-// for each call that watches, and cannot take one back, so that abandoned waits
-// would pile up. Here the next waiter finds the watch that is armed.
+// watches are the watches that a session waits for. A watch cannot be taken back, so
+// that one for each abandoned wait would pile up. Here the next waiter finds the watch
+// that is armed.
 //
-// When a connection is lost its watches are taken to be gone. The waiters have been
-// woken, and arm them again. go-zookeeper does so too, but where it cannot (a long
-// list of them does not fit in its buffer) it tells nobody.
+// When a connection is lost its watches are gone. The waiters have been woken, and arm
+// them again.
 type watches struct {
 	mu          sync.Mutex
 	byKey       map[watchKey]*Watch

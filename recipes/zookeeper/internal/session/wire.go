@@ -4,17 +4,19 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // wire is what a session knows from the bytes of all its connections.
 type wire struct {
-	maxPacket   int
-	start       time.Time    // origin of the monotonic offsets below
-	contact     atomic.Int64 // when the last answered request was sent, as an offset from start
-	known       atomic.Int64 // when the last contact was sent that the leader is known to have
-	leaderAsked atomic.Int64 // when the last request was sent that the leader has to answer
-	lastZxid    atomic.Int64 // last transaction seen in a reply
-	sessionID   atomic.Int64 // of the latest handshake
+	fire        func(event zk.EventType, path string) // is told of watch events; must not block
+	start       time.Time                             // origin of the monotonic offsets below
+	contact     atomic.Int64                          // when the last answered request was sent, as an offset from start
+	known       atomic.Int64                          // when the last contact was sent that the leader is known to have
+	leaderAsked atomic.Int64                          // when the last request was sent that the leader has to answer
+	lastZxid    atomic.Int64                          // last transaction seen in a reply
+	sessionID   atomic.Int64                          // of the latest handshake
 	password    atomic.Pointer[[]byte]
 	timeout     atomic.Int64 // negotiated in the latest handshake, in nanoseconds
 	closed      chan struct{}
@@ -34,8 +36,8 @@ type wire struct {
 	counters counters
 }
 
-func newWire(maxPacket int) *wire {
-	return &wire{maxPacket: maxPacket, start: time.Now(), closed: make(chan struct{})}
+func newWire(fire func(zk.EventType, string)) *wire {
+	return &wire{fire: fire, start: time.Now(), closed: make(chan struct{})}
 }
 
 // isClosed reports whether the server has confirmed that the session is closed.
