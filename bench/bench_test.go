@@ -170,7 +170,7 @@ func TestFailureToOpenClosesWhatWasOpened(t *testing.T) {
 	}
 }
 
-func TestSessionsAreOpenedWithABufferThatTheLineFitsIn(t *testing.T) {
+func TestSessionsTakeAListingOfTheWholeLine(t *testing.T) {
 	server := new(fake.World)
 	e := experiment(server)
 	trial := e.Trials()[0]
@@ -185,7 +185,7 @@ func TestSessionsAreOpenedWithABufferThatTheLineFitsIn(t *testing.T) {
 	if _, err := e.Run(t.Context(), trial); err != nil || got != 0 {
 		t.Errorf("%v; a session was opened with MaxPacket %d", err, got)
 	}
-	for _, n := range []int{1, 100, 10_000} {
+	for _, n := range []int{1, 100, 10_000, 100_000} {
 		if bench.MaxPacket(n) < 60*n+4096 {
 			t.Errorf("a listing of %d contenders does not fit into %d bytes", n, bench.MaxPacket(n))
 		}

@@ -50,7 +50,8 @@ type Experiment struct {
 	// limit: it becomes record.Record.Invalid. If it is nil, every trial is valid.
 	Check func(record.Record) (reasons []string)
 
-	// Session is how sessions are opened.
+	// Session is how sessions are opened. If its MaxPacket is 0 it is chosen by
+	// the number of contenders; see maxPacket.
 	Session recipes.SessionConfig
 
 	// Root is the path below which each trial has one of its own. It should be

@@ -22,7 +22,7 @@ type opened struct {
 func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 	all := opened{}
 	n := t.Contenders * e.lines(t)
-	configs := func(int) recipes.SessionConfig { return e.Session }
+	configs := func(int) recipes.SessionConfig { return e.config(t) }
 	switch {
 	case t.Workload == load.Failover && e.Kill == nil:
 		if err := all.relay(e.Session.Servers, n); err != nil {
@@ -30,7 +30,7 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 			return opened{}, err
 		}
 		configs = func(i int) recipes.SessionConfig {
-			cfg := e.Session
+			cfg := e.config(t)
 			cfg.Servers = from(i, cfg.Servers) // the name in the certificate is that of the first
 			return relay.Through(cfg, all.relays[i].Addr())
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Run runs one trial: it opens a session for each contender, measures, and
@@ -138,3 +139,21 @@ func (e Experiment) arrivals() load.Arrivals {
 	}
 	return e.Arrivals
 }
+
+// config returns the configuration of a trial's sessions.
+func (e Experiment) config(t Trial) recipes.SessionConfig {
+	cfg := e.Session
+	if cfg.MaxPacket == 0 {
+		n := t.Contenders
+		if e.Part != nil {
+			n *= e.Part.Of
+		}
+		cfg.MaxPacket = maxPacket(n)
+	}
+	return cfg
+}
+
+// maxPacket returns a recipes.SessionConfig.MaxPacket, in bytes, for a line of that
+// many contenders: the default, or more if a listing of the line needs it, at some 60
+// bytes a contender.
+func maxPacket(contenders int) int { return max(recipes.DefaultMaxPacket, 64<<10+100*contenders) }

@@ -265,7 +265,7 @@ func BenchmarkWaitingSessions(b *testing.B) {
 		opening.SetLimit(32)
 		for i := range n {
 			opening.Go(func() (err error) {
-				sessions[i], err = zookeeper.Open(ctx, recipes.SessionConfig{Servers: addrs, SessionTimeout: 40 * time.Second, MaxPacket: 4 << 10})
+				sessions[i], err = zookeeper.Open(ctx, recipes.SessionConfig{Servers: addrs, SessionTimeout: 40 * time.Second})
 				return err
 			})
 		}

@@ -77,7 +77,7 @@ func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
 	var e jute.Encoder
 	e.String(below)
 	full, err := readAgain(ctx, s, "list the ephemeral znodes of", "/", func(life context.Context) ([]string, error) {
-		replies, err := s.exchange(life, request{opGetEphemerals, e.Bytes})
+		replies, err := s.exchange(life, request{op: opGetEphemerals, body: e.Bytes})
 		if err == nil {
 			err = replies[0].err()
 		}
