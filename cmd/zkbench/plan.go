@@ -11,7 +11,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 const planHelp = `Usage: zkbench plan [flags] FILE...
@@ -38,10 +37,19 @@ Questions:
 	-hold H       How long the last of N in line waits: N-1 times H plus a handoff.
 	              It is assumed that a hold does not change the handoff. A sweep
 	              with -hold can check that.
-	-line-rate R  How many independent lines of R handoffs a second the servers
-	              carry: 70% of the highest throughput that any number of lines
-	              made, in the median. The records need trials of -workload many,
-	              of several runs with different -lines.
+	-line-rate R  How many locks, each taken R times a second, the servers carry:
+	              70% of the highest throughput that any number of lines made, in
+	              the median. The records need trials of -workload many, of several
+	              runs with different -lines. With -hold, also how busy one such
+	              lock is, and how long an acquisition waits.
+	-choose       Which strategy for -at contenders, and why.
+	-watches W    What a rolling restart costs -at sessions with W watches each, and
+	              what a lost session costs.
+	-servers N    What N servers would do to writes. The records need two numbers of
+	              servers.
+
+Each question is answered in a sentence first. A question whose records are missing
+names the command that makes them.
 
 Rules:
 
@@ -80,6 +88,9 @@ type planSettings struct {
 	lineRate float64
 	seed     uint64
 	rtt      time.Duration
+	choose   bool
+	watches  int
+	servers  int
 	limits   []func(*plan.Limits) // what the flags say of servers and machines
 }
 
@@ -94,6 +105,9 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	f.Float64Var(&s.lineRate, "line-rate", 0, "handoffs a second that each independent line needs")
 	f.Uint64Var(&s.seed, "seed", 1, "of the bootstrap")
 	f.DurationVar(&s.rtt, "rtt", -1, "predict with this round-trip `time` added between sessions and servers")
+	f.BoolVar(&s.choose, "choose", false, "say which strategy to use for -at contenders, and why")
+	f.IntVar(&s.watches, "watches", 0, "watches of each of -at sessions: say what a rolling restart and a lost session cost")
+	f.IntVar(&s.servers, "servers", 0, "say what this `number` of servers would do to writes")
 	s.limitFlags(f)
 	if err := c.parse(f, planHelp, args); err != nil {
 		return err
@@ -101,8 +115,8 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	switch {
 	case f.NArg() == 0:
 		return usageError{errors.New("plan needs a file of records; zkbench sweep -record makes one")}
-	case s.p99 < 0 || s.hold < 0 || s.lineRate < 0 || !(s.factor >= 1):
-		return usageError{errors.New("-p99, -hold and -line-rate must not be negative, and -factor not under 1")}
+	case s.p99 < 0 || s.hold < 0 || s.lineRate < 0 || s.watches < 0 || s.servers < 0 || !(s.factor >= 1):
+		return usageError{errors.New("-p99, -hold, -line-rate, -watches and -servers must not be negative, and -factor not under 1")}
 	}
 	runs, err := readRuns(f.Args())
 	if err != nil {
@@ -117,15 +131,20 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 	if len(models) == 0 {
 		return usageError{errors.Join(skipped...)}
 	}
-	refused := false
 	for _, m := range models {
 		m.Factor = s.factor
 		if s.rtt >= 0 {
 			m.Delay = s.rtt
 		}
+	}
+	refused := !s.answers(&out, models)
+	refused = !s.lines(&out, runs) || refused
+	if out.Len() > 0 {
+		out.WriteString("\n")
+	}
+	for _, m := range models {
 		refused = !s.describe(&out, m) || refused
 	}
-	refused = !s.lines(&out, runs) || refused
 	for _, err := range skipped {
 		fmt.Fprintf(&out, "left out: %v\n", err)
 	}
@@ -136,26 +155,4 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 		return errVerdict
 	}
 	return nil
-}
-
-// most writes how many contenders keep the limit.
-func (s planSettings) most(w io.Writer, m fitted) bool {
-	most, err := m.Most(unit.HandoffP99, float64(s.p99))
-	switch {
-	case err != nil:
-		fmt.Fprintf(w, "  p99 handoff: %v\n", err)
-		return false
-	case most.Likely == 0:
-		fmt.Fprintf(w, "  p99 handoff under %v: not even with 2 contenders\n", s.p99)
-		return false
-	case most.Capped:
-		fmt.Fprintf(w, "  p99 handoff under %v: %d contenders and more", s.p99, most.Likely)
-	default:
-		fmt.Fprintf(w, "  p99 handoff under %v: up to %d contenders", s.p99, most.Likely)
-	}
-	fmt.Fprintf(w, "; with 95%% certainty up to %d\n", most.Safe)
-	for _, warning := range s.limitsOf(m).Check(most.Likely) {
-		fmt.Fprintf(w, "    warning: %s\n", warning)
-	}
-	return true
 }

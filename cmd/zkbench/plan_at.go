@@ -30,9 +30,6 @@ func (s planSettings) describe(w io.Writer, m fitted) bool {
 	for _, n := range s.at.values {
 		answered = s.predict(w, m, n) && answered
 	}
-	if s.p99 > 0 {
-		answered = s.most(w, m) && answered
-	}
 	fmt.Fprintln(w)
 	return answered
 }

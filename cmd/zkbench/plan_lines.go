@@ -31,7 +31,8 @@ func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
 	}
 	combinations, names := manyLevels(runs)
 	if len(names) == 0 {
-		fmt.Fprintln(w, "independent lines: refused: no valid trials of -workload many in the records")
+		fmt.Fprintln(w, "independent lines: refused: no valid trials of -workload many in the records; make them with: "+
+			"zkbench run -ensemble 3 -workload many -recipe lock -contenders 5 -lines 20 -record many20.jsonl")
 		return false
 	}
 	for _, name := range names {

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
@@ -13,7 +15,35 @@ import (
 // A fitted model knows what its trials ran on.
 type fitted struct {
 	*plan.Model
-	details map[string]string // of the first run that had such trials
+	details   map[string]string // of the first run that had such trials
+	place     string            // its servers
+	servers   int
+	transport string
+	hold      time.Duration
+}
+
+// places sorts models by what they were measured on, so that those of one place can be
+// compared with each other.
+func places(models []fitted) (places [][]fitted) {
+	for _, m := range models {
+		same := func(p []fitted) bool {
+			return p[0].place == m.place && p[0].Workload == m.Workload && p[0].transport == m.transport && p[0].hold == m.hold
+		}
+		if i := slices.IndexFunc(places, same); i >= 0 {
+			places[i] = append(places[i], m)
+		} else {
+			places = append(places, []fitted{m})
+		}
+	}
+	return places
+}
+
+// sweepCommand is the command that records what a model like m lacks.
+func sweepCommand(m fitted, where string) string {
+	if where == "" {
+		where = fmt.Sprintf("-ensemble %d", max(1, m.servers))
+	}
+	return fmt.Sprintf("zkbench sweep %s -recipe lock -workload %s -contenders 2..1000 -limit 20s -record more.jsonl", where, m.Workload)
 }
 
 // models fits a model to each combination that can be fitted. What cannot is told
@@ -21,6 +51,7 @@ type fitted struct {
 func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 	groups := map[string][]record.Record{}
 	details := map[string]map[string]string{}
+	of := map[string]fitted{}
 	var order []string
 	machine := report.Machines(runs)
 	for _, run := range runs {
@@ -37,6 +68,12 @@ func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 			if groups[key] == nil {
 				order = append(order, key)
 				details[key] = run.Environment.Details
+				server := run.Environment.Server
+				place := report.Servers(server)
+				if m := machine(run, r); m != "" {
+					place += ", measured by " + m
+				}
+				of[key] = fitted{place: place, servers: server.Servers, transport: r.Transport, hold: r.Hold}
 			}
 			groups[key] = append(groups[key], r)
 		}
@@ -44,11 +81,15 @@ func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 	for _, key := range order {
 		m, err := plan.Fit(groups[key], seed)
 		if err != nil {
-			skipped = append(skipped, fmt.Errorf("%s: %w", key, err))
+			lacking := of[key]
+			lacking.Model = &plan.Model{Workload: groups[key][0].Workload}
+			skipped = append(skipped, fmt.Errorf("%s: %w; such as by: %s", key, err, sweepCommand(lacking, "")))
 			continue
 		}
 		m.Name = key
-		models = append(models, fitted{m, details[key]})
+		found := of[key]
+		found.Model, found.details = m, details[key]
+		models = append(models, found)
 	}
 	if len(order) == 0 {
 		skipped = append(skipped, errors.New("no trials of -workload drain or cycle in the records"))

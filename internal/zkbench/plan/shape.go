@@ -61,8 +61,13 @@ func (m *Model) Open(rate float64, hold time.Duration, seed uint64) (Busy, error
 	if m.Workload != load.Drain || m.services[unit.HandoffP50] == nil || m.services[unit.HandoffP99] == nil {
 		return Busy{}, ErrNotDrain
 	}
-	// The line of an open load is short, and its server is warm.
-	p50, p99 := m.served(unit.HandoffP50, openLine), m.served(unit.HandoffP99, openLine)
+	// The line of an open load is short, and its server is warm. Only a herd minds how long
+	// the line is.
+	line := 100
+	if m.Strategy == recipes.Herd {
+		line = 10
+	}
+	p50, p99 := m.served(unit.HandoffP50, line), m.served(unit.HandoffP99, line)
 	spread := max(0, math.Log(p99.Value/p50.Value)/2.326)
 	mean := p50.Value * math.Exp(spread*spread/2)
 	b := Busy{Share: rate * (float64(hold) + mean) / 1e9}
@@ -83,9 +88,6 @@ func (m *Model) Open(rate float64, hold time.Duration, seed uint64) (Busy, error
 	b.P50, b.P99 = at(0.5), at(0.99)
 	return b, nil
 }
-
-// openLine is the length of line whose handoffs are taken for those of an open load.
-const openLine = 100
 
 // aloneWait is what acquiring takes when nobody else is there, in the median.
 func (u use) aloneWait(otherwise float64) float64 {

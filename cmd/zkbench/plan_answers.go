@@ -1,0 +1,214 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+)
+
+// answers writes a sentence for each question and model. It reports whether all were
+// answered.
+func (s planSettings) answers(w io.Writer, models []fitted) bool {
+	answered := true
+	for _, ask := range []func(io.Writer, []fitted) bool{s.mosts, s.choices, s.restarts, s.ensembles, s.held} {
+		answered = ask(w, models) && answered
+	}
+	return answered
+}
+
+// mosts says how many contenders keep the limit of -p99.
+func (s planSettings) mosts(w io.Writer, models []fitted) bool {
+	answered := true
+	for _, m := range models {
+		if s.p99 > 0 {
+			answered = s.most(w, m) && answered
+		}
+	}
+	return answered
+}
+
+// most writes how many contenders keep the limit.
+func (s planSettings) most(w io.Writer, m fitted) bool {
+	most, err := m.Most(unit.HandoffP99, float64(s.p99))
+	switch {
+	case err != nil:
+		fmt.Fprintf(w, "p99 handoff: %v: %s\n", err, m.Name)
+		return false
+	case most.Likely == 0:
+		fmt.Fprintf(w, "p99 handoff under %v: not even with 2 contenders: %s\n", s.p99, m.Name)
+		return false
+	case most.Capped:
+		fmt.Fprintf(w, "p99 handoff under %v: %d contenders and more", s.p99, most.Likely)
+	default:
+		fmt.Fprintf(w, "p99 handoff under %v: up to %d contenders", s.p99, most.Likely)
+	}
+	fmt.Fprintf(w, "; with 95%% certainty up to %d", most.Safe)
+	if end := m.Ends(s.limitsOf(m))[0]; end.At <= most.Likely {
+		fmt.Fprintf(w, "; the line meets %s before, at %d", end.Resource, end.At)
+	}
+	fmt.Fprintf(w, ": %s\n", m.Name)
+	return true
+}
+
+// choices says which strategy to use at each number of contenders, and why.
+func (s planSettings) choices(w io.Writer, models []fitted) bool {
+	if !s.choose {
+		return true
+	}
+	if len(s.at.values) == 0 {
+		fmt.Fprintln(w, "strategy: refused: -choose needs -at N, the number of contenders")
+		return false
+	}
+	answered := true
+	for _, place := range places(models) {
+		for _, n := range s.at.values {
+			answered = s.choice(w, place, n) && answered
+		}
+	}
+	return answered
+}
+
+// choice compares the strategies of one place.
+func (s planSettings) choice(w io.Writer, models []fitted, n int) bool {
+	type option struct {
+		fitted
+		rate, bytes plan.Estimate
+	}
+	var options []option
+	for _, m := range models {
+		rate, err := m.At(unit.Handoffs, n)
+		bytes, err2 := m.At(unit.Bytes, n)
+		if err == nil && err2 == nil {
+			options = append(options, option{m, rate, bytes})
+		}
+	}
+	if len(options) < 2 {
+		fmt.Fprintf(w, "strategy: refused: records of one strategy only; make others with: %s\n", sweepCommand(models[0], ""))
+		return false
+	}
+	slices.SortFunc(options, func(a, b option) int { return cmp.Compare(b.rate.Value, a.rate.Value) })
+	best := options[0]
+	fmt.Fprintf(w, "strategy for %d contenders on %s: %s, with %s handoffs/s and %s bytes of answers a handoff", n, best.place,
+		best.Strategy, unit.Quantity(unit.Handoffs, best.rate.Value), unit.Quantity(unit.Bytes, best.bytes.Value))
+	for _, o := range options[1:] {
+		fmt.Fprintf(w, "; %s makes %s and takes %s", o.Strategy, unit.Quantity(unit.Handoffs, o.rate.Value), unit.Quantity(unit.Bytes, o.bytes.Value))
+		if o.rate.Hi > best.rate.Lo {
+			fmt.Fprint(w, " (not surely slower)")
+		}
+	}
+	fmt.Fprintln(w)
+	return true
+}
+
+// restarts says what a rolling restart and a lost session cost.
+func (s planSettings) restarts(w io.Writer, models []fitted) bool {
+	if s.watches == 0 {
+		return true
+	}
+	if len(s.at.values) == 0 {
+		fmt.Fprintln(w, "restart: refused: -watches needs -at N, the number of sessions")
+		return false
+	}
+	for _, place := range places(models) {
+		servers := place[0].servers
+		for _, n := range s.at.values {
+			moved := plan.Moved(n, servers)
+			fmt.Fprintf(w, "rolling restart on %s: %d sessions reconnect %d times and set %d watches again", place[0].place, n, moved, moved*s.watches)
+			if servers == 1 {
+				fmt.Fprint(w, ", and nothing is granted while the server is down")
+			} else {
+				fmt.Fprint(w, "; no lock is lost if each is back within its session timeout")
+			}
+			fmt.Fprintln(w)
+		}
+		m := place[0]
+		for _, other := range place {
+			if other.Strategy < m.Strategy { // handoff, if there
+				m = other
+			}
+		}
+		if e, err := m.At(unit.HandoffP50, s.at.values[0]); err == nil {
+			fmt.Fprintf(w, "lost session on %s: nobody holds for up to %v, its timeout, and a handoff of %s (%s)\n",
+				m.place, s.limitsOf(m).Timeout, unit.Quantity(unit.HandoffP50, e.Value), m.Strategy)
+		}
+	}
+	return true
+}
+
+// ensembles says what another number of servers does to writes.
+func (s planSettings) ensembles(w io.Writer, models []fitted) bool {
+	if s.servers == 0 {
+		return true
+	}
+	const n = 100 // contenders: the servers' part of a handoff does not depend on them
+	answered, seen := true, map[string]bool{}
+	for _, m := range models {
+		kind := fmt.Sprintf("%s, %s, %s, %v", m.Workload, m.Strategy, m.transport, m.hold)
+		if seen[kind] {
+			continue
+		}
+		seen[kind] = true
+		var measured []plan.Measured
+		most := m
+		for _, other := range models {
+			if fmt.Sprintf("%s, %s, %s, %v", other.Workload, other.Strategy, other.transport, other.hold) != kind {
+				continue
+			}
+			if e, err := other.At(unit.Time, n); err == nil {
+				measured = append(measured, plan.Measured{Servers: other.servers, Time: e})
+			}
+			if other.servers > most.servers {
+				most = other
+			}
+		}
+		e, err := plan.OnServers(measured, s.servers)
+		now, err2 := most.At(unit.Time, n)
+		if err != nil || err2 != nil {
+			missing := 3
+			if m.servers == 3 {
+				missing = 1
+			}
+			fmt.Fprintf(w, "%d servers, %s: refused: %v; make them with: %s\n", s.servers, m.Strategy, err, sweepCommand(m, fmt.Sprintf("-ensemble %d", missing)))
+			answered = false
+			continue
+		}
+		change := func(v float64) float64 { return 100 * (v/now.Value - 1) }
+		fmt.Fprintf(w, "%d servers instead of %d, %s: a handoff, which is a write, takes %+.0f%% (95%%: %+.0f%% to %+.0f%%) and %d servers may fail instead of %d\n",
+			s.servers, most.servers, m.Strategy, change(e.Value), change(e.Lo), change(e.Hi), plan.Tolerated(s.servers), plan.Tolerated(most.servers))
+	}
+	return answered
+}
+
+// held says whether one lock can be taken -line-rate times a second for -hold, and how
+// long acquisitions wait then.
+func (s planSettings) held(w io.Writer, models []fitted) bool {
+	if s.lineRate == 0 {
+		return true
+	}
+	for _, m := range models {
+		busy, err := m.Open(s.lineRate, s.hold, s.seed)
+		switch {
+		case m.Workload != load.Drain || err != nil:
+			continue
+		case busy.Share >= 1:
+			fmt.Fprintf(w, "one lock %g times a second for %v: too much, it would be busy %.0f%% of the time: %s\n", s.lineRate, s.hold, 100*busy.Share, m.Name)
+			continue
+		}
+		wait := func(e plan.Estimate) string {
+			return fmt.Sprintf("%s (%s to %s)", quantity(e.Value), quantity(e.Lo), quantity(e.Hi))
+		}
+		fmt.Fprintf(w, "one lock %g times a second for %v: busy %.0f%% of the time, an acquisition waits %s in the median and %s at p99: %s\n",
+			s.lineRate, s.hold, 100*busy.Share, wait(busy.P50), wait(busy.P99), m.Name)
+	}
+	return true
+}
+
+func quantity(ns float64) time.Duration {
+	return time.Duration(ns).Round(10 * time.Microsecond)
+}

@@ -1,0 +1,80 @@
+package plan_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// drained is a sweep of drains.
+func drained(strategy recipes.Strategy, a, b float64) []record.Record {
+	records := sweep(strategy, a, b, 0, 0, levels...)
+	for i := range records {
+		records[i].Workload = load.Drain
+	}
+	return records
+}
+
+func TestCyclesArePredictedFromDrains(t *testing.T) {
+	for _, c := range []struct {
+		strategy recipes.Strategy
+		a, b     float64 // microseconds of a drain's handoff: a + bN
+		hold     time.Duration
+		want     float64
+	}{
+		{recipes.Handoff, 1000, 0, 0, 1.4e6},                    // joining again takes 0.4 of a handoff
+		{recipes.Handoff, 1000, 0, 10 * time.Millisecond, 11e6}, // a hold is long enough for it
+		{recipes.Handoff, 1000, 0, 100 * time.Microsecond, 1.4e6},
+		{recipes.Predecessor, 1000, 2, 10 * time.Millisecond, 11.4e6}, // the line of a cycle of 100 does not get shorter
+	} {
+		m, err := plan.Fit(drained(c.strategy, c.a, c.b), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := m.Cycle(100, c.hold); err != nil || math.Abs(e.Value/c.want-1) > 0.02 || e.Lo > c.want || e.Hi < c.want {
+			t.Errorf("%+v: %+v, %v", c, e, err)
+		}
+	}
+	m, err := plan.Fit(sweep(recipes.Handoff, 1000, 0, 0, 0, levels...), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Cycle(100, 0); !errors.Is(err, plan.ErrNotDrain) {
+		t.Errorf("%v; want ErrNotDrain: the records are of cycles", err)
+	}
+	if _, err := m.Open(1, 0, 1); !errors.Is(err, plan.ErrNotDrain) {
+		t.Errorf("%v; want ErrNotDrain: the records are of cycles", err)
+	}
+}
+
+// A lock that is taken at random and held for a fixed time is the queue M/D/1. When
+// busy for half of the time, half of the acquisitions wait for others. Of its
+// distribution (Erlang, 1909), P(wait <= D) = (1 - load) e^load.
+func TestOpenLoadWaitsLikeAQueue(t *testing.T) {
+	m, err := plan.Fit(drained(recipes.Handoff, 100, 0), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const hold = 9900 * time.Microsecond // with a handoff 10 ms
+	idle, err := m.Open(10, hold, 1)
+	if err != nil || math.Abs(idle.Share-0.1) > 0.001 || math.Abs(idle.P50.Value/100e3-1) > 0.05 {
+		t.Errorf("%+v, %v; want it busy 10%% of the time, and 100 µs alone", idle, err)
+	}
+	if most := idle.P99.Value; most < 5e6 || most > 15e6 {
+		t.Errorf("p99 is %v; want most of a hold", time.Duration(most))
+	}
+	busy, err := m.Open(80, hold, 1)
+	// (1 - 0.8) e^0.8 = 0.445: the median is somewhat over one turn of 10 ms.
+	if err != nil || busy.P50.Value < 10e6 || busy.P50.Value > 20e6 || busy.P99.Value < 3*busy.P50.Value {
+		t.Errorf("%+v, %v", busy, err)
+	}
+	if over, err := m.Open(100, hold, 1); err != nil || over.Share < 1 || over.P50.Value != 0 {
+		t.Errorf("%+v, %v; want that it is too much", over, err)
+	}
+}
