@@ -67,12 +67,16 @@ func (c *client) expire() {
 	}
 }
 
+// longestTrouble is what an operator's session outlives, which has sent its last ping up
+// to a third of its timeout before.
+const longestTrouble = 5 * sessionTimeout
+
 // trouble makes faults of the servers, until they cease.
 func (w *World) trouble() {
 	s := newStream(w.seed, "server faults")
 	mean := pick(s, 3*time.Second, 8*time.Second, 25*time.Second)
 	for sleep(w.calm, s.about(mean)) == nil {
-		length := s.about(pick(s, 300*time.Millisecond, sessionTimeout/4, sessionTimeout))
+		length := min(longestTrouble, s.about(pick(s, 300*time.Millisecond, sessionTimeout/4, sessionTimeout)))
 		switch s.below(5) {
 		case 3:
 			w.fault("servers", "reaping", "empty parents go")
