@@ -17,6 +17,7 @@ type host struct {
 
 	mu      sync.Mutex
 	conns   map[*conn]struct{}
+	closed  []*conn // by the client; what it has sent may be on its way
 	dialled int
 	hops    map[*conn]struct{} // to plugins
 	hopped  int
@@ -80,6 +81,7 @@ func (h *host) forget(c *conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.conns, c)
+	h.closed = append(h.closed, c)
 }
 
 // each calls f for the present connections.
@@ -130,6 +132,9 @@ func (h *host) heal() {
 	h.each(pass)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for _, c := range h.closed { // a request to open a session could arrive when all is over
+		pass(c)
+	}
 	for c := range h.hops {
 		pass(c)
 	}

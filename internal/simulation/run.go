@@ -109,6 +109,11 @@ func (w *World) operator() recipes.Session {
 	if err != nil {
 		panic(err) // nothing has gone wrong yet
 	}
+	for _, id := range w.server.Sessions() {
+		if id != s.ID() { // its opening has taken too long, and its timeout is longer than some runs
+			w.server.ExpireSession(id)
+		}
+	}
 	return s
 }
 
@@ -173,7 +178,7 @@ func (w *World) finish(sc scenario, operator recipes.Session) {
 		w.checkJournal(p)
 	}
 	if left := w.server.Sessions(); len(left) > 0 {
-		w.fail("servers", "%d sessions are left", len(left))
+		w.fail("servers", "sessions are left: %#x", left)
 	}
 	if n := w.server.Watches(); n > 0 {
 		w.fail("servers", "%d watches are left", n)
