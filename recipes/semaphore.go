@@ -69,6 +69,9 @@ type SemaphoreConfig struct {
 	// watches the first n in line.
 	Strategy Strategy
 
+	// Unconfirmed is that of LockConfig.
+	Unconfirmed bool
+
 	// Data are stored in the contender's znode, as in LockConfig.
 	Data []byte
 

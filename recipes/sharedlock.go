@@ -147,6 +147,9 @@ type SharedLockConfig struct {
 	// default: the other libraries neither ask nor answer.
 	Dialect Dialect
 
+	// Unconfirmed is that of LockConfig.
+	Unconfirmed bool
+
 	// Data are stored in the contender's znode, as in LockConfig.
 	Data []byte
 

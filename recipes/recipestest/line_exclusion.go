@@ -47,14 +47,16 @@ func (e *exclusive) check(f *fixture, grants int) {
 	}
 }
 
-func exclusion(f *fixture, k kind) {
+func exclusion(f *fixture, k kind) { excludes(f, k, options{}) }
+
+func excludes(f *fixture, k kind, o options) {
 	const sessions, each, rounds = 3, 3, 3
 	var check exclusive
 	var contenders errgroup.Group
 	for range sessions {
 		s := f.open()
 		for range each {
-			l := k.at(f, s, f.path("a"))
+			l := k.with(f, s, f.path("a"), o)
 			contenders.Go(func() error {
 				for range rounds {
 					g, err := l.Enter(f.ctx)

@@ -58,7 +58,7 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 		return e.s.elections.Campaign(ctx, &pb.CampaignRequest{
 			Session: e.s.handle, RequestId: id,
 			Path: e.path, Strategy: string(e.cfg.Strategy), Dialect: e.dialect, Proposal: proposal,
-			Announce: e.cfg.Joined != nil,
+			Announce: e.cfg.Joined != nil, Unconfirmed: e.cfg.Unconfirmed,
 		})
 	})
 	if err != nil {

@@ -58,7 +58,7 @@ func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
 		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
 			Session: l.s.handle, RequestId: id,
 			Path: l.path, Strategy: string(l.cfg.Strategy), Dialect: l.dialect, Data: l.cfg.Data,
-			Try: try, Announce: l.cfg.Joined != nil,
+			Try: try, Announce: l.cfg.Joined != nil, Unconfirmed: l.cfg.Unconfirmed,
 		})
 	})
 	if err != nil {

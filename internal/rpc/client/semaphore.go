@@ -42,6 +42,7 @@ func (m *semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error)
 			Session: m.s.handle, RequestId: id,
 			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
 			Try: try, Announce: m.cfg.Joined != nil, Permits: int32(m.cfg.Permits),
+			Unconfirmed: m.cfg.Unconfirmed,
 		})
 	})
 	if err != nil {

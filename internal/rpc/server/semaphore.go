@@ -16,6 +16,7 @@ func (s semaphoreService) AcquirePermit(ctx context.Context, r *pb.AcquirePermit
 	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
 		semaphore, err := ss.Semaphore(r.GetPath(), recipes.SemaphoreConfig{
 			Permits: int(r.GetPermits()), Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
+			Unconfirmed: r.GetUnconfirmed(),
 		})
 		if err != nil {
 			return nil, err

@@ -46,7 +46,9 @@ type AcquireReadWriteRequest struct {
 	// Of a priority lock: while waiting, ask holders of lower priority to give way.
 	Ask bool `protobuf:"varint,13,opt,name=ask,proto3" json:"ask,omitempty"`
 	// Of a shared lock: as AcquireRequest.dialect.
-	Dialect       string `protobuf:"bytes,14,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Dialect string `protobuf:"bytes,14,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	// Of a shared lock: as AcquireRequest.unconfirmed.
+	Unconfirmed   bool `protobuf:"varint,15,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -177,6 +179,13 @@ func (x *AcquireReadWriteRequest) GetDialect() string {
 		return x.Dialect
 	}
 	return ""
+}
+
+func (x *AcquireReadWriteRequest) GetUnconfirmed() bool {
+	if x != nil {
+		return x.Unconfirmed
+	}
+	return false
 }
 
 // AcquireReadWriteResponse is a granted lock.
@@ -634,7 +643,7 @@ var File_zkrecipes_v1_rwlock_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_rwlock_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/rwlock.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\x97\x03\n" +
+	"\x19zkrecipes/v1/rwlock.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xb9\x03\n" +
 	"\x17AcquireReadWriteRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -651,7 +660,8 @@ const file_zkrecipes_v1_rwlock_proto_rawDesc = "" +
 	"\x04kind\x18\v \x01(\tR\x04kind\x12\x1a\n" +
 	"\bpriority\x18\f \x01(\x05R\bpriority\x12\x10\n" +
 	"\x03ask\x18\r \x01(\bR\x03ask\x12\x18\n" +
-	"\adialect\x18\x0e \x01(\tR\adialect\"p\n" +
+	"\adialect\x18\x0e \x01(\tR\adialect\x12 \n" +
+	"\vunconfirmed\x18\x0f \x01(\bR\vunconfirmed\"p\n" +
 	"\x18AcquireReadWriteResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"K\n" +

@@ -113,10 +113,13 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 			if position == 0 {
 				l.Busy.note(l.Path, waited)
 				joined(0)
-				if waited {
-					return w.grantedAfterListing(ctx)
+				switch {
+				case !waited:
+					return w.granted()
+				case l.Unconfirmed:
+					return unconfirmed(w.granted())
 				}
-				return w.granted()
+				return w.grantedAfterListing(ctx)
 			}
 			target = ahead[position-1].Name
 			if r.Try {
@@ -131,6 +134,9 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 		case next == handed:
 			l.Session.CountHandoff()
 			l.Busy.note(l.Path, true)
+			if l.Unconfirmed {
+				return unconfirmed(w.granted())
+			}
 			return w.granted()
 		case next == reconnected:
 			// Who stood ahead may well stand there still.
@@ -167,8 +173,9 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
+	woke.gone = session.Happened(own.Fired()) // told before, and yet not chosen
 	next := woke.outcome()
-	if next != handed {
+	if next != handed || w.line.Unconfirmed {
 		return next, nil
 	}
 	// The server may lag, and the session have expired since: see doc.go.

@@ -23,6 +23,10 @@ type Line struct {
 	Permits  int   // a contender is granted when fewer of its blockers stand; 0 is 1
 	Busy     *Busy // of the session
 
+	// Unconfirmed grants a contender that has waited before the leader has confirmed
+	// that its znode is there, and asks the leader beside the grant.
+	Unconfirmed bool
+
 	// Passes, if not nil, returns a function that reads the data of the nearest
 	// blocker's znode. It reports that this one allows the contender to go first
 	// after all, and that nobody ahead of it can block the contender either. Passes
@@ -212,11 +216,12 @@ func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entr
 // It is getData, not exists, because a contender that may not read its own znode
 // could neither watch nor guard it; so it is refused here.
 //
-// A contender that has waited asks the leader: see doc.go, "A server that lags". One
-// that has not waited has just been answered by it, when it created the znode.
+// A contender that has waited asks the leader, before the grant or beside it: see
+// doc.go, "A server that lags". One that has not waited has just been answered by it,
+// when it created the znode.
 func (l *Line) grant(ctx context.Context, me Entry, waited bool) (*Grant, error) {
 	path, read := gopath.Join(l.Path, me.Name), l.Session.Get
-	if waited {
+	if waited && !l.Unconfirmed {
 		read = l.Session.GetSynced
 	}
 	node, err := read(ctx, path)
@@ -232,5 +237,9 @@ func (l *Line) grant(ctx context.Context, me Entry, waited bool) (*Grant, error)
 	if err := l.Session.Err(); err != nil {
 		return nil, err
 	}
-	return NewRevocable(l.Session, path, recipes.Token(node.Stat.Czxid), l.Asked), nil
+	g := NewRevocable(l.Session, path, recipes.Token(node.Stat.Czxid), l.Asked)
+	if waited && l.Unconfirmed {
+		return unconfirmed(g, nil)
+	}
+	return g, nil
 }

@@ -30,7 +30,7 @@ func NewSemaphore(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("semaphore %s: %w", path, err)
 	}
-	l.Permits = cfg.Permits
+	l.Permits, l.Unconfirmed = cfg.Permits, cfg.Unconfirmed
 	return &semaphore{line: l, cfg: cfg}, nil
 }
 
