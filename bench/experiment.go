@@ -20,6 +20,8 @@ type Experiment struct {
 	Strategies []recipes.Strategy
 	Contenders []int
 	Transports []Transport
+	// Unconfirmed are the values of recipes.LockConfig.Unconfirmed; none is false.
+	Unconfirmed []bool
 
 	// Count is how many trials each combination has. From six on, benchstat
 	// gives confidence intervals.
@@ -92,12 +94,13 @@ type Transport struct {
 
 // Trial is one run of one combination.
 type Trial struct {
-	Number     int // from 1, in the order of Experiment.Trials
-	Recipe     load.Recipe
-	Workload   load.Workload
-	Strategy   recipes.Strategy
-	Contenders int
-	Transport  Transport
+	Number      int // from 1, in the order of Experiment.Trials
+	Recipe      load.Recipe
+	Workload    load.Workload
+	Strategy    recipes.Strategy
+	Unconfirmed bool
+	Contenders  int
+	Transport   Transport
 }
 
 // Validate says what is wrong with the experiment. Nothing is sent.
@@ -193,12 +196,27 @@ func (e Experiment) combinations() []Trial {
 						}
 						if workload.Own() {
 							trial.Recipe, trial.Strategy = load.Recipe(workload), ""
+							all = append(all, trial)
+							continue
 						}
-						all = append(all, trial)
+						all = append(all, e.confirmations(trial)...)
 					}
 				}
 			}
 		}
+	}
+	return all
+}
+
+// confirmations is a trial with each value of Unconfirmed.
+func (e Experiment) confirmations(t Trial) []Trial {
+	if len(e.Unconfirmed) == 0 {
+		return []Trial{t}
+	}
+	var all []Trial
+	for _, unconfirmed := range e.Unconfirmed {
+		t.Unconfirmed = unconfirmed
+		all = append(all, t)
 	}
 	return all
 }
