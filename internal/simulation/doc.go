@@ -30,7 +30,9 @@
 //
 //   - By the clock, at each grant: nobody else still believes in a grant that it
 //     excludes, its token is the largest, and its znode exists. A session that an
-//     operator expires is left out: no clock foretells it.
+//     operator expires is left out: no clock foretells it. A grant that is not confirmed
+//     may be one that the leader has taken back, for the session's timeout at most.
+//     That it is a round trip where the leader answers is tested beside the recipes.
 //   - By the server's order: writes under a grant never mix with those of another.
 //   - Progress: when faults have ceased, each client finishes two turns in time.
 //   - Queues: what was put was consumed once, or is there. Counters: the sum. Double

@@ -11,7 +11,8 @@ func elections(*World) game { return game{turn: electionTurn} }
 // electionTurn campaigns, acknowledges and leads for a while.
 func electionTurn(ctx context.Context, c *client, s recipes.Session) error {
 	const path = "/election"
-	e, err := s.Election(path, recipes.ElectionConfig{Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined})
+	unconfirmed := c.chance.chance(50)
+	e, err := s.Election(path, recipes.ElectionConfig{Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined})
 	if err != nil {
 		return err
 	}
@@ -25,5 +26,5 @@ func electionTurn(ctx context.Context, c *client, s recipes.Session) error {
 		err := leadership.Acknowledge(ctx, nil)
 		c.note("acknowledged %s: %v", leadership.Znode(), err)
 	}
-	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: leadership, journaled: true}, 1, leadership.Resign)
+	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: leadership, journaled: true, unconfirmed: unconfirmed}, 1, leadership.Resign)
 }

@@ -11,9 +11,11 @@ func locks(*World) game { return game{turn: lockTurn} }
 // lockTurn acquires a lock, or gives up, and works under it.
 func lockTurn(ctx context.Context, c *client, s recipes.Session) error {
 	const path = "/lock"
+	unconfirmed := c.chance.chance(50)
 	l, err := s.Lock(path, recipes.LockConfig{
-		Strategy: pick(c.chance, recipes.Strategies()...),
-		Joined:   c.joined,
+		Strategy:    pick(c.chance, recipes.Strategies()...),
+		Unconfirmed: unconfirmed,
+		Joined:      c.joined,
 	})
 	if err != nil {
 		return err
@@ -28,5 +30,5 @@ func lockTurn(ctx context.Context, c *client, s recipes.Session) error {
 	if err != nil {
 		return err
 	}
-	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold, journaled: true}, 1, hold.Release)
+	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold, journaled: true, unconfirmed: unconfirmed}, 1, hold.Release)
 }

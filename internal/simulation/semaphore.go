@@ -15,8 +15,9 @@ func semaphores(w *World) game {
 
 func semaphoreTurn(ctx context.Context, c *client, s recipes.Session, permits int) error {
 	const path = "/semaphore"
+	unconfirmed := c.chance.chance(50)
 	l, err := s.Semaphore(path, recipes.SemaphoreConfig{
-		Permits: permits, Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined,
+		Permits: permits, Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined,
 	})
 	if err != nil {
 		return err
@@ -27,5 +28,5 @@ func semaphoreTurn(ctx context.Context, c *client, s recipes.Session, permits in
 	if err != nil {
 		return err
 	}
-	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold}, permits, hold.Release)
+	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold, unconfirmed: unconfirmed}, permits, hold.Release)
 }

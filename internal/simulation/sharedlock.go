@@ -12,7 +12,8 @@ func priorityLocks(*World) game { return game{turn: priorityTurn} }
 // sharedTurn reads, or writes, or writes and then reads.
 func sharedTurn(ctx context.Context, c *client, s recipes.Session) error {
 	const path = "/shared"
-	l, err := s.SharedLock(path, recipes.SharedLockConfig{Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined})
+	unconfirmed := c.chance.chance(50)
+	l, err := s.SharedLock(path, recipes.SharedLockConfig{Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined})
 	if err != nil {
 		return err
 	}
@@ -26,7 +27,7 @@ func sharedTurn(ctx context.Context, c *client, s recipes.Session) error {
 	if err != nil {
 		return err
 	}
-	g := &grant{client: c, session: s, path: path, Grant: hold, shared: shared, journaled: true}
+	g := &grant{client: c, session: s, path: path, Grant: hold, shared: shared, journaled: true, unconfirmed: unconfirmed}
 	if shared || c.chance.chance(70) {
 		return c.hold(ctx, g, 1, hold.Release)
 	}

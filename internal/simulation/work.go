@@ -37,6 +37,7 @@ func (c *client) work(ctx context.Context, g *grant) {
 		if c.step(ctx, c.chance.about(50*time.Millisecond)) != nil {
 			return
 		}
+		c.world.ledger.stands(g)
 		entry := g.entry()
 		err := g.Write(ctx, recipes.Create(entry, nil))
 		c.note("wrote %s: %v", entry, err)
