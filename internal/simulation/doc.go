@@ -23,7 +23,7 @@
 //   - Operators: contenders' znodes that are deleted, empty parents that are reaped,
 //     sequence numbers that wrap.
 //   - Clients: pauses of their code and network, cancellations, deaths without a word.
-//   - Plugins: a lock through the plugin's server and the host's client, whose
+//   - Plugins: some recipes through the plugin's server and the host's client, whose
 //     connection stands still or ends.
 //
 // # What is checked
@@ -35,7 +35,10 @@
 //     That it is a round trip where the leader answers is tested beside the recipes.
 //   - By the server's order: writes under a grant never mix with those of another.
 //   - Progress: when faults have ceased, each client finishes two turns in time.
-//   - Queues: what was put was consumed once, or is there. Counters: the sum. Double
+//   - Queues: what was put was consumed once, or is there. Counters and latches: the
+//     sum, and nobody passes a latch too soon, or a barrier that is in place. Groups:
+//     whoever is a member is listed. Configurations: each revision is replaced once.
+//     Their watches show what is there in the end. Double
 //     barriers: as many enter together as their size says, and nobody leaves while one
 //     is inside. Two-phase commits: all are told the same, and nobody commits where
 //     one has refused or died.
@@ -59,7 +62,7 @@
 //
 // A paused client's code stands still, and its network too, but the timers inside
 // the library go on. Clocks of all clients run at one rate. There is one leader.
-// Barriers, groups, latches, configurations and priority queues have no scenario.
-// An application and its plugin lose their connection at the same moment, as on one
+// Of the recipes through a plugin, only lock, shared lock, queue, counter and
+// configuration have a scenario. An application and its plugin lose their connection at the same moment, as on one
 // machine.
 package simulation

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 // stock is what is known of a queue: what was put, and what became of it.
 type stock struct {
 	world *World
+	open  func(recipes.Session) (anyQueue, error)
 
 	mu       sync.Mutex
 	made     int
@@ -22,14 +24,39 @@ type stock struct {
 	lost     int               // takes that may have taken something
 }
 
+// anyQueue is a queue of either kind.
+type anyQueue interface {
+	recipes.Consumer
+	Put(context.Context, []byte) (recipes.ElementID, error)
+}
+
 func queues(w *World) game {
-	q := &stock{world: w, put: make(map[string]bool), consumed: make(map[string]string), doubtful: make(map[string]bool)}
+	return stocks(w, func(s recipes.Session) (anyQueue, error) { return s.Queue("/queue", recipes.QueueConfig{}) })
+}
+
+// prioritized is a priority queue into which elements are put with all priorities.
+type prioritized struct{ recipes.PriorityQueue }
+
+func (p prioritized) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
+	priority := crc32.ChecksumIEEE(data) % (recipes.MaxPriority + 1)
+	return p.PriorityQueue.Put(ctx, int(priority), data)
+}
+
+func priorityQueues(w *World) game {
+	return stocks(w, func(s recipes.Session) (anyQueue, error) {
+		q, err := s.PriorityQueue("/queue", recipes.QueueConfig{})
+		return prioritized{q}, err
+	})
+}
+
+func stocks(w *World, open func(recipes.Session) (anyQueue, error)) game {
+	q := &stock{world: w, open: open, put: make(map[string]bool), consumed: make(map[string]string), doubtful: make(map[string]bool)}
 	return game{q.turn, q.check}
 }
 
 // turn puts an element and consumes one, which may be another's.
 func (q *stock) turn(ctx context.Context, c *client, s recipes.Session) error {
-	queue, err := s.Queue("/queue", recipes.QueueConfig{})
+	queue, err := q.open(s)
 	if err != nil {
 		return err
 	}
@@ -50,7 +77,7 @@ func (q *stock) turn(ctx context.Context, c *client, s recipes.Session) error {
 	return q.deliver(ctx, c, s, d)
 }
 
-func (q *stock) add(ctx context.Context, c *client, queue recipes.Queue) error {
+func (q *stock) add(ctx context.Context, c *client, queue anyQueue) error {
 	q.mu.Lock()
 	q.made++
 	data := fmt.Sprintf("element %d of %s", q.made, c.name)
@@ -119,7 +146,7 @@ func (q *stock) deliver(ctx context.Context, c *client, s recipes.Session, d rec
 
 // check empties the queue. What was put is in it, or was consumed.
 func (q *stock) check(ctx context.Context, operator recipes.Session) {
-	queue, err := operator.Queue("/queue", recipes.QueueConfig{})
+	queue, err := q.open(operator)
 	if err != nil {
 		q.world.fail("operator", "%v", err)
 		return

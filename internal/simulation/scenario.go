@@ -41,4 +41,13 @@ var scenarios = []scenario{
 	// Nobody deletes names here: a guarded write does not distinguish the next znode of
 	// its name from its own while both have the same version.
 	{name: "names", paths: []string{"/names"}, begin: names},
+	{name: "barrier", begin: barriers},
+	{name: "latch", begin: latches},
+	{name: "group", line: groupPath, begin: groups},
+	{name: "configuration", begin: configurations},
+	{name: "priority queue", begin: priorityQueues},
+	{name: "queue through a plugin", begin: queues, open: openThroughPlugin, hop: true},
+	{name: "counter through a plugin", begin: counters, open: openThroughPlugin, hop: true},
+	{name: "shared lock through a plugin", line: "/shared", paths: []string{"/shared"}, begin: sharedLocks, open: openThroughPlugin, hop: true},
+	{name: "configuration through a plugin", begin: configurations, open: openThroughPlugin, hop: true},
 }
