@@ -58,25 +58,27 @@ func stats(b *testing.B, s recipes.Session) time.Time {
 }
 
 func BenchmarkAcquireRelease(b *testing.B) {
-	forEachTransport(b, func(b *testing.B, s recipes.Session) {
-		lock, err := s.Lock("/l", recipes.LockConfig{})
+	forEachTransport(b, acquireAndRelease)
+}
+
+func acquireAndRelease(b *testing.B, s recipes.Session) {
+	lock, err := s.Lock("/l", recipes.LockConfig{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var l latencies
+	for b.Loop() {
+		start := time.Now()
+		h, err := lock.Acquire(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
-		var l latencies
-		for b.Loop() {
-			start := time.Now()
-			h, err := lock.Acquire(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := h.Release(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			l.add(start)
+		if err := h.Release(b.Context()); err != nil {
+			b.Fatal(err)
 		}
-		l.report(b)
-	})
+		l.add(start)
+	}
+	l.report(b)
 }
 
 // BenchmarkEvent times how long it takes until the host knows of a change that
@@ -142,10 +144,15 @@ func forEachTransport(b *testing.B, run func(*testing.B, recipes.Session)) {
 		b.Run(transport.name, func(b *testing.B) {
 			p := transport.plugin(b)
 			s := open(b, p, time.Hour)
-			before := processorTime(p.PID())
-			run(b, s)
-			used := processorTime(p.PID()) - before
-			b.ReportMetric(float64(used)/float64(b.N), "cpu-ns/op")
+			measured(b, p.PID(), func() { run(b, s) })
 		})
 	}
+}
+
+// measured reports the processor time of a benchmark, in this process and that one. 0 is
+// no other process.
+func measured(b *testing.B, pid int, run func()) {
+	before := processorTime(pid)
+	run()
+	b.ReportMetric(float64(processorTime(pid)-before)/float64(b.N), "cpu-ns/op")
 }

@@ -100,11 +100,13 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// hold says whether the host holds something.
+// hold says whether the host holds something. If the deadline that counts then is near,
+// the plugin is asked at once, and not by the next beat. It mostly is not: to wake
+// somebody for each grant would cost more than the grant.
 func (c *clock) hold(holding bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if holding && !c.holding {
+	if holding && !c.holding && c.until(c.known) < c.timeout/4 {
 		c.poke()
 	}
 	c.holding = holding
@@ -134,9 +136,7 @@ func (c *clock) silence() string {
 	return "the plugin has not answered, or this process did not run,"
 }
 
-// left returns how long the session can still be relied on. A twentieth is left for
-// clocks that run at different rates and timers that fire late, as the session in
-// the plugin does.
+// left returns how long the session can still be relied on.
 func (c *clock) left() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,9 +144,28 @@ func (c *clock) left() time.Duration {
 	case c.contact.IsZero():
 		return c.timeout
 	case c.holding:
-		return time.Until(c.known.Add(c.timeout - c.timeout/20))
+		return c.until(c.known)
 	}
-	return time.Until(c.contact.Add(c.timeout - c.timeout/20))
+	return c.until(c.contact)
+}
+
+// look returns when left is to be looked at again: when it has passed, or would have if
+// the host held something by then.
+func (c *clock) look() time.Duration {
+	left := c.left()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.until(c.known); known > 0 {
+		return min(left, known)
+	}
+	return left
+}
+
+// until returns how long a session can be relied on that was in contact then. A
+// twentieth is left for clocks that run at different rates and timers that fire late,
+// as the session in the plugin does.
+func (c *clock) until(contact time.Time) time.Duration {
+	return time.Until(contact.Add(c.timeout - c.timeout/20))
 }
 
 // watchClock sends the beats, and ends the session at its deadline. Sending
@@ -158,7 +177,7 @@ func (s *session) watchClock() {
 	defer ticker.Stop()
 	started := s.clock.started
 	s.beat()
-	deadline := time.NewTimer(s.clock.left())
+	deadline := time.NewTimer(s.clock.look())
 	defer deadline.Stop()
 	for {
 		select {
@@ -170,15 +189,15 @@ func (s *session) watchClock() {
 			s.beat()
 		case <-started:
 			started = nil
-			deadline.Reset(s.clock.left())
+			deadline.Reset(s.clock.look())
 		case <-s.clock.changed:
 			ticker.Reset(every())
 			s.beat()
 			s.checkClock()
-			deadline.Reset(s.clock.left())
+			deadline.Reset(s.clock.look())
 		case <-deadline.C:
 			s.checkClock()
-			deadline.Reset(s.clock.left())
+			deadline.Reset(s.clock.look())
 		}
 	}
 }

@@ -67,21 +67,48 @@ func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 		const timeout = 10 * time.Second
 		c := newClock(timeout)
 		c.echo(echo{number: c.beat(), age: time.Second, known: 5 * time.Second})
-		free := c.left()
+		free, look := c.left(), c.look()
 		c.hold(true)
-		if held := c.left(); held != free-4*time.Second {
+		held := c.left()
+		if held != free-4*time.Second {
 			t.Errorf("%v left with a hold, %v without", held, free)
 		}
-		select {
-		case <-c.changed:
-		default:
-			t.Error("the deadline is an earlier one, and nobody is told")
+		if look != held {
+			t.Errorf("looked at again after %v; a hold ends after %v", look, held)
 		}
 		c.hold(false)
 		if c.left() != free {
 			t.Errorf("%v left after the hold, %v before", c.left(), free)
 		}
+		time.Sleep(held)
+		if look := c.look(); look != 4*time.Second {
+			t.Errorf("looked at again after %v", look)
+		}
+		c.hold(true)
+		if c.left() > 0 {
+			t.Errorf("%v left", c.left())
+		}
 	})
+}
+
+// A grant wakes nobody, unless the session has not much time left to hear from the leader.
+func TestFirstGrantBeatsOnlyIfTheDeadlineIsNear(t *testing.T) {
+	for _, test := range []struct {
+		known time.Duration
+		told  bool
+	}{{0, false}, {7 * time.Second, false}, {7100 * time.Millisecond, true}, {11 * time.Second, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClock(10 * time.Second)
+			c.echo(echo{number: c.beat(), known: test.known})
+			for range 2 {
+				c.hold(true)
+				if told := len(c.changed) > 0; told != test.told {
+					t.Errorf("known for %v: told is %v", test.known, told)
+				}
+				c.hold(false)
+			}
+		})
+	}
 }
 
 func TestASmallerTimeoutMovesTheDeadline(t *testing.T) {
