@@ -31,10 +31,11 @@
 // its terms fit what they were fitted to, and mean nothing ten times farther. There the
 // service model answers: a handoff takes what its strategy does. That is a constant, a
 // part of the first handoff of a trial (which is slower), and for predecessor and herd
-// what they list. Levels of few handoffs count less.
+// what they list. Levels of few handoffs count less. A herd's time grows somewhere between
+// the length of the line and its square.
 //
 // A round-trip time between sessions and servers is added once for each round trip that a
-// handoff waits for: see roundTrips. Records at several delays tell how many there are.
+// handoff waits for: see [RoundTrips]. Records at several delays tell how many there are.
 //
 // # How far to believe it
 //

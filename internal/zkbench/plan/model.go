@@ -143,7 +143,7 @@ func Fit(records []record.Record, seed uint64) (*Model, error) {
 	}
 	for _, figure := range times {
 		if values := m.values(figure, byLevel); values != nil {
-			m.services[figure] = newService(serviceLaw(m.Strategy), m.Levels, values)
+			m.services[figure] = newServiceOf(m.Strategy, m.Levels, values)
 		}
 	}
 	m.use.learn(m, byLevel)

@@ -26,27 +26,36 @@ const (
 	offAssumed  = 0.35
 )
 
-// roundTrips is how many round trips a handoff takes one after the other. Half of one
+// RoundTrips is how many round trips a handoff takes one after the other. Half of one
 // brings the release to the server, and half of one the event to the next in line.
-// Predecessor and herd list the line and read. Handoff asks the leader, in records that
-// have syncs; before, it asked nothing.
-func roundTrips(s recipes.Strategy, byLevel map[int][]record.Record) float64 {
+// Handoff asks the leader. Predecessor and herd list the line, and then ask and read.
+func RoundTrips(s recipes.Strategy) int {
+	if s == recipes.Handoff {
+		return 2
+	}
+	return 3
+}
+
+// assumedTrips are those of records at one delay only. In records without syncs handoff
+// did not ask the leader yet.
+func assumedTrips(s recipes.Strategy, byLevel map[int][]record.Record) float64 {
+	trips := float64(RoundTrips(s))
 	if s != recipes.Handoff {
-		return 3
+		return trips
 	}
 	for _, records := range byLevel {
 		for _, r := range records {
 			if r.Counters.ByKind["sync"] > 0 {
-				return 2
+				return trips
 			}
 		}
 	}
-	return 1
+	return trips - 1
 }
 
 // newNetwork learns the round trips from levels that were measured at several delays.
 func newNetwork(s recipes.Strategy, byLevel map[int][]record.Record) network {
-	n := network{trips: roundTrips(s, byLevel), off: offAssumed}
+	n := network{trips: assumedTrips(s, byLevel), off: offAssumed}
 	first := true
 	for _, records := range byLevel {
 		for _, r := range records {

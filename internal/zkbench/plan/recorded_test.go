@@ -42,7 +42,13 @@ func TestRecordedLevelLeftOutLiesInItsInterval(t *testing.T) {
 }
 
 // recorded returns the valid records of a file.
-func recorded(t *testing.T, file string) (records []record.Record) {
+func recorded(t *testing.T, file string) []record.Record {
+	t.Helper()
+	return slices.DeleteFunc(everything(t, file), func(r record.Record) bool { return !r.Valid() })
+}
+
+// everything returns all records of a file.
+func everything(t *testing.T, file string) (records []record.Record) {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
@@ -54,11 +60,7 @@ func recorded(t *testing.T, file string) (records []record.Record) {
 		t.Fatal(err)
 	}
 	for _, run := range runs {
-		for _, r := range run.Records {
-			if r.Valid() {
-				records = append(records, r)
-			}
-		}
+		records = append(records, run.Records...)
 	}
 	return records
 }

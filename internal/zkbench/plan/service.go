@@ -15,16 +15,29 @@ const leastDrift = 0.05
 // firstLevels is how many levels a law is fitted to before it is tried on the next.
 const firstLevels = 4
 
-// serviceLaw is the law of the time of a handoff. It has a constant part, a part of the
-// first handoff of a trial, and a part that grows with the listings. Handoff lists nothing.
-func serviceLaw(s recipes.Strategy) law {
+// constant, growing and squared are laws of the time of a handoff. They have a constant
+// part, a part of the first handoff of a trial, and parts that grow with the listings.
+var (
+	constant = law{[]term{one, first}, false}
+	growing  = law{[]term{one, first, linear}, false}
+	squared  = law{[]term{one, first, linear, quadratic}, false}
+)
+
+// newServiceOf fits what a handoff takes under a strategy. Handoff lists nothing. Of a
+// herd each contender lists, so that the work of a handoff grows with the square of the
+// line. Its time need not: who is late to look has less to do, and the next holder is
+// not always the last to be answered. Short lines do not tell how much that is. So the
+// estimate lies between a linear and a quadratic law, and the interval has both.
+func newServiceOf(s recipes.Strategy, levels []int, values [][]float64) *service {
 	switch s {
-	case recipes.Herd:
-		return law{[]term{one, first, linear, quadratic}, false}
 	case recipes.Handoff:
-		return law{[]term{one, first}, false}
+		return newService(constant, levels, values)
+	case recipes.Herd:
+		most := newService(squared, levels, values)
+		most.least = newService(growing, levels, values)
+		return most
 	}
-	return law{[]term{one, first, linear}, false}
+	return newService(growing, levels, values)
 }
 
 // service is the model of a figure far beyond the levels that were measured.
@@ -36,6 +49,7 @@ type service struct {
 	drift   float64 // see leastDrift; learned from each level and those below it
 	freedom float64
 	errs    []float64 // of levels that were predicted from those below, as shares
+	least   *service  // of a herd: see newServiceOf
 }
 
 // newService fits a law to the trials of each level. Levels of few handoffs count
@@ -99,6 +113,17 @@ func square(x float64) float64 { return x * x }
 
 // at is the estimate for n contenders.
 func (s *service) at(unit string, n float64) Estimate {
+	if s.least == nil {
+		return s.byLaw(unit, n)
+	}
+	least, most := s.least.byLaw(unit, n), s.byLaw(unit, n)
+	most.Value = math.Sqrt(least.Value * most.Value)
+	most.Lo, most.Hi = min(least.Lo, most.Lo), max(least.Hi, most.Hi)
+	return most
+}
+
+// byLaw is the estimate of the law alone.
+func (s *service) byLaw(unit string, n float64) Estimate {
 	e := Estimate{Unit: unit, Value: s.law.at(s.fitted, n)}
 	far := max(0, math.Log(n/s.largest))
 	deviation := math.Sqrt(square(s.scatter) + square(s.drift*far))

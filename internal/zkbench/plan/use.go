@@ -49,7 +49,7 @@ func (m *Model) used(byLevel map[int][]record.Record, of func(record.Record) flo
 	if len(levels) < firstLevels {
 		return nil
 	}
-	return newService(serviceLaw(m.Strategy), levels, values)
+	return newServiceOf(m.Strategy, levels, values)
 }
 
 // Share is the part of a handoff's mean time for which a resource is busy, from 0 to 1.
