@@ -85,7 +85,7 @@ type onStream struct {
 // business.
 func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
 	if s := c.carrying(); s != nil && onlyStatic(options) {
-		options = append(options[:len(options):len(options)], onStream{stream: s})
+		options = s.options[1-min(len(options), 1):] // gRPC's is the first
 	}
 	return c.ClientConnInterface.Invoke(ctx, method, request, reply, options...)
 }

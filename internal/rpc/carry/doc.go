@@ -22,6 +22,11 @@
 // that reads makes the call or wakes the caller. The stream is there for plugins
 // without TLS, for older plugins, and for hosts in other languages.
 //
+// All sessions of a host share one connection. With one for each session, 20 callers
+// took 37 us for a call, and 24 us with one for all (BenchmarkConnections): answers that
+// come while one is sent share its write. A connection also takes two goroutines and
+// some 70 KiB of buffers on each side, which is more than a session takes otherwise.
+//
 // # Flow
 //
 // Nobody waits in line for a stream. The plugin says in its [Limits] what a host may

@@ -11,10 +11,11 @@ type outbox struct {
 	send func(*pb.CarryResponse) error
 
 	mu      sync.Mutex
-	read    sync.Cond // bytes are fewer, or failed is set
-	sending bool      // a goroutine sends, and will send what waits
-	failed  bool      // the stream has ended
-	bytes   int       // of payloads
+	read    sync.Cond        // bytes are fewer, or failed is set
+	sending bool             // a goroutine sends, and will send what waits
+	failed  bool             // the stream has ended
+	bytes   int              // of payloads
+	message pb.CarryResponse // that is sent; used again
 	whole   []*pb.Answer
 	cut     []*pb.Answer // whose answers are sent in parts; payload is what is left
 }
@@ -52,7 +53,8 @@ func (o *outbox) put(a *pb.Answer) {
 	o.sending = false
 }
 
-// batch takes what goes into one message; nil if nothing waits. It needs mu. Whole
+// batch takes what goes into one message, which is good until the next one; nil if
+// nothing waits. It needs mu. Whole
 // answers go first, and one part of another. So no answer waits for a long one, and
 // a long one is not held up for ever.
 func (o *outbox) batch() *pb.CarryResponse {
@@ -61,8 +63,9 @@ func (o *outbox) batch() *pb.CarryResponse {
 		room -= answerSize(o.whole[n])
 		n++
 	}
-	m := &pb.CarryResponse{Answers: o.whole[:n:n]}
-	o.whole = remaining(o.whole, n)
+	m := &o.message
+	m.Answers = append(m.Answers[:0], o.whole[:n]...)
+	o.whole = without(o.whole, n)
 	if len(o.cut) > 0 {
 		m.Answers = append(m.Answers, o.nextPart())
 	}
@@ -77,7 +80,7 @@ func answerSize(a *pb.Answer) int { return len(a.GetPayload()) + len(a.GetStatus
 // nextPart takes a part of a long answer, and leaves the others a turn. It needs mu.
 func (o *outbox) nextPart() *pb.Answer {
 	a := o.cut[0]
-	o.cut = remaining(o.cut, 1)
+	o.cut = without(o.cut, 1)
 	if len(a.Payload) <= part {
 		return a
 	}

@@ -97,7 +97,8 @@ func (s *Stream) sendRest(ctx context.Context) {
 	}
 }
 
-// batch takes what fits into one message. It needs mu.
+// batch takes what fits into one message, which is good until the next one. It needs
+// mu.
 func (s *Stream) batch() (m *pb.CarryRequest, any bool) {
 	w := &s.waiting
 	room := s.limits.Message
@@ -108,14 +109,20 @@ func (s *Stream) batch() (m *pb.CarryRequest, any bool) {
 		room -= size(w.calls[n])
 		n++
 	}
-	m = &pb.CarryRequest{Calls: w.calls[:n:n], Cancels: w.cancels[:cancels:cancels]}
-	w.calls, w.cancels = remaining(w.calls, n), remaining(w.cancels, cancels)
+	m = &s.message
+	m.Calls = append(m.Calls[:0], w.calls[:n]...)
+	m.Cancels = append(m.Cancels[:0], w.cancels[:cancels]...)
+	w.calls, w.cancels = without(w.calls, n), without(w.cancels, cancels)
 	return m, n+cancels > 0
 }
 
-func remaining[T any](waiting []T, n int) []T {
-	if n == len(waiting) {
+// without takes the first n elements out of what waits. Room that was needed once is
+// kept, if it is not much.
+func without[T any](waiting []T, n int) []T {
+	left := copy(waiting, waiting[n:])
+	clear(waiting[left:])
+	if left == 0 && cap(waiting) > maxIdle {
 		return nil
 	}
-	return waiting[n:]
+	return waiting[:left]
 }

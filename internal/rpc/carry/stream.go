@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -22,8 +23,9 @@ const maxAnswer = 1<<31 - 1
 type Stream struct {
 	conn    *Conn
 	link    link
-	settled chan struct{} // closed when the stream carries calls, or never will
-	broken  chan struct{} // closed when err is set
+	options []grpc.CallOption // of a stub's call that it carries
+	settled chan struct{}     // closed when the stream carries calls, or never will
+	broken  chan struct{}     // closed when err is set
 	err     error
 
 	mu     sync.Mutex
@@ -38,17 +40,20 @@ type Stream struct {
 		calls   []*pb.Call
 		cancels []uint64
 	}
-	sending bool          // somebody sends, and will send what waits
-	rest    chan struct{} // hands that duty to sendRest
-	queued  uint64        // bytes that were ever given to be sent
-	arrived uint64        // of these, which the plugin is known to have read
+	message pb.CarryRequest // that is sent; used again
+	sending bool            // somebody sends, and will send what waits
+	rest    chan struct{}   // hands that duty to sendRest
+	queued  uint64          // bytes that were ever given to be sent
+	arrived uint64          // of these, which the plugin is known to have read
 }
 
 func newStream(c *Conn) *Stream {
-	return &Stream{
+	s := &Stream{
 		conn: c, settled: make(chan struct{}), broken: make(chan struct{}),
 		calls: make(map[uint64]*call), rest: make(chan struct{}, 1),
 	}
+	s.options = []grpc.CallOption{grpc.StaticMethod(), onStream{stream: s}}
+	return s
 }
 
 // Settled is closed when it is known whether the stream carries calls.

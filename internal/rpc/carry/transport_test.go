@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
@@ -31,6 +32,36 @@ func BenchmarkTransport(b *testing.B) {
 	b.Run("via=stream", func(b *testing.B) { benchmarkCalls(b, secured(b, onStream)) })
 	b.Run("via=connection", func(b *testing.B) { benchmarkCalls(b, secured(b, onConnection)) })
 	b.Run("via=tls", func(b *testing.B) { benchmarkCalls(b, bareTLS(b)) })
+}
+
+// BenchmarkConnections compares one connection for all callers with one for each, as if
+// each session had its own.
+func BenchmarkConnections(b *testing.B) {
+	for _, connections := range []int{1, 20} {
+		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
+			calls := make([]func() error, connections)
+			for i := range calls {
+				calls[i] = secured(b, onConnection)
+				if err := calls[i](); err != nil {
+					b.Fatal(err)
+				}
+			}
+			var all sync.WaitGroup
+			used := processor()
+			b.ResetTimer()
+			for i := range 20 {
+				all.Go(func() {
+					for range (b.N + 19) / 20 {
+						if err := calls[i%connections](); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.ReportMetric(float64(processor()-used)/float64(b.N), "cpu-ns/op")
+		})
+	}
 }
 
 func benchmarkCalls(b *testing.B, call func() error) {
