@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Experiment is a set of combinations to compare. Every list must have a value.
+// Experiment is a set of combinations to compare. Every list but Delays must have a value.
 type Experiment struct {
 	Recipes    []load.Recipe
 	Workloads  []load.Workload
@@ -22,6 +22,9 @@ type Experiment struct {
 	Transports []Transport
 	// Unconfirmed are the values of recipes.LockConfig.Unconfirmed; none is false.
 	Unconfirmed []bool
+	// Delays are round-trip times that are added to what every session sends and gets, by
+	// a relay in this process. Without any, 0 is taken: none is added, and there is no relay.
+	Delays []time.Duration
 
 	// Count is how many trials each combination has. From six on, benchstat
 	// gives confidence intervals.
@@ -101,6 +104,7 @@ type Trial struct {
 	Unconfirmed bool
 	Contenders  int
 	Transport   Transport
+	Delay       time.Duration
 }
 
 // Validate says what is wrong with the experiment. Nothing is sent.
@@ -139,6 +143,11 @@ func (e Experiment) Validate() error {
 		return fmt.Errorf("experiment: count is %d; at least 1", e.Count)
 	case e.Hold < 0 || e.Duration < 0 || e.Warmup < 0:
 		return errors.New("experiment: hold, duration and warm-up must not be negative")
+	}
+	for _, d := range e.Delays {
+		if d < 0 {
+			return fmt.Errorf("experiment: a delay of %v; not negative", d)
+		}
 	}
 	if e.Part != nil {
 		for _, w := range e.Workloads {
@@ -189,17 +198,14 @@ func (e Experiment) combinations() []Trial {
 					continue // it has neither
 				}
 				for _, n := range e.Contenders {
-					for _, transport := range e.Transports {
-						trial := Trial{
-							Recipe: recipe, Workload: workload, Strategy: strategy,
-							Contenders: n, Transport: transport,
-						}
-						if workload.Own() {
-							trial.Recipe, trial.Strategy = load.Recipe(workload), ""
-							all = append(all, trial)
-							continue
-						}
-						all = append(all, e.confirmations(trial)...)
+					trial := Trial{Recipe: recipe, Workload: workload, Strategy: strategy, Contenders: n}
+					if workload.Own() {
+						trial.Recipe, trial.Strategy = load.Recipe(workload), ""
+						all = append(all, e.reached(trial)...)
+						continue
+					}
+					for _, trial := range e.confirmations(trial) {
+						all = append(all, e.reached(trial)...)
 					}
 				}
 			}
@@ -209,14 +215,26 @@ func (e Experiment) combinations() []Trial {
 }
 
 // confirmations is a trial with each value of Unconfirmed.
-func (e Experiment) confirmations(t Trial) []Trial {
+func (e Experiment) confirmations(t Trial) (all []Trial) {
 	if len(e.Unconfirmed) == 0 {
 		return []Trial{t}
 	}
-	var all []Trial
-	for _, unconfirmed := range e.Unconfirmed {
-		t.Unconfirmed = unconfirmed
+	for _, t.Unconfirmed = range e.Unconfirmed {
 		all = append(all, t)
+	}
+	return all
+}
+
+// reached returns a trial over every transport with every delay.
+func (e Experiment) reached(t Trial) (all []Trial) {
+	delays := e.Delays
+	if len(delays) == 0 {
+		delays = []time.Duration{0}
+	}
+	for _, t.Transport = range e.Transports {
+		for _, t.Delay = range delays {
+			all = append(all, t)
+		}
 	}
 	return all
 }

@@ -16,11 +16,15 @@ type opened struct {
 	kill     func(ctx context.Context, session int) error
 	cutOff   bool // kill leaves the session to its own clock
 	relays   []*relay.Relay
+	delay    *relay.Delay // of the relays; nil: none
 }
 
 // open opens a session for each contender, or none.
 func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 	all := opened{}
+	if t.Delay > 0 {
+		all.delay = relay.NewDelay(t.Delay)
+	}
 	n := t.Contenders * e.lines(t)
 	configs := func(int) recipes.SessionConfig { return e.config(t) }
 	switch {
@@ -34,7 +38,15 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 			cfg.Servers = from(i, cfg.Servers) // the name in the certificate is that of the first
 			return relay.Through(cfg, all.relays[i].Addr())
 		}
-	case t.Workload == load.Failover:
+	case t.Delay > 0:
+		cfg, err := all.through(e.config(t))
+		if err != nil {
+			all.close(ctx)
+			return opened{}, err
+		}
+		configs = func(int) recipes.SessionConfig { return cfg }
+	}
+	if t.Workload == load.Failover && e.Kill != nil {
 		all.kill = func(ctx context.Context, i int) error { return e.Kill(ctx, all.sessions[i]) }
 	}
 	var err error
@@ -50,7 +62,7 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 // over the servers too.
 func (o *opened) relay(servers []string, n int) error {
 	for i := range n {
-		r, err := relay.Listen(from(i, servers))
+		r, err := relay.Listen(from(i, servers), o.delay)
 		if err != nil {
 			return err
 		}
@@ -65,6 +77,21 @@ func (o *opened) relay(servers []string, n int) error {
 	return nil
 }
 
+// through puts a relay before each server, and returns the configuration of a session
+// that goes through them.
+func (o *opened) through(cfg recipes.SessionConfig) (recipes.SessionConfig, error) {
+	var addrs []string
+	for _, server := range cfg.Servers {
+		r, err := relay.Listen([]string{server}, o.delay)
+		if err != nil {
+			return cfg, err
+		}
+		o.relays = append(o.relays, r)
+		addrs = append(addrs, r.Addr())
+	}
+	return relay.Through(cfg, addrs...), nil
+}
+
 // from returns the servers beginning with the i-th, round and round.
 func from(i int, servers []string) []string {
 	i %= len(servers)
@@ -76,6 +103,9 @@ func (o *opened) close(ctx context.Context) {
 	closeAll(ctx, o.sessions)
 	for _, r := range o.relays {
 		r.Cut()
+	}
+	if o.delay != nil {
+		o.delay.Close()
 	}
 }
 

@@ -31,7 +31,7 @@ func (e Experiment) Run(ctx context.Context, t Trial) (record.Record, error) {
 func (e Experiment) Record(t Trial) record.Record {
 	r := record.Record{
 		Recipe: t.Recipe, Workload: t.Workload, Strategy: t.Strategy, Unconfirmed: t.Unconfirmed, Contenders: t.Contenders,
-		Transport: t.Transport.Name, Hold: e.Hold, Procs: runtime.GOMAXPROCS(0), Trial: t.Number,
+		Transport: t.Transport.Name, Delay: t.Delay, Hold: e.Hold, Procs: runtime.GOMAXPROCS(0), Trial: t.Number,
 	}
 	switch t.Workload {
 	case load.Many:

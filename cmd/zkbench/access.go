@@ -99,8 +99,13 @@ func (a *access) digest(cfg *recipes.SessionConfig) error {
 	return nil
 }
 
+// encrypted reports whether sessions speak TLS.
+func (a *access) encrypted() bool {
+	return a.tls || a.caFile+a.certificateFile+a.keyFile+a.keyEnv+a.sni != ""
+}
+
 func (a *access) encryption(cfg *recipes.SessionConfig) (err error) {
-	if !a.tls && a.caFile+a.certificateFile+a.keyFile+a.keyEnv+a.sni == "" {
+	if !a.encrypted() {
 		return nil
 	}
 	t := &recipes.TLS{ServerName: a.sni}

@@ -53,7 +53,7 @@ func (d *duel) check(given map[string]bool) error {
 
 // ofTheDuel are the flags that are not handed to the builds, or that each trial has its
 // own values for.
-var ofTheDuel = strings.Fields("against count seed record preset quiet raw table embedded ensemble servers recipe workload strategy confirm contenders via")
+var ofTheDuel = strings.Fields("against count seed record preset quiet raw table embedded ensemble servers recipe workload strategy confirm contenders via delay")
 
 // pass keeps the flags that were given and that both builds get. An older build that
 // does not know one of them says so.
@@ -184,6 +184,9 @@ func trialArgs(t bench.Trial, seed uint64) []string {
 	}
 	if t.Recipe != "" {
 		args = append(args, "-recipe="+string(t.Recipe))
+	}
+	if t.Delay > 0 { // an older build need not know it
+		args = append(args, "-delay="+t.Delay.String())
 	}
 	if t.Strategy != "" {
 		args = append(args, "-strategy="+string(t.Strategy))

@@ -60,6 +60,9 @@ Examples:
 	zkbench run -via plugin -count 10 -out plugin.txt
 	benchstat -ignore /via direct.txt plugin.txt
 
+	# What a network of 0.5, 2 and 20 ms between client and servers does to each strategy.
+	zkbench run -ensemble 1 -recipe lock -contenders 20 -delay 500us,2ms,20ms
+
 	# What a change of the library costs, on a machine that is not quiet.
 	zkbench run -ensemble 1 -recipe lock -count 20 -against ./zkbench-of-main
 
@@ -104,6 +107,9 @@ Rules:
 	Op        An op is a handoff, from the moment the holder asks to leave to the
 	          moment the next one is granted; of one contender alone it is a turn.
 	          With -hold, ns/op contains the hold and p50-handoff-ns does not.
+	Delay     With -delay, a relay in zkbench holds back what a session sends and gets,
+	          for half of the time on each way. It is added to what the network
+	          takes. It does not come between the servers.
 	Memory    MB-rss is the memory of zkbench, and of the plugin, with everybody in
 	          line. The embedded server is part of it.
 	Checks    Every grant is checked. Two holders at once, or a fencing token that

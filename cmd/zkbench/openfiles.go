@@ -11,15 +11,19 @@ import (
 const ownFiles = 100
 
 // openFiles is how many files the experiment needs at once in this process. A session
-// needs one, an embedded server another for it, and the relay of a failover three. Over
+// needs one, an embedded server another for it, a relay two, and the relay of a failover,
+// which listens for one session alone, three. Over
 // the plugin or the relay process it is as many there.
 func (s settings) openFiles() int {
 	each := 1
 	if s.inside() {
 		each++
 	}
-	if slices.Contains(s.workloads.values, load.Failover) {
+	switch {
+	case slices.Contains(s.workloads.values, load.Failover):
 		each += 3
+	case slices.Max(s.delays.values) > 0:
+		each += 2
 	}
 	return s.connections()*each + ownFiles
 }

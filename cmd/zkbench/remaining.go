@@ -20,10 +20,11 @@ type remaining struct {
 type combination struct {
 	recipe, workload, strategy, transport string
 	contenders                            int
+	delay                                 time.Duration
 }
 
 func combinationOf(t bench.Trial) combination {
-	return combination{string(t.Recipe), string(t.Workload), string(t.Strategy), t.Transport.Name, t.Contenders}
+	return combination{string(t.Recipe), string(t.Workload), string(t.Strategy), t.Transport.Name, t.Contenders, t.Delay}
 }
 
 func newRemaining(trials []bench.Trial) *remaining {

@@ -33,7 +33,7 @@ Rules:
 	Interval  Figures show medians. Bars are 95% confidence intervals; of fewer
 	          than six trials there is none.
 	Records   Invalid trials are left out and listed. What different machines
-	          measured is kept apart.
+	          measured is kept apart, and so are delays.
 
 Exit codes:
 

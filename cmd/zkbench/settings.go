@@ -22,6 +22,7 @@ type settings struct {
 	confirm    list[string]
 	contenders list[int]
 	via        list[string]
+	delays     list[time.Duration]
 
 	count                  int
 	seed                   uint64
@@ -56,6 +57,7 @@ func (c command) defaults() settings {
 		confirm:    list[string]{[]string{confirmBefore}, parseConfirm},
 		contenders: list[int]{[]int{1, 10, 100}, parsePositive},
 		via:        list[string]{[]string{direct}, c.parseVia},
+		delays:     list[time.Duration]{[]time.Duration{0}, parseDelay},
 		arrivals:   load.Poisson,
 		where:      newWhere(),
 	}
@@ -107,6 +109,8 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	f.Var(&s.confirm, "confirm", "`list` of when the leader confirms a grant that came after a wait: before (it is\nmade), beside (it: LockConfig.Unconfirmed)")
 	f.Var(&s.contenders, "contenders", "`list` of how many stand in line, with a session each; 1..1000 is 1, 2, 5, 10, 20, ...\nup to 1000, 10..50:10 is 10, 20, 30, 40, 50")
 	f.Var(&s.via, "via", "`list` of ways to reach the recipes: direct (a library call), inprocess (gRPC in\nmemory), relay (a library call through a process that only copies bytes), plugin\n(gRPC to the plugin process)")
+
+	f.Var(&s.delays, "delay", "`list` of round-trip times that are added to every session, such as 0,500us,2ms: a relay\nin zkbench holds back what is sent")
 
 	f.IntVar(&s.count, "count", 10, "trials of each combination; benchstat wants 6 or more")
 	f.Uint64Var(&s.seed, "seed", 1, "decides the order of the trials")
@@ -173,6 +177,10 @@ func (s *settings) check(given map[string]bool) error {
 		err = errors.New("-plugin needs -via plugin")
 	case slices.Contains(s.via.values, byRelay) && has(load.Failover):
 		err = errors.New("-workload failover cuts off a relay of its own, and cannot go -via relay")
+	case slices.Max(s.delays.values) > 0 && slices.Contains(s.via.values, byRelay):
+		err = errors.New("-delay has a relay of its own, and cannot go -via relay")
+	case slices.Max(s.delays.values) > 0 && s.access.encrypted() && s.access.sni == "" && hosts(s.servers.values) > 1:
+		err = errors.New("-delay goes through a relay, where a session cannot tell which server's name to expect in the certificate; give -tls-server-name with one that is in all of them, or one of -servers")
 	case s.rounds < 1:
 		err = fmt.Errorf("-rounds %d: at least 1", s.rounds)
 	case (has(load.Barrier) || has(load.Commit)) && slices.Min(s.contenders.values) < 2:
@@ -233,6 +241,21 @@ func (s settings) unconfirmed() []bool {
 		values = append(values, when == confirmBeside)
 	}
 	return values
+}
+
+// maxDelay leaves time for a handshake, of which there are a few round trips, before
+// recipes.DefaultConnectTimeout.
+const maxDelay = 500 * time.Millisecond
+
+func parseDelay(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is not a time, such as 500us or 2ms", s)
+	case d < 0 || d > maxDelay:
+		return 0, fmt.Errorf("%v is not between 0 and %v", d, maxDelay)
+	}
+	return d, nil
 }
 
 func parseServer(s string) (string, error) {

@@ -120,9 +120,9 @@ func (s *sloSettings) adapt(given map[string]bool) error {
 	default:
 		return fmt.Errorf("-over %q: rate or contenders", s.over)
 	}
-	for _, n := range []int{len(s.recipes.values), len(s.workloads.values), len(s.strategies.values), len(s.contenders.values), len(s.via.values)} {
+	for _, n := range []int{len(s.recipes.values), len(s.workloads.values), len(s.strategies.values), len(s.contenders.values), len(s.via.values), len(s.delays.values)} {
 		if n != 1 {
-			return errors.New("slo searches one combination; give one recipe, workload, strategy, number of contenders and transport")
+			return errors.New("slo searches one combination; give one recipe, workload, strategy, number of contenders, transport and delay")
 		}
 	}
 	switch {

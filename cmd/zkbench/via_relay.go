@@ -77,7 +77,7 @@ const relayVerbName = "relay"
 func (c command) relayVerb(life io.Reader, servers []string) error {
 	var addrs []string
 	for _, server := range servers {
-		r, err := relay.Listen([]string{server})
+		r, err := relay.Listen([]string{server}, nil)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@
 // closed in an orderly way, and nothing gets through any more. In a process of
 // its own it shows what a second process costs that does nothing.
 //
+// With a [Delay] it shows what a network costs that is further away.
+//
 // It costs a hop over loopback, so that nothing else is measured through it.
 package relay
 
@@ -22,6 +24,7 @@ import (
 type Relay struct {
 	listener net.Listener
 	servers  []string
+	delay    *Delay          // nil: none
 	ctx      context.Context // ends with the first Cut
 	stop     context.CancelFunc
 	wait     sync.WaitGroup
@@ -31,13 +34,14 @@ type Relay struct {
 	cut   bool
 }
 
-// Listen returns a relay to servers, given as host:port, on a loopback port.
-func Listen(servers []string) (*Relay, error) {
+// Listen returns a relay to servers, given as host:port, on a loopback port. delay is nil
+// for none.
+func Listen(servers []string, delay *Delay) (*Relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("relay: %w", err)
 	}
-	r := &Relay{listener: listener, servers: servers, conns: map[net.Conn]struct{}{}}
+	r := &Relay{listener: listener, servers: servers, delay: delay, conns: map[net.Conn]struct{}{}}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.wait.Go(r.accept)
 	return r, nil
@@ -96,13 +100,17 @@ func (r *Relay) forward(client net.Conn) {
 	}
 	defer r.remove(client, server)
 	var both sync.WaitGroup
+	pipe := plainPipe
+	if r.delay != nil {
+		pipe = r.delay.pipe
+	}
 	both.Go(func() { pipe(server, client) })
 	both.Go(func() { pipe(client, server) })
 	both.Wait()
 }
 
-// pipe copies until the source ends, and then ends the other way too.
-func pipe(to, from net.Conn) {
+// plainPipe copies until the source ends, and then ends the other way too.
+func plainPipe(to, from net.Conn) {
 	_, _ = io.Copy(to, from)
 	to.Close()
 	from.Close()

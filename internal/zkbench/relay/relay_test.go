@@ -72,7 +72,7 @@ func pingThrough(t *testing.T, r *relay.Relay) net.Conn {
 }
 
 func TestRelayForwardsUntilItIsCut(t *testing.T) {
-	r, err := relay.Listen([]string{"127.0.0.1:1", echo(t)}) // nobody listens at the first
+	r, err := relay.Listen([]string{"127.0.0.1:1", echo(t)}, nil) // nobody listens at the first
 	if err != nil {
 		t.Fatal(err)
 	}

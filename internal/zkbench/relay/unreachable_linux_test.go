@@ -42,7 +42,7 @@ func unreachable(t *testing.T) string {
 }
 
 func TestServerThatDoesNotAnswerHidesNoOther(t *testing.T) {
-	r, err := relay.Listen([]string{unreachable(t), echo(t)})
+	r, err := relay.Listen([]string{unreachable(t), echo(t)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestServerThatDoesNotAnswerHidesNoOther(t *testing.T) {
 }
 
 func TestCutDoesNotWaitForAServerThatDoesNotAnswer(t *testing.T) {
-	r, err := relay.Listen([]string{unreachable(t), unreachable(t), unreachable(t)})
+	r, err := relay.Listen([]string{unreachable(t), unreachable(t), unreachable(t)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ var columns = []column{
 	{"recipe", func(r, _ row) string { return string(r.Recipe) }, 2, true},
 	{"workload", func(r, _ row) string { return string(r.Workload) }, 3, true},
 	{"via", func(r, _ row) string { return r.Transport }, 1, true},
+	{"delay", func(r, _ row) string { return r.Delay.String() }, 0, true},
 	{"contenders", func(r, _ row) string { return strconv.Itoa(r.Contenders) }, 99, true},
 	{"strategy", func(r, _ row) string { return r.waiting() }, 98, true},
 	{"runs", func(r, _ row) string { return strconv.Itoa(len(r.runs)) }, 8, false},

@@ -41,6 +41,7 @@ func Write(w io.Writer, records []record.Record, width int) error {
 			shown[j].cells = append(shown[j].cells, shown[j].cell(r, baseline))
 		}
 	}
+	shown = slices.DeleteFunc(shown, func(f filled) bool { return f.head == "delay" && !f.tells() && rows[0].Delay == 0 })
 	shown, left := fit(shown, width)
 	lines := make([][]string, len(rows)+1)
 	for i := range lines {
@@ -131,7 +132,7 @@ func rows(records []record.Record) []row {
 	slices.SortStableFunc(all, func(a, b *row) int {
 		return cmp.Or(
 			cmp.Compare(a.Recipe, b.Recipe), cmp.Compare(a.Workload, b.Workload),
-			cmp.Compare(a.Hold, b.Hold), cmp.Compare(a.Transport, b.Transport),
+			cmp.Compare(a.Hold, b.Hold), cmp.Compare(a.Transport, b.Transport), cmp.Compare(a.Delay, b.Delay),
 			cmp.Compare(a.Contenders, b.Contenders),
 			cmp.Compare(slices.Index(recipes.Strategies(), a.Strategy), slices.Index(recipes.Strategies(), b.Strategy)),
 			cmp.Compare(a.waiting(), b.waiting()),

@@ -1,0 +1,126 @@
+package relay_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/relay"
+)
+
+// delayed returns a connection through a relay with that round-trip time to an echo.
+func delayed(t *testing.T, roundTrip time.Duration) (net.Conn, *relay.Relay) {
+	t.Helper()
+	delay := relay.NewDelay(roundTrip)
+	t.Cleanup(delay.Close)
+	r, err := relay.Listen([]string{echo(t)}, delay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Cut)
+	conn := pingThrough(t, r)
+	if err := conn.SetDeadline(time.Now().Add(soon)); err != nil {
+		t.Fatal(err)
+	}
+	return conn, r
+}
+
+func TestADelayIsARoundTripTime(t *testing.T) {
+	for _, want := range []time.Duration{500 * time.Microsecond, 20 * time.Millisecond} {
+		conn, _ := delayed(t, want)
+		answer, best := make([]byte, 4), time.Hour
+		// A busy machine adds to each, so the best counts; and not for ever.
+		for tries := 0; best > 2*want && tries < 2000 || tries < 5; tries++ {
+			began := time.Now()
+			if _, err := conn.Write([]byte("ping")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(conn, answer); err != nil {
+				t.Fatal(err)
+			}
+			took := time.Since(began)
+			if took < want {
+				t.Fatalf("a round trip of %v took %v", want, took)
+			}
+			best = min(best, took)
+		}
+		if best > 2*want {
+			t.Errorf("a round trip of %v took %v at best", want, best)
+		}
+	}
+}
+
+// What is on its way does not wait for what went before it.
+func TestADelayKeepsOrderAndThroughput(t *testing.T) {
+	const roundTrip = 20 * time.Millisecond
+	conn, _ := delayed(t, roundTrip)
+	sent := make([]byte, 4<<20)
+	for i := range sent {
+		sent[i] = byte(i >> 8)
+	}
+	got := make([]byte, len(sent))
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		if n, err := io.ReadFull(conn, got); err != nil {
+			t.Errorf("%v after %d bytes", err, n)
+		}
+	})
+	if _, err := conn.Write(sent); err != nil {
+		t.Fatal(err)
+	}
+	reading.Wait()
+	if !bytes.Equal(got, sent) {
+		t.Error("the bytes came in another order")
+	}
+}
+
+func TestNothingPassesADelayThatWasCut(t *testing.T) {
+	conn, r := delayed(t, 200*time.Millisecond)
+	if _, err := conn.Write([]byte("ping")); err != nil {
+		t.Fatal(err)
+	}
+	r.Cut()
+	if n, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Errorf("%d bytes came through a relay that was cut", n)
+	}
+}
+
+// The end of a connection comes after what was sent before it.
+func TestTheEndIsDelayedToo(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = conn.Write([]byte("last words"))
+		conn.Close()
+	})
+	delay := relay.NewDelay(50 * time.Millisecond)
+	defer delay.Close()
+	r, err := relay.Listen([]string{listener.Addr().String()}, delay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Cut()
+	conn, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(soon)); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := io.ReadAll(conn); err != nil || string(said) != "last words" {
+		t.Errorf("%q, %v", said, err)
+	}
+	serving.Wait()
+}
