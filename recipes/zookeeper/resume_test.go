@@ -2,6 +2,7 @@ package zookeeper_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -124,7 +125,7 @@ func eachThing(t *testing.T, test func(t *testing.T, addr, path string, k thing)
 			at := addr(t)
 			for i, k := range things() {
 				t.Run(k.name, func(t *testing.T) {
-					test(t, at, fmt.Sprintf("/%s-%d", strings.SplitN(t.Name(), "/", 2)[0], i), k)
+					test(t, at, fmt.Sprintf("/%s-%d", rand.Text(), i), k)
 				})
 			}
 		})
@@ -263,28 +264,28 @@ func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 // Contenders whose callers have gone with their process would block the line.
 func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 	everywhere := func(t *testing.T, addr string) {
-		ctx, s, holder := bounded(t), openAt(t, addr), openAt(t, addr)
-		held := must[recipes.Hold](t)(must[recipes.Lock](t)(holder.Lock("/dropped", recipes.LockConfig{})).Acquire(ctx))
-		kept := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/kept", recipes.LockConfig{})).Acquire(ctx))
-		guardedWrite(t, kept, "/by-kept")
+		ctx, s, holder, dropped := bounded(t), openAt(t, addr), openAt(t, addr), "/"+rand.Text()
+		held := must[recipes.Hold](t)(must[recipes.Lock](t)(holder.Lock(dropped, recipes.LockConfig{})).Acquire(ctx))
+		kept := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(dropped+"-kept", recipes.LockConfig{})).Acquire(ctx))
+		guardedWrite(t, kept, dropped+"-by-kept")
 		joined := make(chan recipes.Place, 1)
-		go must[recipes.Lock](t)(s.Lock("/dropped", recipes.LockConfig{Joined: func(p recipes.Place) { joined <- p }})).Acquire(ctx)
+		go must[recipes.Lock](t)(s.Lock(dropped, recipes.LockConfig{Joined: func(p recipes.Place) { joined <- p }})).Acquire(ctx)
 		<-joined
 
 		s = move(t, addr, s)
-		lock := must[recipes.Lock](t)(s.Lock("/kept", recipes.LockConfig{})).(taker[recipes.Hold])
+		lock := must[recipes.Lock](t)(s.Lock(dropped+"-kept", recipes.LockConfig{})).(taker[recipes.Hold])
 		taken := must[recipes.Hold](t)(lock.TakeUp(ctx, kept.Znode(), kept.Token()))
 		if err := s.(movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
-		line := must[[]recipes.Contender](t)(must[recipes.Lock](t)(holder.Lock("/dropped", recipes.LockConfig{})).Contenders(ctx))
+		line := must[[]recipes.Contender](t)(must[recipes.Lock](t)(holder.Lock(dropped, recipes.LockConfig{})).Contenders(ctx))
 		if len(line) != 1 || line[0].Znode != held.Znode() {
 			t.Errorf("in line: %+v", line)
 		}
 		if err := taken.Write(ctx); err != nil {
 			t.Errorf("what was taken up: %v", err)
 		}
-		must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/new", recipes.LockConfig{})).Acquire(ctx))
+		must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(dropped+"-new", recipes.LockConfig{})).Acquire(ctx))
 	}
 	t.Run("embedded", func(t *testing.T) { everywhere(t, embedded(t).Addr()) })
 	t.Run("real", func(t *testing.T) { everywhere(t, ensembletest.Shared(t).Addrs()[0]) })

@@ -72,6 +72,15 @@ func (e *election) TakeUp(ctx context.Context, znode string, token recipes.Token
 	return l, nil
 }
 
+// Rejoin is line.Line.Rejoin.
+func (e *election) Rejoin(ctx context.Context, znode string) (recipes.Leadership, error) {
+	grant, err := e.line.Rejoin(ctx, znode, line.Request{Joined: e.cfg.Joined})
+	if err != nil {
+		return nil, e.failed(err)
+	}
+	return e.led(grant), nil
+}
+
 func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
 	all, err := Candidates.At(ctx, e.line.Session, e.line.Path, e.line.Dialect)
 	if err != nil {

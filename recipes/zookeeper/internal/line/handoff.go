@@ -33,10 +33,16 @@ func (l *Line) enterByPlace(ctx context.Context, r Request) (*Grant, error) {
 	if err == nil && r.Admit != nil {
 		err = r.Admit(ctx)
 	}
-	var grant *Grant
-	if err == nil {
-		grant, err = w.wait(ctx, r, siblings)
+	if err != nil {
+		return nil, l.left(ctx, l.Session.DeletePlace(place), err)
 	}
+	return l.stayInPlace(ctx, w, r, siblings)
+}
+
+// stayInPlace waits for the contender's turn. siblings is waiter.wait's.
+func (l *Line) stayInPlace(ctx context.Context, w *waiter, r Request, siblings int) (*Grant, error) {
+	place := w.place
+	grant, err := w.wait(ctx, r, siblings)
 	if err == nil {
 		return grant, nil
 	}
@@ -64,6 +70,8 @@ type waiter struct {
 	line  *Line
 	place session.Place
 	me    Entry
+
+	waited bool // so that it asks the leader before it is granted
 }
 
 func (w *waiter) entry() (Entry, error) {
@@ -94,7 +102,7 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 		joined(0)
 		return w.granted()
 	}
-	waited := false
+	waited := w.waited
 	target, position := w.before(), recipes.UnknownPosition
 	if r.Try || 0 < siblings && siblings <= few {
 		target = ""

@@ -67,7 +67,13 @@ func (l *Line) Enter(ctx context.Context, r Request) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	grant, err := l.admitted(ctx, gopath.Base(path), r)
+	return l.stay(ctx, path, r, false)
+}
+
+// stay waits for the turn of the contender whose znode is at path. waited is whether it
+// has waited before.
+func (l *Line) stay(ctx context.Context, path string, r Request, waited bool) (*Grant, error) {
+	grant, err := l.admitted(ctx, gopath.Base(path), r, waited)
 	if err == nil {
 		return grant, nil
 	}
@@ -88,20 +94,19 @@ func (l *Line) left(ctx context.Context, deletion <-chan error, err error) error
 	}
 }
 
-func (l *Line) admitted(ctx context.Context, name string, r Request) (*Grant, error) {
+func (l *Line) admitted(ctx context.Context, name string, r Request, waited bool) (*Grant, error) {
 	if r.Admit != nil {
 		if err := r.Admit(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return l.wait(ctx, name, r)
+	return l.wait(ctx, name, r, waited)
 }
 
 // wait waits until the contender of that name is granted.
-func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error) {
+func (l *Line) wait(ctx context.Context, name string, r Request, waited bool) (*Grant, error) {
 	permits := max(l.Permits, 1)
 	var armed Watches
-	waited := false
 	for {
 		disconnected, err := l.Session.Connected(ctx)
 		if err != nil {

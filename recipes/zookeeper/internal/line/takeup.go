@@ -17,31 +17,66 @@ import (
 // that shows this session's, created by the transaction that is the token. So whatever
 // the caller says, nothing is granted that the line does not grant.
 //
+// A znode is taken up once, and before session.DropRest; otherwise the error matches
+// recipes.ErrInvalid.
 // Where the turn does not stand, the error matches recipes.ErrNotHeld; if the znode is
 // gone or is another one, recipes.ErrRemoved too. The line is left as it is.
 func (l *Line) TakeUp(ctx context.Context, znode string, token recipes.Token) (*Grant, error) {
-	name := gopath.Base(znode)
-	parsed := Parse([]string{name}, l.Markers...)
-	if gopath.Join(l.Path, name) != znode || len(parsed) == 0 {
-		return nil, fmt.Errorf("take up: %w: %q is not a contender of %s", recipes.ErrInvalid, znode, l.Path)
+	me, err := l.contender(znode)
+	if err != nil {
+		return nil, err
 	}
-	if err := l.stillFirst(ctx, name); err != nil {
+	if err := l.stillFirst(ctx, me.Name); err != nil {
 		return nil, fmt.Errorf("take up: %w", err)
 	}
 	node, err := Own(ctx, l.Session, znode, token)
 	if err != nil {
 		return nil, err
 	}
-	var g *Grant
-	if _, ok := session.PlaceData(node.Data); ok && parsed[0].Bare() {
-		place := session.Place{Path: znode, Stat: node.Stat}
-		l.Session.AdoptPlace(place)
-		g = newPlaceGrant(l.Session, place, parsed[0].Kind)
-	} else {
-		g = NewRevocable(l.Session, znode, token, l.Asked)
+	if place, ok := l.adopt(znode, me, node); ok {
+		return newPlaceGrant(l.Session, place, me.Kind), nil
 	}
-	l.Session.Keep(znode)
-	return g, nil
+	return NewRevocable(l.Session, znode, token, l.Asked), nil
+}
+
+// contender is the one whose znode it is, if it can be of the line.
+func (l *Line) contender(znode string) (Entry, error) {
+	name := gopath.Base(znode)
+	parsed := Parse([]string{name}, l.Markers...)
+	if gopath.Join(l.Path, name) != znode || len(parsed) == 0 {
+		return Entry{}, fmt.Errorf("take up: %w: %q is not a contender of %s", recipes.ErrInvalid, znode, l.Path)
+	}
+	return parsed[0], nil
+}
+
+// adopt returns the contender's place, if it has one.
+func (l *Line) adopt(znode string, me Entry, node session.Node) (session.Place, bool) {
+	if _, ok := session.PlaceData(node.Data); !ok || !me.Bare() {
+		return session.Place{}, false
+	}
+	place := session.Place{Path: znode, Stat: node.Stat}
+	l.Session.AdoptPlace(place)
+	return place, true
+}
+
+// Rejoin is Enter for a contender of this session that another process has entered, and
+// that was not granted when that process ended, as far as the caller knows. It keeps its
+// place in line, and is granted and leaves on the terms of Enter. If its znode is gone,
+// the error matches recipes.ErrRemoved.
+func (l *Line) Rejoin(ctx context.Context, znode string, r Request) (*Grant, error) {
+	me, err := l.contender(znode)
+	if err != nil {
+		return nil, err
+	}
+	node, err := Waiting(ctx, l.Session, znode)
+	if err != nil {
+		return nil, err
+	}
+	place, ok := l.adopt(znode, me, node)
+	if !ok {
+		return l.stay(ctx, znode, r, true)
+	}
+	return l.stayInPlace(ctx, &waiter{line: l, place: place, me: me, waited: true}, r, -1)
 }
 
 // stillFirst checks that nobody ahead blocks the contender of that name. Foreign
@@ -77,9 +112,22 @@ func (l *Line) stillFirst(ctx context.Context, name string) error {
 	}
 }
 
-// Own reads a znode that this session has created by the transaction that is token. If
-// it is not there, the error matches recipes.ErrRemoved.
+// Own takes up a znode that this session has created by the transaction that is token,
+// and returns it. If it is not there, the error matches recipes.ErrRemoved.
 func Own(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
+	if token == 0 {
+		return session.Node{}, fmt.Errorf("take up: %w: %s without its token", recipes.ErrInvalid, znode)
+	}
+	return own(ctx, s, znode, token)
+}
+
+// Waiting is Own for a contender that has no token yet.
+func Waiting(ctx context.Context, s *session.Session, znode string) (session.Node, error) {
+	return own(ctx, s, znode, 0)
+}
+
+// own is Own, for any token if that is 0.
+func own(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
 	node, err := s.GetSynced(ctx, znode)
 	switch {
 	case errors.Is(err, recipes.ErrNoNode):
@@ -88,8 +136,10 @@ func Own(ctx context.Context, s *session.Session, znode string, token recipes.To
 		return node, fmt.Errorf("take up: %w", err)
 	case node.Stat.EphemeralOwner != s.ID():
 		return node, fmt.Errorf("take up: %w: %s belongs to another session", recipes.ErrRemoved, znode)
-	case node.Stat.Czxid != int64(token):
+	case token != 0 && node.Stat.Czxid != int64(token):
 		return node, fmt.Errorf("take up: %w: %s was created again: its token is %d, not %d", recipes.ErrRemoved, znode, node.Stat.Czxid, token)
+	case !s.Keep(znode):
+		return node, fmt.Errorf("take up: %w: %s cannot be taken up now, or was before", recipes.ErrInvalid, znode)
 	}
 	return node, nil
 }

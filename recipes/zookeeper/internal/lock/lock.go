@@ -57,6 +57,15 @@ func (l *lock) TakeUp(ctx context.Context, znode string, token recipes.Token) (r
 	return grant, nil
 }
 
+// Rejoin is line.Line.Rejoin.
+func (l *lock) Rejoin(ctx context.Context, znode string, try bool) (recipes.Hold, error) {
+	grant, err := l.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: l.cfg.Joined})
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
+	}
+	return grant, nil
+}
+
 func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	all, err := Contenders.At(ctx, l.line.Session, l.line.Path, l.line.Dialect)
 	if err != nil {

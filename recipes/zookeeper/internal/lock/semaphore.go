@@ -57,6 +57,15 @@ func (s *semaphore) TakeUp(ctx context.Context, znode string, token recipes.Toke
 	return grant, nil
 }
 
+// Rejoin is line.Line.Rejoin.
+func (s *semaphore) Rejoin(ctx context.Context, znode string, try bool) (recipes.Hold, error) {
+	grant, err := s.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: s.cfg.Joined, Admit: s.agree})
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	return grant, nil
+}
+
 func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	all, err := SemaphoreContenders.At(ctx, s.line.Session, s.line.Path, s.line.Dialect)
 	if err != nil {

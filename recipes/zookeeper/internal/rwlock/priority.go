@@ -69,9 +69,15 @@ func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (
 	}
 	me, _ := parseName(gopath.Base(path))
 	w := &waiter{lock: l, me: me, data: d.encode(), try: try, joined: l.cfg.Joined}
-	grant, err := w.wait(ctx)
+	return w.stay(ctx, w.wait)
+}
+
+// stay waits for the contender's turn, or leaves.
+func (w *waiter) stay(ctx context.Context, wait func(context.Context) (*line.Grant, error)) (recipes.PriorityHold, error) {
+	l := w.lock
+	grant, err := wait(ctx)
 	if err == nil {
-		return &priorityHold{Grant: grant, lock: l, mode: mode}, nil
+		return &priorityHold{Grant: grant, lock: l, mode: w.me.mode}, nil
 	}
 	left := w.leave()
 	if errors.Is(err, recipes.ErrContended) {

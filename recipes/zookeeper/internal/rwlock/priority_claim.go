@@ -110,6 +110,31 @@ func (l *priorityLock) holding(znode string, token recipes.Token) *line.Grant {
 	return line.NewRevocable(l.session, znode, token, asked)
 }
 
+// Rejoin is line.Line.Rejoin. Where the waiting znode is gone, the contender may have
+// claimed the lock before its process ended.
+func (l *priorityLock) Rejoin(ctx context.Context, znode string, try bool) (recipes.PriorityHold, error) {
+	me, ok := l.contender(znode)
+	if !ok || me.holds {
+		return nil, l.failed(fmt.Errorf("take up: %w: %q is not a waiter's znode", recipes.ErrInvalid, znode))
+	}
+	w := &waiter{lock: l, me: me, try: try, joined: l.cfg.Joined}
+	node, err := line.Waiting(ctx, l.session, znode)
+	switch {
+	case err == nil:
+		w.data, w.version = node.Data, node.Stat.Version
+		return w.stay(ctx, w.wait)
+	case !errors.Is(err, recipes.ErrRemoved):
+		return nil, l.failed(err)
+	}
+	holding := l.at(me.holdingName())
+	if _, err := line.Waiting(ctx, l.session, holding); err != nil {
+		return nil, l.failed(err)
+	}
+	w.claimed = true
+	w.tell(recipes.UnknownPosition)
+	return w.stay(ctx, func(ctx context.Context) (*line.Grant, error) { return w.grant(ctx, holding) })
+}
+
 // TakeUp is line.Line.TakeUp for a holding znode. A writer that has claimed, and waited
 // for readers when its process ended, was granted nothing.
 func (l *priorityLock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.PriorityHold, error) {
@@ -129,7 +154,6 @@ func (l *priorityLock) TakeUp(ctx context.Context, znode string, token recipes.T
 	if _, err := line.Own(ctx, l.session, znode, token); err != nil {
 		return nil, l.failed(err)
 	}
-	l.session.Keep(znode)
 	return &priorityHold{Grant: l.holding(znode, token), lock: l, mode: me.mode}, nil
 }
 

@@ -105,6 +105,20 @@ func (l *sharedLock) enter(ctx context.Context, mode recipes.Mode, try bool) (re
 	return &sharedHold{Grant: grant, session: l.line.Session, writer: mode == recipes.Writing}, nil
 }
 
+// Rejoin is line.Line.Rejoin.
+func (l *sharedLock) Rejoin(ctx context.Context, znode string, try bool) (recipes.SharedHold, error) {
+	grant, err := l.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: l.cfg.Joined})
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	return &sharedHold{Grant: grant, session: l.line.Session, writer: l.writes(znode)}, nil
+}
+
+// writes reports whether a contender's znode is a writer's.
+func (l *sharedLock) writes(znode string) bool {
+	return !reads(line.Parse([]string{gopath.Base(znode)}, l.line.Markers...)[0].Kind)
+}
+
 // TakeUp is line.Line.TakeUp, with the mode that the znode tells. A writer that has
 // downgraded reads.
 func (l *sharedLock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.SharedHold, error) {
@@ -117,8 +131,7 @@ func (l *sharedLock) TakeUp(ctx context.Context, znode string, token recipes.Tok
 		grant.Conclude()
 		return nil, l.failed(err)
 	}
-	marker := line.Parse([]string{gopath.Base(znode)}, l.line.Markers...)[0].Kind
-	h := &sharedHold{Grant: grant, session: l.line.Session, writer: !reads(marker)}
+	h := &sharedHold{Grant: grant, session: l.line.Session, writer: l.writes(znode)}
 	h.downgraded.Store(decode(node.Data).downgraded)
 	return h, nil
 }

@@ -11,20 +11,29 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// kept are the znodes from before Resume that are somebody's.
+// kept are the znodes from before Resume that were taken up.
 type kept struct {
 	mu    sync.Mutex
-	paths map[string]bool
+	paths map[string]bool // nil before Resume, and after DropRest
 }
 
-// Keep says that a znode of the time before Resume is somebody's: DropRest leaves it.
-func (s *Session) Keep(path string) {
+// Keep says that a znode of the time before Resume is taken up: DropRest leaves it. It
+// reports false if it was taken up before, or it is too late: two must not have it.
+func (s *Session) Keep(path string) bool {
 	s.kept.mu.Lock()
 	defer s.kept.mu.Unlock()
-	if s.kept.paths == nil {
-		s.kept.paths = make(map[string]bool)
+	if s.kept.paths == nil || s.kept.paths[path] {
+		return false
 	}
 	s.kept.paths[path] = true
+	return true
+}
+
+// Kept reports whether Keep was called for the path, and DropRest not yet.
+func (s *Session) Kept(path string) bool {
+	s.kept.mu.Lock()
+	defer s.kept.mu.Unlock()
+	return s.kept.paths[path]
 }
 
 // AdoptPlace takes up a place from before Resume.

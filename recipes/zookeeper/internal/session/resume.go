@@ -70,6 +70,7 @@ func (s *Session) takeUp(t *secret) {
 	s.wire.password.Store(&t.password)
 	s.wire.resumed = connectRequest(int32(t.timeout.Milliseconds()), t.id, t.password)
 	s.wire.spared.Store(true)
+	s.kept.paths = make(map[string]bool)
 	s.identity.once.Do(func() { s.identity.user, s.identity.secret = t.user, t.word })
 	s.mu.Lock()
 	defer s.mu.Unlock()

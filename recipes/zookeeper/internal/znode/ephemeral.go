@@ -82,7 +82,11 @@ func TakeUp(ctx context.Context, s *session.Session, dir, path string, token rec
 	if err != nil {
 		return nil, fmt.Errorf("take up: %w", err)
 	}
-	s.Keep(path)
+	if !s.Keep(path) {
+		err := fmt.Errorf("take up: %w: %s cannot be taken up now, or was before", recipes.ErrInvalid, path)
+		e.End(err)
+		return nil, err
+	}
 	return e, nil
 }
 

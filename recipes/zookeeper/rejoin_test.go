@@ -1,0 +1,223 @@
+package zookeeper_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// A contention is one way to wait in a line.
+type contention struct {
+	name   string
+	enter  func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Grant, error)
+	rejoin func(ctx context.Context, s recipes.Session, path, znode string) (recipes.Grant, error)
+}
+
+type rejoiner[G recipes.Grant] interface {
+	Rejoin(ctx context.Context, znode string, try bool) (G, error)
+}
+
+func contending[R any, G recipes.Grant](name string, of func(recipes.Session, string, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error)) contention {
+	return contention{
+		name: name,
+		enter: func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Grant, error) {
+			r, err := of(s, path, joined)
+			if err != nil {
+				return nil, err
+			}
+			g, err := enter(r, ctx)
+			if err != nil {
+				return nil, err
+			}
+			return g, nil
+		},
+		rejoin: func(ctx context.Context, s recipes.Session, path, znode string) (recipes.Grant, error) {
+			r, err := of(s, path, nil)
+			if err != nil {
+				return nil, err
+			}
+			var g recipes.Grant
+			if e, ok := any(r).(interface {
+				Rejoin(context.Context, string) (recipes.Leadership, error)
+			}); ok {
+				g, err = e.Rejoin(ctx, znode)
+			} else {
+				g, err = any(r).(rejoiner[G]).Rejoin(ctx, znode, false)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return g, nil
+		},
+	}
+}
+
+func contentions() []contention {
+	var all []contention
+	for _, strategy := range recipes.Strategies() {
+		all = append(all, contending("lock by "+string(strategy), func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.Lock, error) {
+			return s.Lock(p, recipes.LockConfig{Strategy: strategy, Joined: joined})
+		}, recipes.Lock.Acquire))
+	}
+	return append(all,
+		contending("election", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.Election, error) {
+			return s.Election(p, recipes.ElectionConfig{Joined: joined})
+		}, campaign),
+		contending("semaphore", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.Semaphore, error) {
+			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
+		}, recipes.Semaphore.Acquire),
+		contending("shared lock", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.SharedLock, error) {
+			return s.SharedLock(p, recipes.SharedLockConfig{Joined: joined})
+		}, recipes.SharedLock.AcquireWrite),
+		contending("priority lock", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.PriorityLock, error) {
+			return s.PriorityLock(p, recipes.PriorityLockConfig{Joined: joined})
+		}, recipes.PriorityLock.AcquireWrite),
+	)
+}
+
+func eachContention(t *testing.T, test func(t *testing.T, addr, path string, c contention)) {
+	for server, addr := range map[string]func(*testing.T) string{
+		"embedded": func(t *testing.T) string { return embedded(t).Addr() },
+		"real":     func(t *testing.T) string { return ensembletest.Shared(t).Addrs()[0] },
+	} {
+		t.Run(server, func(t *testing.T) {
+			at := addr(t)
+			for _, c := range contentions() {
+				t.Run(c.name, func(t *testing.T) { test(t, at, "/"+rand.Text(), c) })
+			}
+		})
+	}
+}
+
+type turnOf struct {
+	grant recipes.Grant
+	err   error
+}
+
+// start has s contend, and returns its znode when it stands in line.
+func (c contention) start(ctx context.Context, s recipes.Session, path string) (znode string, granted <-chan turnOf) {
+	joined, done := make(chan recipes.Place, 1), make(chan turnOf, 1)
+	go func() {
+		g, err := c.enter(ctx, s, path, func(p recipes.Place) { joined <- p })
+		done <- turnOf{g, err}
+	}()
+	return (<-joined).Znode, done
+}
+
+func (c contention) goOn(ctx context.Context, s recipes.Session, path, znode string) <-chan turnOf {
+	done := make(chan turnOf, 1)
+	go func() {
+		g, err := c.rejoin(ctx, s, path, znode)
+		done <- turnOf{g, err}
+	}()
+	return done
+}
+
+// Three wait. The second one's session is moved, and keeps its place.
+func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
+	eachContention(t, func(t *testing.T, addr, path string, c contention) {
+		ctx, first, second, third := bounded(t), openAt(t, addr), openAt(t, addr), openAt(t, addr)
+		_, granted := c.start(ctx, first, path)
+		if e := <-granted; e.err != nil {
+			t.Fatal(e.err)
+		}
+		znode, _ := c.start(ctx, second, path)
+		_, last := c.start(ctx, third, path)
+
+		second = move(t, addr, second)
+		next := c.goOn(ctx, second, path, znode)
+		for !kept(second, znode) {
+			runtime.Gosched()
+		}
+		if _, err := c.rejoin(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("a second one at the same place: %v", err)
+		}
+		if err := second.(movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var won turnOf
+		select {
+		case won = <-next:
+		case e := <-last:
+			t.Fatalf("the third was granted first: %v", e)
+		}
+		if won.err != nil {
+			t.Fatal(won.err)
+		}
+		guardedWrite(t, won.grant, path+"-written")
+		if err := second.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if e := <-last; e.err != nil || e.grant.Token() <= won.grant.Token() {
+			t.Errorf("the third: %+v after token %d", e, won.grant.Token())
+		}
+	})
+}
+
+// kept reports whether the session has taken up the znode.
+func kept(s recipes.Session, znode string) bool {
+	return s.(interface{ Kept(string) bool }).Kept(znode)
+}
+
+// A contender that was granted while its process ended gets its turn.
+func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
+	eachContention(t, func(t *testing.T, addr, path string, c contention) {
+		ctx, first, second := bounded(t), openAt(t, addr), openAt(t, addr)
+		_, granted := c.start(ctx, first, path)
+		<-granted
+		znode, turn := c.start(ctx, second, path)
+		if err := first.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		had := <-turn
+		if had.err != nil {
+			t.Fatal(had.err)
+		}
+		second = move(t, addr, second)
+		again := <-c.goOn(ctx, second, path, znode)
+		if again.err != nil || again.grant.Token() != had.grant.Token() || again.grant.Znode() != had.grant.Znode() {
+			t.Errorf("%+v; it had %s with %d", again, had.grant.Znode(), had.grant.Token())
+		}
+	})
+}
+
+// One that gives up leaves the line, as ever.
+func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
+	eachContention(t, func(t *testing.T, addr, path string, c contention) {
+		ctx, first, second, third := bounded(t), openAt(t, addr), openAt(t, addr), openAt(t, addr)
+		_, granted := c.start(ctx, first, path)
+		<-granted
+		znode, _ := c.start(ctx, second, path)
+		second = move(t, addr, second)
+		if e := <-c.goOn(ctx, third, path, znode); !errors.Is(e.err, recipes.ErrRemoved) && !errors.Is(e.err, recipes.ErrInvalid) {
+			t.Errorf("another session at its place: %v", e.err)
+		}
+		waiting, giveUp := context.WithCancel(ctx)
+		left := c.goOn(waiting, second, path, znode)
+		for !kept(second, znode) {
+			runtime.Gosched()
+		}
+		giveUp()
+		if e := <-left; !errors.Is(e.err, context.Canceled) {
+			t.Errorf("given up: %+v", e)
+		}
+		_, last := c.start(ctx, third, path)
+		if err := first.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if e := <-last; e.err != nil {
+			t.Error(e.err)
+		}
+		if e := <-c.goOn(ctx, second, path, znode); !errors.Is(e.err, recipes.ErrRemoved) {
+			t.Errorf("after it has left: %v", e.err)
+		}
+	})
+}
