@@ -59,16 +59,20 @@ func CreateEphemeral(ctx context.Context, s *session.Session, dir, name, marker 
 	if err != nil {
 		return nil, err
 	}
-	e, err := watchOver(ctx, s, path, stat)
-	if err == nil || errors.Is(err, recipes.ErrRemoved) {
-		return e, err
-	}
-	if stat.Czxid != 0 {
-		s.DeleteOwned(path, stat)
-	} else {
+	return watchOver(ctx, s, path, stat)
+}
+
+// watchOver watches the new znode, and deletes it if it cannot.
+func watchOver(ctx context.Context, s *session.Session, path string, made session.Stat) (*Ephemeral, error) {
+	e, err := watched(ctx, s, path, made)
+	switch {
+	case err == nil || errors.Is(err, recipes.ErrRemoved):
+	case made.Czxid != 0:
+		s.DeleteOwned(path, made)
+	default:
 		s.Delete(path)
 	}
-	return nil, err
+	return e, err
 }
 
 // TakeUp takes up a znode below dir that another process has made in this session: see
@@ -78,7 +82,7 @@ func TakeUp(ctx context.Context, s *session.Session, dir, path string, token rec
 	if gopath.Dir(path) != dir || token == 0 {
 		return nil, fmt.Errorf("take up: %w: %q is not of %s", recipes.ErrInvalid, path, dir)
 	}
-	e, err := watchOver(ctx, s, path, session.Stat{Czxid: int64(token)})
+	e, err := watched(ctx, s, path, session.Stat{Czxid: int64(token)})
 	if err != nil {
 		return nil, fmt.Errorf("take up: %w", err)
 	}
@@ -90,8 +94,8 @@ func TakeUp(ctx context.Context, s *session.Session, dir, path string, token rec
 	return e, nil
 }
 
-// watchOver watches the session's znode, and reads what is not known of it.
-func watchOver(ctx context.Context, s *session.Session, path string, made session.Stat) (*Ephemeral, error) {
+// watched watches the session's znode, and reads what is not known of it.
+func watched(ctx context.Context, s *session.Session, path string, made session.Stat) (*Ephemeral, error) {
 	var stat session.Stat
 	var watch *session.Watch
 	disconnected, err := s.Connected(ctx)
