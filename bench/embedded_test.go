@@ -58,16 +58,16 @@ func TestPredecessorDrainCostsOneEventAndTwoReads(t *testing.T) {
 	}
 }
 
-// Whoever waits by handoff is told by its predecessor: it lists nothing, so what a
-// handoff costs does not depend on how long the line is.
+// Whoever waits by handoff is told by its predecessor: it lists nothing, and looks at
+// two znodes at most, so what a handoff costs does not depend on how long the line is.
 func TestHandoffDrainCostsTheSameInEveryLine(t *testing.T) {
 	for _, recipe := range load.Recipes() {
 		bytes := map[int]float64{}
 		for _, n := range []int{10, 80} {
 			r := drained(t, embedded(t), zookeeper.Open, recipe, recipes.Handoff, n)
 			c := r.Counters
-			if c.Reads != 0 || c.WatchEvents > 2*r.Operations || c.Handoffs != r.Operations || c.Fallbacks != 0 {
-				t.Errorf("%s, %d contenders: %d reads, %d watch events, %d handoffs of %d, %d fallbacks; want no reads, at most two events each, and no fallback",
+			if c.Reads > 2*r.Operations || c.WatchEvents > 2*r.Operations || c.Handoffs != r.Operations || c.Fallbacks != 0 {
+				t.Errorf("%s, %d contenders: %d reads, %d watch events, %d handoffs of %d, %d fallbacks; want at most two reads and two events each, and no fallback",
 					recipe, n, c.Reads, c.WatchEvents, c.Handoffs, r.Operations, c.Fallbacks)
 			}
 			bytes[n] = float64(c.ResponseBytes) / float64(r.Operations)

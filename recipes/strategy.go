@@ -34,8 +34,8 @@ const (
 	// Handoff: every waiter watches the contender with the number before its own,
 	// whose name it knows without listing the line. A holder releases in a way that
 	// tells its successor that it was a release, and the successor lists nothing. One
-	// handoff costs one write, one watch event, and one small read when the waiter
-	// joins, however many wait. After anything else ahead (a crash, a contender that
+	// handoff costs one write, one watch event, one small read when the waiter joins,
+	// and one or two when its turn comes, however many wait. After anything else ahead (a crash, a contender that
 	// gives up, a contender of another kind or library) the waiter looks again, as
 	// with Predecessor.
 	//

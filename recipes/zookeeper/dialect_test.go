@@ -228,24 +228,54 @@ func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 	}
 }
 
-// One that comes behind a waiter is seen when its turn comes, except by handoff: that
-// would be a listing for each grant.
+// One that comes behind waiters is seen when the turn of the first of them comes, and
+// then by the others: none is granted beside it.
 func TestAForeignContenderThatComesLaterIsSeenAtTheTurn(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy), func(t *testing.T) {
+			onBoth(t, func(s *scene) {
+				first := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: strategy}))
+				hold := must[recipes.Hold](s.T)(first.Acquire(s.ctx))
+				const waiting = 3
+				failed := make(chan error, waiting)
+				for range waiting {
+					joined := make(chan struct{})
+					waiter := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }}))
+					go func() {
+						_, err := waiter.Acquire(s.ctx)
+						failed <- err
+					}()
+					<-joined
+				}
+				theirs := s.contender(kazooLock)
+				if err := hold.Release(s.ctx); err != nil {
+					s.Fatal(err)
+				}
+				for range waiting {
+					if err := <-failed; !errors.Is(err, recipes.ErrForeign) {
+						s.Fatalf("got %v, want ErrForeign", err)
+					}
+				}
+				s.alone(theirs)
+			})
+		})
+	}
+}
+
+// Ours that joins behind a foreign contender fails and leaves. Its number is then
+// nobody's, by which the waiters ahead know that they have to list.
+func TestAForeignContenderInTheMiddleIsSeenAtTheTurn(t *testing.T) {
 	onBoth(t, func(s *scene) {
-		first := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: recipes.Predecessor}))
-		hold := must[recipes.Hold](s.T)(first.Acquire(s.ctx))
-		joined, failed := make(chan struct{}), make(chan error, 1)
-		second := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: recipes.Predecessor, Joined: func(recipes.Place) { close(joined) }}))
-		go func() {
-			_, err := second.Acquire(s.ctx)
-			failed <- err
-		}()
-		<-joined
+		hold := s.hold(s.join())
+		waiter := s.join()
 		theirs := s.contender(kazooLock)
-		if err := hold.Release(s.ctx); err != nil {
-			s.Fatal(err)
+		for range 2 {
+			if _, _, err := enterLock(recipes.Handoff)(s.ctx, s.session(), s.path, "", false); !errors.Is(err, recipes.ErrForeign) {
+				s.Fatalf("joining behind it: %v", err)
+			}
 		}
-		if err := <-failed; !errors.Is(err, recipes.ErrForeign) {
+		s.release(hold)
+		if err := s.failure(waiter); !errors.Is(err, recipes.ErrForeign) {
 			s.Fatalf("got %v, want ErrForeign", err)
 		}
 		s.alone(theirs)

@@ -120,9 +120,12 @@
 //   - A foreign contender that came before it, and stands there, is seen. By handoff
 //     too: numbers are the parent's, so the first of ours behind a foreign one finds
 //     its number missing, lists, and leaves without a release. So does the next.
-//   - One that comes behind it while it waits by predecessor or herd is seen when
-//     its turn comes. By handoff it is not: that would be a listing for each grant.
-//     It is seen by the next of ours that joins.
+//   - One that comes behind it while it waits is seen when its turn comes. By
+//     predecessor and herd it is in the listing with which the contender looks.
+//     By handoff the contender looks at the number that was given last (see
+//     waiter.behind), and lists only where no place has it. One case is left: another
+//     of ours has joined behind the foreign one, and has not looked yet. It leaves as
+//     soon as it has, and from then on the number is not there.
 //   - One that comes while it holds is not seen. It does not look for ours, and
 //     nothing that ours could do keeps it out. Only a common dialect does.
 //

@@ -187,7 +187,7 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 		return next, nil
 	}
 	// The server may lag, and the session have expired since: see doc.go.
-	synced, err := s.SyncOn(ctx, disconnected)
+	parent, synced, err := s.SyncOn(ctx, w.line.Path, disconnected)
 	if err != nil {
 		return 0, err
 	}
@@ -195,7 +195,31 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 		return reconnected, nil
 	}
 	woke.gone = session.Happened(own.Fired())
-	return woke.outcome(), nil
+	if next := woke.outcome(); next != handed {
+		return next, nil
+	}
+	return handed, w.behind(ctx, parent)
+}
+
+// behind looks whether a foreign contender has come behind this one while it waited. It
+// does so at a cost that does not depend on the length of the line. The record of the
+// parent tells the number that was given last. Where a place has that number, each of
+// those between has been looked at: whoever joins looks at the number before its own,
+// and lists the line if no place has it. Otherwise this one lists.
+func (w *waiter) behind(ctx context.Context, parent session.Stat) error {
+	last := session.LastNumber(parent)
+	if last == w.me.Sequence {
+		return nil
+	}
+	if w.me.Sequence < session.CertainNumbers {
+		name := Entry{Sequence: last, Kind: w.me.Kind}.bareName()
+		_, err := w.line.Session.Stat(ctx, gopath.Join(w.line.Path, name))
+		if !errors.Is(err, recipes.ErrNoNode) {
+			return err
+		}
+	}
+	_, err := w.look(ctx)
+	return err
 }
 
 // sight is what the read that set the watch showed of the contender called target.

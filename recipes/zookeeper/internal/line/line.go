@@ -80,10 +80,11 @@ func (l *Line) stay(ctx context.Context, path string, r Request, waited bool) (*
 	return nil, l.left(ctx, l.Session.Delete(path), err)
 }
 
-// left is err, after which the contender leaves. A contender that did not get the
-// turn at once has left the line when it is told so.
+// left is err, after which the contender leaves. A contender that did not get the turn
+// at once, or that has met a foreign one, has left the line when it is told so. In the
+// second case others ahead find its number missing from then on, and look.
 func (l *Line) left(ctx context.Context, deletion <-chan error, err error) error {
-	if !errors.Is(err, recipes.ErrContended) {
+	if !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrForeign) {
 		return err
 	}
 	select {

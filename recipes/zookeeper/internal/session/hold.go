@@ -2,7 +2,10 @@ package session
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
@@ -100,26 +103,35 @@ func (s *Session) syncRequest(path string) request {
 	return request{op: opSync, body: e.Bytes}
 }
 
-// SyncOn has the server of a connection catch up with the leader. When it returns
-// true, the connection's watches have told what the leader had done before the
-// call. It returns false if the connection is lost; disconnected is the channel
-// that Connected has returned for it.
-func (s *Session) SyncOn(ctx context.Context, disconnected <-chan struct{}) (bool, error) {
-	replies, err := s.exchange(ctx, s.syncRequest("/"))
+// SyncOn has the server of a connection catch up with the leader, and reads the record
+// of path then, in one exchange. When it returns true, the connection's watches have
+// told what the leader had done before the call. It returns false if the connection is
+// lost; disconnected is the channel that Connected has returned for it. Where path does
+// not exist its record is zero.
+func (s *Session) SyncOn(ctx context.Context, path string, disconnected <-chan struct{}) (record Stat, synced bool, err error) {
+	replies, err := s.exchange(ctx, s.syncRequest("/"), s.existsRequest(path))
 	if err == nil {
 		err = replies[0].err()
 	}
 	switch {
 	case s.Err() != nil:
-		return false, s.Err()
+		return Stat{}, false, s.Err()
 	case ctx.Err() != nil:
-		return false, s.interrupted("sync", ctx)
+		return Stat{}, false, s.interrupted("sync", ctx)
 	case lostConnection(err), err == nil && Happened(disconnected):
-		return false, nil
+		return Stat{}, false, nil
 	case err != nil:
-		return false, answer("sync", "/", err)
+		return Stat{}, false, answer("sync", "/", err)
 	}
-	return true, nil
+	switch err := replies[1].err(); {
+	case errors.Is(err, zk.ErrNoNode):
+		return Stat{}, true, nil
+	case err != nil:
+		return Stat{}, false, answer("look at", path, err)
+	}
+	d := jute.Decoder{Bytes: replies[1].body}
+	record = Stat(d.Stat())
+	return record, d.Err == nil, d.Err
 }
 
 // GetSynced is Get by a server that has caught up with the leader before: what is
