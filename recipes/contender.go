@@ -94,6 +94,10 @@ type Lines struct {
 	// on. It is 0 if no number was agreed on, or semaphores were not asked for. The
 	// path can have a number without contenders.
 	Permits int
+	// Unknown is the number of ephemeral sequential children that no recipe has made
+	// whose names are known. They may be contenders of a program that looks for none of
+	// these. It is counted if all kinds were asked for.
+	Unknown int
 }
 
 // Of returns the contenders of one kind, in order.

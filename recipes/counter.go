@@ -9,7 +9,8 @@ import (
 // name and holds no state. Any number of goroutines may use it.
 //
 // Source: none of the recipe texts; users of other libraries expect it. It is a
-// compare-and-set loop on one znode, whose data is the number in decimal. Where n
+// compare-and-set loop on one znode, whose data is the number in decimal
+// (CounterConfig.Dialect). Where n
 // change it at once, one of n succeeds at a time. So it is for numbers that change
 // some times a second, not some thousand times.
 type Counter interface {
@@ -18,7 +19,8 @@ type Counter interface {
 
 	// Get returns the number, or 0 if the znode does not exist. It costs one read.
 	// The answer is what one server knows; another may know more. If the data are
-	// not a number of 64 bits, the error matches ErrInvalid.
+	// not a number of 64 bits, the error matches ErrInvalid. If they are in the form of
+	// another dialect it matches ErrForeign.
 	Get(ctx context.Context) (int64, error)
 
 	// Add adds delta, which may be negative, and returns the sum. If the znode does
@@ -36,9 +38,18 @@ type Counter interface {
 	Add(ctx context.Context, delta int64) (int64, error)
 }
 
-// CounterConfig says how to use a counter. The zero value is good; there is nothing
-// to choose yet.
-type CounterConfig struct{}
+// CounterConfig says how to use a counter. The zero value is good.
+type CounterConfig struct {
+	// Dialect says who counts at the same path; "" is DefaultDialect. The default and
+	// Kazoo have the number in decimal, as kazoo's Counter with a whole number has it.
+	// Curator has it as Curator's DistributedAtomicLong, in 8 bytes. Those libraries
+	// count by the znode's version too, so no change of any of them is lost. They may
+	// count a change twice, or not at all, when they lose its answer.
+	//
+	// Not shared are kazoo's Counter with support_curator, whose numbers are of 32 bits,
+	// and one with a default that is not an int.
+	Dialect Dialect
+}
 
 // Latch is a count-down latch: it is closed until it has been counted down a
 // number of times, and then stays open. It is a name and a number and holds no

@@ -11,7 +11,12 @@ import (
 //
 // Source: ZooKeeper Recipes, "Double Barriers". Members are ephemeral children of
 // the path, named _c_<guid>-member-<sequence>. The text's ready node is the child
-// ready, which is not a member. Children of other names are ignored.
+// ready, which is not a member. Children of other names are ignored, but not the members
+// of Curator's DistributedDoubleBarrier and of kazoo's DoubleBarrier. Those count every
+// child of the path, ready too, and pass without being counted here. Enter fails with
+// ErrForeign where it finds one, before it makes a member. A double barrier has no
+// dialect: those of the two libraries let a member pass alone when ready was left
+// behind, or when one enters again before another has left.
 //
 // The text's barrier can be used once: its ready node stays, and would let the
 // next member through alone. Here the data of ready name the members that it

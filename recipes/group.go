@@ -69,6 +69,14 @@ type GroupConfig struct {
 	// and a process that was restarted cannot join before its former session has
 	// ended, at its timeout.
 	Name string
+
+	// Dialect says who are members of the same group; "" is DefaultDialect. The default
+	// and Curator are the same: any ephemeral child is a member, so also those of
+	// Curator's GroupMember, whose id is the name. To the default, members of kazoo's
+	// Party are members too, but a Party lists only its own. With Kazoo, members here
+	// have names as those of a Party, and see only those. Name must be "" then, and data
+	// UTF-8, because a Party fails on anything else.
+	Dialect Dialect
 }
 
 // Membership is being a member of a group. It is a Grant. Done closes when the

@@ -27,6 +27,19 @@ type QueueConfig struct {
 	// after the end of a session, when it would be delivered next. 0 is no limit.
 	// Take does not count as a delivery, but also moves elements at the limit.
 	MaxDeliveries int
+
+	// Dialect says who puts and takes at the same path; "" is DefaultDialect. Curator
+	// shares the elements of Curator's SimpleDistributedQueue and of ZooKeeper's own
+	// DistributedQueue, and has no PriorityQueue. Kazoo shares those of kazoo's Queue. A
+	// Queue puts them with kazoo's default priority, 100, and both forms take them by
+	// priority.
+	//
+	// Consumers of those libraries see no claims. So with a dialect there is only Take,
+	// and Receive fails with ErrInvalid, as do Capacity and MaxDeliveries. Take is at most
+	// once, and so is the taking of the others: an element whose deletion was answered
+	// to nobody is lost. Receipts are below a znode beside the path, PATH-receipts,
+	// because kazoo's consumers take every child of the path.
+	Dialect Dialect
 }
 
 // Validate reports what is wrong with the configuration, as an ErrInvalid.
@@ -37,7 +50,11 @@ func (c QueueConfig) Validate() error {
 	case c.MaxDeliveries < 0 || c.MaxDeliveries > math.MaxInt32:
 		return fmt.Errorf("%w: MaxDeliveries is %d; it must be between 0, for no limit, and 2^31-1", ErrInvalid, c.MaxDeliveries)
 	}
-	return nil
+	dialect, err := ParseDialect(string(c.Dialect))
+	if err == nil && dialect != DefaultDialect && (c.Capacity > 0 || c.MaxDeliveries > 0) {
+		err = fmt.Errorf("%w: Capacity and MaxDeliveries are for the default dialect: those who use %s know of neither", ErrInvalid, dialect)
+	}
+	return err
 }
 
 // ValidatePut reports what is wrong with putting n elements of a priority, as an

@@ -72,6 +72,16 @@ type SemaphoreConfig struct {
 	// Unconfirmed is that of LockConfig.
 	Unconfirmed bool
 
+	// Dialect says who takes permits at the same path; "" is DefaultDialect. Curator
+	// shares them with Curator's InterProcessSemaphoreV2, and Kazoo with kazoo's
+	// Semaphore. There contenders stand in line for a lock. The holder of the lock waits
+	// for a permit and then releases the lock. TryAcquire fails too while another has the
+	// lock. Nothing compares the numbers of permits, and a Place has no position.
+	//
+	// kazoo's contender does not count again when it has taken its permit. So one that
+	// has lost the lock meanwhile, with its session, can exceed the number.
+	Dialect Dialect
+
 	// Data are stored in the contender's znode, as in LockConfig.
 	Data []byte
 

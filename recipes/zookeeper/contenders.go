@@ -59,16 +59,23 @@ func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.
 			lines.Contenders = append(lines.Contenders, found...)
 		}
 	}
-	return lines, nil
+	if len(kinds) == len(recipes.Kinds()) {
+		lines.Unknown, err = s.unknown(ctx, path, p.Names, lines.Contenders)
+	}
+	return lines, err
 }
 
 // dialects are those in which contenders of the kind can stand among the children of
-// these names. Locks of the dialect of Curator have the names of the text's. A kazoo
+// these names, or below them. Locks of the dialect of Curator have the names of the text's. A kazoo
 // line is a shared lock if a reader stands in it, and a lock otherwise: its writers
 // have the names of its locks and candidates.
 func dialects(kind recipes.Kind, names []string) []recipes.Dialect {
 	shared := len(line.Parse(names, line.KazooRead)) > 0
 	switch {
+	case kind == recipes.KindSemaphore && slices.ContainsFunc(names, line.GUID):
+		return []recipes.Dialect{recipes.ZooKeeper, recipes.Kazoo}
+	case kind == recipes.KindSemaphore && slices.Contains(names, line.CuratorLeases):
+		return []recipes.Dialect{recipes.ZooKeeper, recipes.Curator}
 	case kind == recipes.KindLock && !shared:
 		return []recipes.Dialect{recipes.ZooKeeper, recipes.Kazoo}
 	case kind == recipes.KindSharedLock && shared:

@@ -124,12 +124,12 @@ func TestDoubleBarrierCosts(t *testing.T) {
 		b := doubleBarrierAt(t, s, "/b", 3)
 		passages := make(chan recipes.Passage, 3)
 		enter := func() { passages <- must[recipes.Passage](t)(b.Enter(ctx, nil)) }
-		costs(t, srv, "entering and waiting", 1, 3, 0, func() { go enter(); atRest(t, srv, "/b", 2) })
-		costs(t, srv, "entering and waiting", 1, 3, 0, func() { go enter(); atRest(t, srv, "/b", 3) })
+		costs(t, srv, "entering and waiting", 1, 4, 0, func() { go enter(); atRest(t, srv, "/b", 2) })
+		costs(t, srv, "entering and waiting", 1, 4, 0, func() { go enter(); atRest(t, srv, "/b", 3) })
 		// No recipe polls.
 		idle(t, srv)
-		// Own node, look, list, ready; then all three read ready.
-		costs(t, srv, "the last one's entering, of three", 2, 6, 1, func() {
+		// A look for foreign members, own node, look, list, ready; then all three read ready.
+		costs(t, srv, "the last one's entering, of three", 2, 7, 1, func() {
 			enter()
 			atRest(t, srv, "/b", 5)
 		})

@@ -33,7 +33,7 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 }
 
 func withRecipes(s *session.Session) recipes.Session {
-	return zkSession{Session: s, lines: line.Of(s), queues: queue.Of(s)}
+	return zkSession{Session: s, lines: line.Of(s), queues: queue.Of(s), spoken: new(spoken)}
 }
 
 // zkSession adds the recipes to a session.
@@ -41,6 +41,7 @@ type zkSession struct {
 	*session.Session
 	lines  *line.Lines
 	queues *queue.Queues
+	spoken *spoken
 }
 
 func (s zkSession) Stats(context.Context) (recipes.Stats, error) {
@@ -48,31 +49,31 @@ func (s zkSession) Stats(context.Context) (recipes.Stats, error) {
 }
 
 func (s zkSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	return lock.New(s.lines, path, cfg)
+	return in(s, path, cfg.Dialect, func() (recipes.Lock, error) { return lock.New(s.lines, path, cfg) })
 }
 
 func (s zkSession) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
-	return lock.NewSemaphore(s.lines, path, cfg)
+	return in(s, path, cfg.Dialect, func() (recipes.Semaphore, error) { return lock.NewSemaphore(s.lines, path, cfg) })
 }
 
 func (s zkSession) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
-	return rwlock.NewShared(s.lines, path, cfg)
+	return in(s, path, cfg.Dialect, func() (recipes.SharedLock, error) { return rwlock.NewShared(s.lines, path, cfg) })
 }
 
 func (s zkSession) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
-	return rwlock.NewPriority(s.lines, path, cfg)
+	return in(s, path, recipes.DefaultDialect, func() (recipes.PriorityLock, error) { return rwlock.NewPriority(s.lines, path, cfg) })
 }
 
 func (s zkSession) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
-	return election.New(s.lines, path, cfg)
+	return in(s, path, cfg.Dialect, func() (recipes.Election, error) { return election.New(s.lines, path, cfg) })
 }
 
 func (s zkSession) Queue(path string, cfg recipes.QueueConfig) (recipes.Queue, error) {
-	return s.queues.Queue(path, cfg)
+	return in(s, path, cfg.Dialect, func() (recipes.Queue, error) { return s.queues.Queue(path, cfg) })
 }
 
 func (s zkSession) PriorityQueue(path string, cfg recipes.QueueConfig) (recipes.PriorityQueue, error) {
-	return s.queues.PriorityQueue(path, cfg)
+	return in(s, path, cfg.Dialect, func() (recipes.PriorityQueue, error) { return s.queues.PriorityQueue(path, cfg) })
 }
 
 func (s zkSession) Barrier(path string) (recipes.Barrier, error) {
@@ -84,7 +85,7 @@ func (s zkSession) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (
 }
 
 func (s zkSession) Group(path string, cfg recipes.GroupConfig) (recipes.Group, error) {
-	return group.New(s.Session, path, cfg)
+	return in(s, path, cfg.Dialect, func() (recipes.Group, error) { return group.New(s.Session, path, cfg) })
 }
 
 func (s zkSession) Names(path string) (recipes.Names, error) {
@@ -96,7 +97,7 @@ func (s zkSession) Configuration(path string) (recipes.Configuration, error) {
 }
 
 func (s zkSession) Counter(path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
-	return config.NewCounter(s.Session, path, cfg)
+	return in(s, path, cfg.Dialect, func() (recipes.Counter, error) { return config.NewCounter(s.Session, path, cfg) })
 }
 
 func (s zkSession) Latch(path string, cfg recipes.LatchConfig) (recipes.Latch, error) {

@@ -22,7 +22,7 @@ func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.
 	})
 }
 
-// line returns the contenders of one kind at path, in one dialect as named has it.
+// line returns the contenders of one kind at path, in one dialect as wire.ToDialect has it.
 func (s *session) line(ctx context.Context, path string, kind recipes.Kind, dialect string) ([]recipes.Contender, error) {
 	what := "contenders at " + path
 	if err := s.hasDialect(ctx, what, dialect); err != nil {

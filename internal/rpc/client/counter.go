@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -12,30 +13,42 @@ type counter struct {
 	s    *session
 	rpc  pb.CounterServiceClient
 	path string
+
+	dialect string // as wire.ToDialect has it
 }
 
-func (s *session) Counter(path string, _ recipes.CounterConfig) (recipes.Counter, error) {
+func (s *session) Counter(path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, err
 	}
 	if path == "/" {
 		return nil, fmt.Errorf("counter: %w: the root cannot be written", recipes.ErrInvalid)
 	}
-	return &counter{s: s, rpc: pb.NewCounterServiceClient(s.conn), path: path}, nil
+	dialect, err := wire.ToDialect(cfg.Dialect)
+	if err != nil {
+		return nil, fmt.Errorf("counter %s: %w", path, err)
+	}
+	return &counter{s: s, rpc: pb.NewCounterServiceClient(s.conn), path: path, dialect: dialect}, nil
 }
 
 func (c *counter) Path() string { return c.path }
 
 func (c *counter) Get(ctx context.Context) (int64, error) {
+	if err := c.s.hasDialect(ctx, "counter "+c.path, c.dialect); err != nil {
+		return 0, err
+	}
 	return query(ctx, c.s, "counter "+c.path, func(ctx context.Context) (int64, error) {
-		r, err := c.rpc.GetCount(ctx, &pb.GetCountRequest{Session: c.s.handle, Path: c.path})
+		r, err := c.rpc.GetCount(ctx, &pb.GetCountRequest{Session: c.s.handle, Path: c.path, Dialect: c.dialect})
 		return r.GetCount(), err
 	})
 }
 
 func (c *counter) Add(ctx context.Context, delta int64) (n int64, err error) {
+	if err := c.s.hasDialect(ctx, "counter "+c.path, c.dialect); err != nil {
+		return 0, err
+	}
 	err = c.s.change(ctx, "counter "+c.path, func(ctx context.Context) error {
-		r, err := c.rpc.AddCount(ctx, &pb.AddCountRequest{Session: c.s.handle, Path: c.path, Delta: delta})
+		r, err := c.rpc.AddCount(ctx, &pb.AddCountRequest{Session: c.s.handle, Path: c.path, Delta: delta, Dialect: c.dialect})
 		n = r.GetCount()
 		return err
 	})

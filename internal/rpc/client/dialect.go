@@ -9,16 +9,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// named is the dialect on the wire. The default has no name there, so that nothing is
-// asked of a plugin without dialects.
-func named(d recipes.Dialect) (string, error) {
-	d, err := recipes.ParseDialect(string(d))
-	if d == recipes.DefaultDialect {
-		return "", err
-	}
-	return string(d), err
-}
-
 // hasDialect fails, with ErrUnsupported, if the plugin does not read a request's dialect.
 // It would make a contender of the default, who stands beside those that it should
 // exclude. The plugin is asked once.

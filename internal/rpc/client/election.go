@@ -15,7 +15,7 @@ type election struct {
 	path string
 	cfg  recipes.ElectionConfig
 
-	dialect string // as named has it
+	dialect string // as wire.ToDialect has it
 }
 
 type leadership struct{ *grant }
@@ -37,7 +37,7 @@ func (s *session) Election(path string, cfg recipes.ElectionConfig) (recipes.Ele
 		return nil, err
 	}
 	cfg.Strategy = strategy
-	dialect, err := named(cfg.Dialect)
+	dialect, err := wire.ToDialect(cfg.Dialect)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 
 	"google.golang.org/grpc"
 
@@ -15,6 +16,8 @@ type group struct {
 	rpc  pb.GroupServiceClient
 	path string
 	cfg  recipes.GroupConfig
+
+	dialect string // as wire.ToDialect has it
 }
 
 func (s *session) Group(path string, cfg recipes.GroupConfig) (recipes.Group, error) {
@@ -26,7 +29,11 @@ func (s *session) Group(path string, cfg recipes.GroupConfig) (recipes.Group, er
 			return nil, err
 		}
 	}
-	return &group{s: s, rpc: pb.NewGroupServiceClient(s.conn), path: path, cfg: cfg}, nil
+	dialect, err := wire.ToDialect(cfg.Dialect)
+	if err != nil {
+		return nil, fmt.Errorf("group %s: %w", path, err)
+	}
+	return &group{s: s, rpc: pb.NewGroupServiceClient(s.conn), path: path, cfg: cfg, dialect: dialect}, nil
 }
 
 func (g *group) Path() string { return g.path }
@@ -34,9 +41,12 @@ func (g *group) Path() string { return g.path }
 func (g *group) what() string { return "group " + g.path }
 
 func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
+	if err := g.s.hasDialect(ctx, g.what(), g.dialect); err != nil {
+		return nil, err
+	}
 	m, err := g.s.contend(ctx, "group", g.what(), nil, func(ctx context.Context, id string) (answer, error) {
 		r, err := g.rpc.Join(ctx, &pb.JoinRequest{
-			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data,
+			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect,
 		})
 		return unplaced{r}, err
 	})
@@ -62,16 +72,22 @@ func (m membership) Update(ctx context.Context, data []byte) error {
 func (m membership) Leave(ctx context.Context) error { return m.giveBack(ctx) }
 
 func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
+	if err := g.s.hasDialect(ctx, g.what(), g.dialect); err != nil {
+		return nil, err
+	}
 	return query(ctx, g.s, g.what(), func(ctx context.Context) ([]recipes.Member, error) {
-		r, err := g.rpc.Members(ctx, &pb.MembersRequest{Session: g.s.handle, Path: g.path})
+		r, err := g.rpc.Members(ctx, &pb.MembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect})
 		return wire.Members(r.GetMembers()), err
 	})
 }
 
 func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
+	if err := g.s.hasDialect(ctx, g.what(), g.dialect); err != nil {
+		return nil, err
+	}
 	return watch(ctx, g.s, g.what(),
 		func(ctx context.Context) (grpc.ServerStreamingClient[pb.WatchMembersResponse], error) {
-			return g.rpc.WatchMembers(ctx, &pb.WatchMembersRequest{Session: g.s.handle, Path: g.path})
+			return g.rpc.WatchMembers(ctx, &pb.WatchMembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect})
 		},
 		func(m *pb.WatchMembersResponse) []recipes.Member { return wire.Members(m.GetMembers()) })
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -12,7 +13,7 @@ type lock struct {
 	path string
 	cfg  recipes.LockConfig
 
-	dialect string // as named has it
+	dialect string // as wire.ToDialect has it
 }
 
 type hold struct{ *grant }
@@ -25,7 +26,7 @@ func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error
 		return nil, err
 	}
 	cfg.Strategy = strategy
-	dialect, err := named(cfg.Dialect)
+	dialect, err := wire.ToDialect(cfg.Dialect)
 	if err != nil {
 		return nil, err
 	}

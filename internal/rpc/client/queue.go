@@ -78,6 +78,9 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 	if len(data) == 0 {
 		return nil, nil
 	}
+	if err := q.hasDialect(ctx); err != nil {
+		return nil, err
+	}
 	var ids []recipes.ElementID
 	err := q.s.changeAbandonably(ctx, q.String(), func(ctx context.Context, id string) error {
 		r, err := q.s.queues.PutElements(ctx, &pb.PutElementsRequest{
@@ -92,12 +95,20 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 	return ids, nil
 }
 
+// hasDialect is that of the session, for the dialect of the queue.
+func (q *queue) hasDialect(ctx context.Context) error {
+	return q.s.hasDialect(ctx, q.String(), q.ref().GetDialect())
+}
+
 func (q *queue) Path() string      { return q.path }
 func (q *queue) String() string    { return "queue " + q.path }
 func (q *queue) ref() *pb.QueueRef { return wire.ToQueue(q.path, q.priority, q.cfg) }
 
 // Take receives and acknowledges: see QueueService in queue.proto.
 func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
+	if q.ref().GetDialect() != "" {
+		return q.takeUnclaimed(ctx)
+	}
 	for {
 		d, err := q.Receive(ctx)
 		if err != nil {
@@ -119,7 +130,24 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 	}
 }
 
+// takeUnclaimed is Take where the others who take see no claims. The answer has the only
+// copy of the element, so a call that breaks may have lost it.
+func (q *queue) takeUnclaimed(ctx context.Context) (e recipes.Element, err error) {
+	if err := q.hasDialect(ctx); err != nil {
+		return recipes.Element{}, err
+	}
+	err = q.s.changeAbandonably(ctx, q.String(), func(ctx context.Context, id string) error {
+		r, err := q.s.queues.TakeElement(ctx, &pb.TakeElementRequest{Session: q.s.handle, RequestId: id, Queue: q.ref()})
+		e = wire.Element(r.GetElement())
+		return err
+	})
+	return e, err
+}
+
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
+	if err := q.hasDialect(ctx); err != nil {
+		return nil, err
+	}
 	var r *pb.ReceiveElementResponse
 	g, err := q.s.contend(ctx, "queue", q.String(), nil, func(ctx context.Context, id string) (answer, error) {
 		var err error
@@ -138,6 +166,9 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 }
 
 func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
+	if err := q.hasDialect(ctx); err != nil {
+		return recipes.Element{}, err
+	}
 	return query(ctx, q.s, q.String(), func(ctx context.Context) (recipes.Element, error) {
 		r, err := q.s.queues.PeekElement(ctx, &pb.PeekElementRequest{Session: q.s.handle, Queue: q.ref()})
 		return wire.Element(r.GetElement()), err
@@ -145,6 +176,9 @@ func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
 }
 
 func (q *queue) Len(ctx context.Context) (int, error) {
+	if err := q.hasDialect(ctx); err != nil {
+		return 0, err
+	}
 	return query(ctx, q.s, q.String(), func(ctx context.Context) (int, error) {
 		r, err := q.s.queues.CountElements(ctx, &pb.CountElementsRequest{Session: q.s.handle, Queue: q.ref()})
 		return int(r.GetCount()), err
@@ -152,6 +186,9 @@ func (q *queue) Len(ctx context.Context) (int, error) {
 }
 
 func (q *queue) DeadLetters(ctx context.Context) ([]recipes.Element, error) {
+	if err := q.hasDialect(ctx); err != nil {
+		return nil, err
+	}
 	return query(ctx, q.s, q.String(), func(ctx context.Context) ([]recipes.Element, error) {
 		r, err := q.s.queues.ListDeadLetters(ctx, &pb.ListDeadLettersRequest{Session: q.s.handle, Queue: q.ref()})
 		return wire.Elements(r.GetElements()), err

@@ -26,7 +26,7 @@ func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes
 	if err != nil {
 		return nil, err
 	}
-	dialect, err := named(cfg.Dialect)
+	dialect, err := wire.ToDialect(cfg.Dialect)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -12,6 +13,8 @@ type semaphore struct {
 	s    *session
 	path string
 	cfg  recipes.SemaphoreConfig
+
+	dialect string // as wire.ToDialect has it
 }
 
 func (s *session) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
@@ -22,8 +25,12 @@ func (s *session) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.S
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("semaphore %s: %w", path, err)
 	}
+	dialect, err := wire.ToDialect(cfg.Dialect)
+	if err != nil {
+		return nil, fmt.Errorf("semaphore %s: %w", path, err)
+	}
 	cfg.Strategy = strategy
-	return &semaphore{s: s, path: path, cfg: cfg}, nil
+	return &semaphore{s: s, path: path, cfg: cfg, dialect: dialect}, nil
 }
 
 func (m *semaphore) Path() string { return m.path }
@@ -37,12 +44,15 @@ func (m *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
 }
 
 func (m *semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
+	if err := m.s.hasDialect(ctx, "semaphore "+m.path, m.dialect); err != nil {
+		return nil, err
+	}
 	g, err := m.s.contend(ctx, "semaphore", "semaphore "+m.path, m.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
 		return m.s.semaphores.AcquirePermit(ctx, &pb.AcquirePermitRequest{
 			Session: m.s.handle, RequestId: id,
 			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
 			Try: try, Announce: m.cfg.Joined != nil, Permits: int32(m.cfg.Permits),
-			Unconfirmed: m.cfg.Unconfirmed,
+			Unconfirmed: m.cfg.Unconfirmed, Dialect: m.dialect,
 		})
 	})
 	if err != nil {
@@ -52,5 +62,5 @@ func (m *semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error)
 }
 
 func (m *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	return m.s.line(ctx, m.path, recipes.KindSemaphore, "")
+	return m.s.line(ctx, m.path, recipes.KindSemaphore, m.dialect)
 }

@@ -41,6 +41,10 @@ func in(ctx context.Context, ss *session, path string, kinds []recipes.Kind, dia
 		return list(ss.Lock(path, recipes.LockConfig{Dialect: dialect}))(ctx)
 	case recipes.KindSharedLock:
 		return list(ss.SharedLock(path, recipes.SharedLockConfig{Dialect: dialect}))(ctx)
+	case recipes.KindSemaphore:
+		if dialect != recipes.DefaultDialect {
+			return list(ss.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Dialect: dialect}))(ctx)
+		}
 	case recipes.KindElection:
 		e, err := ss.Election(path, recipes.ElectionConfig{Dialect: dialect})
 		if err != nil {

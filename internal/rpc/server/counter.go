@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -12,16 +13,24 @@ type counterService struct {
 	*Server
 }
 
-func (s counterService) counter(handle, path string) (recipes.Counter, error) {
-	ss, err := s.session(handle)
+func (s counterService) counter(r interface {
+	GetSession() string
+	GetPath() string
+	GetDialect() string
+}) (recipes.Counter, error) {
+	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, err
 	}
-	return ss.Counter(path, recipes.CounterConfig{})
+	dialect, err := wire.Dialect(r.GetDialect())
+	if err != nil {
+		return nil, err
+	}
+	return ss.Counter(r.GetPath(), recipes.CounterConfig{Dialect: dialect})
 }
 
 func (s counterService) GetCount(ctx context.Context, r *pb.GetCountRequest) (*pb.GetCountResponse, error) {
-	c, err := s.counter(r.GetSession(), r.GetPath())
+	c, err := s.counter(r)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +39,7 @@ func (s counterService) GetCount(ctx context.Context, r *pb.GetCountRequest) (*p
 }
 
 func (s counterService) AddCount(ctx context.Context, r *pb.AddCountRequest) (*pb.AddCountResponse, error) {
-	c, err := s.counter(r.GetSession(), r.GetPath())
+	c, err := s.counter(r)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,11 @@ type groupService struct {
 
 func (s groupService) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, error) {
 	c, err := s.contend(ctx, r, false, func(ctx context.Context, ss *session, _ func(recipes.Place)) (*held, error) {
-		g, err := ss.Group(r.GetPath(), recipes.GroupConfig{Name: r.GetName()})
+		dialect, err := wire.Dialect(r.GetDialect())
+		if err != nil {
+			return nil, err
+		}
+		g, err := ss.Group(r.GetPath(), recipes.GroupConfig{Name: r.GetName(), Dialect: dialect})
 		if err != nil {
 			return nil, err
 		}
@@ -55,16 +59,24 @@ func (s *Server) update(ctx context.Context, r request, data []byte) error {
 }
 
 // group finds a group, for calls that do not depend on the caller's own name in it.
-func (s groupService) group(handle, path string) (recipes.Group, error) {
-	ss, err := s.session(handle)
+func (s groupService) group(r interface {
+	GetSession() string
+	GetPath() string
+	GetDialect() string
+}) (recipes.Group, error) {
+	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, err
 	}
-	return ss.Group(path, recipes.GroupConfig{})
+	dialect, err := wire.Dialect(r.GetDialect())
+	if err != nil {
+		return nil, err
+	}
+	return ss.Group(r.GetPath(), recipes.GroupConfig{Dialect: dialect})
 }
 
 func (s groupService) Members(ctx context.Context, r *pb.MembersRequest) (*pb.MembersResponse, error) {
-	g, err := s.group(r.GetSession(), r.GetPath())
+	g, err := s.group(r)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +85,7 @@ func (s groupService) Members(ctx context.Context, r *pb.MembersRequest) (*pb.Me
 }
 
 func (s groupService) WatchMembers(r *pb.WatchMembersRequest, st grpc.ServerStreamingServer[pb.WatchMembersResponse]) error {
-	g, err := s.group(r.GetSession(), r.GetPath())
+	g, err := s.group(r)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -15,10 +16,14 @@ type queueService struct {
 
 // consumer is the taking end of the queue that a message names.
 func (ss *session) consumer(q *pb.QueueRef) (recipes.Consumer, error) {
-	if q.GetPriority() {
-		return ss.PriorityQueue(q.GetPath(), wire.QueueConfig(q))
+	cfg, err := wire.QueueConfig(q)
+	if err != nil {
+		return nil, err
 	}
-	return ss.Queue(q.GetPath(), wire.QueueConfig(q))
+	if q.GetPriority() {
+		return ss.PriorityQueue(q.GetPath(), cfg)
+	}
+	return ss.Queue(q.GetPath(), cfg)
 }
 
 func (s *Server) consumer(handle string, q *pb.QueueRef) (recipes.Consumer, error) {
@@ -47,18 +52,33 @@ func (ss *session) put(ctx context.Context, r *pb.PutElementsRequest) ([]recipes
 		ctx, cancel = early(ctx)
 		defer cancel()
 	}
-	if q.GetPriority() {
-		queue, err := ss.PriorityQueue(q.GetPath(), wire.QueueConfig(q))
-		if err != nil {
-			return nil, err
-		}
-		return queue.PutMany(ctx, int(r.GetPriority()), r.GetData()...)
-	}
-	queue, err := ss.Queue(q.GetPath(), wire.QueueConfig(q))
+	consumer, err := ss.consumer(q)
 	if err != nil {
 		return nil, err
 	}
+	if queue, ok := consumer.(recipes.PriorityQueue); ok && q.GetPriority() {
+		return queue.PutMany(ctx, int(r.GetPriority()), r.GetData()...)
+	}
+	queue, ok := consumer.(recipes.Queue)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T is no queue", recipes.ErrInternal, consumer)
+	}
 	return queue.PutMany(ctx, r.GetData()...)
+}
+
+func (s queueService) TakeElement(ctx context.Context, r *pb.TakeElementRequest) (*pb.TakeElementResponse, error) {
+	ss, err := s.session(r.GetSession())
+	if err != nil {
+		return nil, err
+	}
+	queue, err := ss.consumer(r.GetQueue())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := ss.patient(ctx, r)
+	defer cancel()
+	e, err := queue.Take(ctx)
+	return &pb.TakeElementResponse{Element: wire.ToElement(e)}, err
 }
 
 func (s queueService) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRequest) (*pb.ReceiveElementResponse, error) {

@@ -87,12 +87,12 @@ func Kinds(kinds []string) []recipes.Kind {
 
 // ToLines makes a message.
 func ToLines(l recipes.Lines) *pb.ContendersResponse {
-	return &pb.ContendersResponse{Contenders: ToContenders(l.Contenders), Permits: int32(l.Permits)}
+	return &pb.ContendersResponse{Contenders: ToContenders(l.Contenders), Permits: int32(l.Permits), Unknown: int32(l.Unknown)}
 }
 
 // Lines reads a message.
 func Lines(r *pb.ContendersResponse) recipes.Lines {
-	return recipes.Lines{Contenders: Contenders(r.GetContenders()), Permits: int(r.GetPermits())}
+	return recipes.Lines{Contenders: Contenders(r.GetContenders()), Permits: int(r.GetPermits()), Unknown: int(r.GetUnknown())}
 }
 
 // ToPlace makes a message.

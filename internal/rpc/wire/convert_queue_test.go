@@ -11,7 +11,7 @@ import (
 )
 
 func TestNothingOfAQueueOrATransactionIsLostOnTheWire(t *testing.T) {
-	cfg := recipes.QueueConfig{Ephemeral: true, Capacity: 3, MaxDeliveries: 4}
+	cfg := recipes.QueueConfig{Ephemeral: true, Capacity: 3, MaxDeliveries: 4, Dialect: recipes.Kazoo}
 	element := recipes.Element{ID: "queue-0000000001", Priority: 7, Data: []byte("x"), Put: time.Unix(1700000000, 5).In(time.Local)}
 	decision := recipes.Decision{Commit: true, Reason: "all did"}
 	site := recipes.SiteStatus{Name: "a", Vote: recipes.VoteAbort, Joined: true, Dead: true, Done: true}
@@ -22,7 +22,7 @@ func TestNothingOfAQueueOrATransactionIsLostOnTheWire(t *testing.T) {
 		name      string
 		got, want any
 	}{
-		{"queue", wire.QueueConfig(wire.ToQueue("/q", true, cfg)), cfg},
+		{"queue", queueConfig(t, wire.ToQueue("/q", true, cfg)), cfg},
 		{"element", wire.Elements(wire.ToElements([]recipes.Element{element}))[0], element},
 		{"decision", wire.Decision(wire.ToDecision(&decision)), decision},
 		{"site", wire.TransactionStatus(wire.ToTransactionStatus(status)).Sites[0], site},
@@ -55,4 +55,13 @@ func TestElementIDsAreAsManyAsElements(t *testing.T) {
 			t.Errorf("%q became %q", names, got)
 		}
 	}
+}
+
+func queueConfig(t *testing.T, q *pb.QueueRef) recipes.QueueConfig {
+	t.Helper()
+	cfg, err := wire.QueueConfig(q)
+	if err != nil {
+		t.Error(err)
+	}
+	return cfg
 }

@@ -18,6 +18,21 @@ func Dialect(name string) (recipes.Dialect, error) {
 	return recipes.Dialect(name), nil
 }
 
+// nameOf is the name of a dialect in a request. The default has none, so that nothing is
+// asked of a plugin without dialects.
+func nameOf(d recipes.Dialect) string {
+	if d == recipes.DefaultDialect {
+		return ""
+	}
+	return string(d)
+}
+
+// ToDialect is nameOf for a dialect that may not exist.
+func ToDialect(d recipes.Dialect) (string, error) {
+	d, err := recipes.ParseDialect(string(d))
+	return nameOf(d), err
+}
+
 // ToForeign makes a message.
 func ToForeign(e *recipes.ForeignError) *pb.Foreign {
 	return &pb.Foreign{Dialect: string(e.Dialect), Recipe: e.Recipe, Znode: e.Znode}

@@ -13,15 +13,16 @@ import (
 func ToQueue(path string, priority bool, c recipes.QueueConfig) *pb.QueueRef {
 	return &pb.QueueRef{
 		Path: path, Priority: priority,
-		Ephemeral: c.Ephemeral, Capacity: int32(c.Capacity), MaxDeliveries: int32(c.MaxDeliveries),
+		Ephemeral: c.Ephemeral, Capacity: int32(c.Capacity), MaxDeliveries: int32(c.MaxDeliveries), Dialect: nameOf(c.Dialect),
 	}
 }
 
 // QueueConfig reads the configuration of a message.
-func QueueConfig(q *pb.QueueRef) recipes.QueueConfig {
+func QueueConfig(q *pb.QueueRef) (recipes.QueueConfig, error) {
+	dialect, err := Dialect(q.GetDialect())
 	return recipes.QueueConfig{
-		Ephemeral: q.GetEphemeral(), Capacity: int(q.GetCapacity()), MaxDeliveries: int(q.GetMaxDeliveries()),
-	}
+		Ephemeral: q.GetEphemeral(), Capacity: int(q.GetCapacity()), MaxDeliveries: int(q.GetMaxDeliveries()), Dialect: dialect,
+	}, err
 }
 
 // ToElement makes a message.

@@ -151,7 +151,10 @@ type ContendersResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Contenders []*Contender           `protobuf:"bytes,1,rep,name=contenders,proto3" json:"contenders,omitempty"`
 	// How many permits the contenders of a semaphore have agreed on; 0: none.
-	Permits       int32 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
+	Permits int32 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
+	// How many ephemeral sequential children no known recipe has made. Only if all kinds
+	// were asked for.
+	Unknown       int32 `protobuf:"varint,3,opt,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -196,6 +199,13 @@ func (x *ContendersResponse) GetContenders() []*Contender {
 func (x *ContendersResponse) GetPermits() int32 {
 	if x != nil {
 		return x.Permits
+	}
+	return 0
+}
+
+func (x *ContendersResponse) GetUnknown() int32 {
+	if x != nil {
+		return x.Unknown
 	}
 	return 0
 }
@@ -510,12 +520,13 @@ const file_zkrecipes_v1_contender_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
 	"\x05kinds\x18\x03 \x03(\tR\x05kinds\x12\x18\n" +
-	"\adialect\x18\x04 \x01(\tR\adialect\"g\n" +
+	"\adialect\x18\x04 \x01(\tR\adialect\"\x81\x01\n" +
 	"\x12ContendersResponse\x127\n" +
 	"\n" +
 	"contenders\x18\x01 \x03(\v2\x17.zkrecipes.v1.ContenderR\n" +
 	"contenders\x12\x18\n" +
-	"\apermits\x18\x02 \x01(\x05R\apermits\"\xe7\x03\n" +
+	"\apermits\x18\x02 \x01(\x05R\apermits\x12\x18\n" +
+	"\aunknown\x18\x03 \x01(\x05R\aunknown\"\xe7\x03\n" +
 	"\tContender\x12\x14\n" +
 	"\x05znode\x18\x01 \x01(\tR\x05znode\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x05R\bsequence\x12\x14\n" +

@@ -23,9 +23,11 @@ const (
 
 // GetCountRequest names a counter.
 type GetCountRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,3,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -70,6 +72,13 @@ func (x *GetCountRequest) GetSession() string {
 func (x *GetCountRequest) GetPath() string {
 	if x != nil {
 		return x.Path
+	}
+	return ""
+}
+
+func (x *GetCountRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
 	}
 	return ""
 }
@@ -120,10 +129,12 @@ func (x *GetCountResponse) GetCount() int64 {
 
 // AddCountRequest changes a counter.
 type AddCountRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	Delta         int64                  `protobuf:"varint,3,opt,name=delta,proto3" json:"delta,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Delta   int64                  `protobuf:"varint,3,opt,name=delta,proto3" json:"delta,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,4,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -177,6 +188,13 @@ func (x *AddCountRequest) GetDelta() int64 {
 		return x.Delta
 	}
 	return 0
+}
+
+func (x *AddCountRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
 }
 
 type AddCountResponse struct {
@@ -538,16 +556,18 @@ var File_zkrecipes_v1_counter_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_counter_proto_rawDesc = "" +
 	"\n" +
-	"\x1azkrecipes/v1/counter.proto\x12\fzkrecipes.v1\"?\n" +
+	"\x1azkrecipes/v1/counter.proto\x12\fzkrecipes.v1\"Y\n" +
 	"\x0fGetCountRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"(\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x03 \x01(\tR\adialect\"(\n" +
 	"\x10GetCountResponse\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x03R\x05count\"U\n" +
+	"\x05count\x18\x01 \x01(\x03R\x05count\"o\n" +
 	"\x0fAddCountRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
-	"\x05delta\x18\x03 \x01(\x03R\x05delta\"(\n" +
+	"\x05delta\x18\x03 \x01(\x03R\x05delta\x12\x18\n" +
+	"\adialect\x18\x04 \x01(\tR\adialect\"(\n" +
 	"\x10AddCountResponse\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x03R\x05count\"U\n" +
 	"\x0fGetLatchRequest\x12\x18\n" +

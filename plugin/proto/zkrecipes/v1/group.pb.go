@@ -30,8 +30,10 @@ type JoinRequest struct {
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
 	// The member's name. Empty: the plugin makes one.
-	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	Data          []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,6,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -99,6 +101,13 @@ func (x *JoinRequest) GetData() []byte {
 		return x.Data
 	}
 	return nil
+}
+
+func (x *JoinRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
 }
 
 // JoinResponse is a membership.
@@ -332,9 +341,11 @@ func (x *Member) GetData() []byte {
 
 // MembersRequest names a group.
 type MembersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,3,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -379,6 +390,13 @@ func (x *MembersRequest) GetSession() string {
 func (x *MembersRequest) GetPath() string {
 	if x != nil {
 		return x.Path
+	}
+	return ""
+}
+
+func (x *MembersRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
 	}
 	return ""
 }
@@ -429,9 +447,11 @@ func (x *MembersResponse) GetMembers() []*Member {
 
 // WatchMembersRequest names a group.
 type WatchMembersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,3,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -476,6 +496,13 @@ func (x *WatchMembersRequest) GetSession() string {
 func (x *WatchMembersRequest) GetPath() string {
 	if x != nil {
 		return x.Path
+	}
+	return ""
+}
+
+func (x *WatchMembersRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
 	}
 	return ""
 }
@@ -592,14 +619,15 @@ var File_zkrecipes_v1_group_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_group_proto_rawDesc = "" +
 	"\n" +
-	"\x18zkrecipes/v1/group.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\x82\x01\n" +
+	"\x18zkrecipes/v1/group.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\x9c\x01\n" +
 	"\vJoinRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
 	"\x04path\x18\x03 \x01(\tR\x04path\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x12\n" +
-	"\x04data\x18\x05 \x01(\fR\x04data\"9\n" +
+	"\x04data\x18\x05 \x01(\fR\x04data\x12\x18\n" +
+	"\adialect\x18\x06 \x01(\tR\adialect\"9\n" +
 	"\fJoinResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\"\\\n" +
 	"\rUpdateRequest\x12\x18\n" +
@@ -615,15 +643,17 @@ const file_zkrecipes_v1_group_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x04 \x01(\x03R\tsessionId\x120\n" +
 	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
-	"\x04data\x18\x06 \x01(\fR\x04data\">\n" +
+	"\x04data\x18\x06 \x01(\fR\x04data\"X\n" +
 	"\x0eMembersRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"A\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x03 \x01(\tR\adialect\"A\n" +
 	"\x0fMembersResponse\x12.\n" +
-	"\amembers\x18\x01 \x03(\v2\x14.zkrecipes.v1.MemberR\amembers\"C\n" +
+	"\amembers\x18\x01 \x03(\v2\x14.zkrecipes.v1.MemberR\amembers\"]\n" +
 	"\x13WatchMembersRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"F\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x03 \x01(\tR\adialect\"F\n" +
 	"\x14WatchMembersResponse\x12.\n" +
 	"\amembers\x18\x01 \x03(\v2\x14.zkrecipes.v1.MemberR\amembers\"n\n" +
 	"\x05Taken\x12\x14\n" +

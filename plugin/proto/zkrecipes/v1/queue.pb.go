@@ -34,6 +34,8 @@ type QueueRef struct {
 	Capacity int32 `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
 	// Deliveries after which an element is a dead letter; 0 is no limit.
 	MaxDeliveries int32 `protobuf:"varint,5,opt,name=max_deliveries,json=maxDeliveries,proto3" json:"max_deliveries,omitempty"`
+	// As AcquireRequest.dialect. In another than the default elements cannot be received.
+	Dialect       string `protobuf:"bytes,6,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -101,6 +103,13 @@ func (x *QueueRef) GetMaxDeliveries() int32 {
 		return x.MaxDeliveries
 	}
 	return 0
+}
+
+func (x *QueueRef) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
 }
 
 // Element is what was put into a queue.
@@ -426,6 +435,112 @@ func (x *ReceiveElementResponse) GetAttempt() int32 {
 	return 0
 }
 
+// TakeElementRequest asks for an element.
+type TakeElementRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// As PutElementsRequest.request_id.
+	RequestId     string    `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Queue         *QueueRef `protobuf:"bytes,3,opt,name=queue,proto3" json:"queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TakeElementRequest) Reset() {
+	*x = TakeElementRequest{}
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TakeElementRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TakeElementRequest) ProtoMessage() {}
+
+func (x *TakeElementRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TakeElementRequest.ProtoReflect.Descriptor instead.
+func (*TakeElementRequest) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *TakeElementRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *TakeElementRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *TakeElementRequest) GetQueue() *QueueRef {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+type TakeElementResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Element       *Element               `protobuf:"bytes,1,opt,name=element,proto3" json:"element,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TakeElementResponse) Reset() {
+	*x = TakeElementResponse{}
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TakeElementResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TakeElementResponse) ProtoMessage() {}
+
+func (x *TakeElementResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TakeElementResponse.ProtoReflect.Descriptor instead.
+func (*TakeElementResponse) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *TakeElementResponse) GetElement() *Element {
+	if x != nil {
+		return x.Element
+	}
+	return nil
+}
+
 // AcknowledgeElementRequest names a delivery.
 type AcknowledgeElementRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -437,7 +552,7 @@ type AcknowledgeElementRequest struct {
 
 func (x *AcknowledgeElementRequest) Reset() {
 	*x = AcknowledgeElementRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -449,7 +564,7 @@ func (x *AcknowledgeElementRequest) String() string {
 func (*AcknowledgeElementRequest) ProtoMessage() {}
 
 func (x *AcknowledgeElementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -462,7 +577,7 @@ func (x *AcknowledgeElementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeElementRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeElementRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{6}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AcknowledgeElementRequest) GetSession() string {
@@ -487,7 +602,7 @@ type AcknowledgeElementResponse struct {
 
 func (x *AcknowledgeElementResponse) Reset() {
 	*x = AcknowledgeElementResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -499,7 +614,7 @@ func (x *AcknowledgeElementResponse) String() string {
 func (*AcknowledgeElementResponse) ProtoMessage() {}
 
 func (x *AcknowledgeElementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -512,7 +627,7 @@ func (x *AcknowledgeElementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeElementResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeElementResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{7}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{9}
 }
 
 // PeekElementRequest names a queue.
@@ -526,7 +641,7 @@ type PeekElementRequest struct {
 
 func (x *PeekElementRequest) Reset() {
 	*x = PeekElementRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -538,7 +653,7 @@ func (x *PeekElementRequest) String() string {
 func (*PeekElementRequest) ProtoMessage() {}
 
 func (x *PeekElementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -551,7 +666,7 @@ func (x *PeekElementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekElementRequest.ProtoReflect.Descriptor instead.
 func (*PeekElementRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{8}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PeekElementRequest) GetSession() string {
@@ -577,7 +692,7 @@ type PeekElementResponse struct {
 
 func (x *PeekElementResponse) Reset() {
 	*x = PeekElementResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +704,7 @@ func (x *PeekElementResponse) String() string {
 func (*PeekElementResponse) ProtoMessage() {}
 
 func (x *PeekElementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +717,7 @@ func (x *PeekElementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekElementResponse.ProtoReflect.Descriptor instead.
 func (*PeekElementResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{9}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PeekElementResponse) GetElement() *Element {
@@ -623,7 +738,7 @@ type CountElementsRequest struct {
 
 func (x *CountElementsRequest) Reset() {
 	*x = CountElementsRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +750,7 @@ func (x *CountElementsRequest) String() string {
 func (*CountElementsRequest) ProtoMessage() {}
 
 func (x *CountElementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +763,7 @@ func (x *CountElementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountElementsRequest.ProtoReflect.Descriptor instead.
 func (*CountElementsRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{10}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CountElementsRequest) GetSession() string {
@@ -674,7 +789,7 @@ type CountElementsResponse struct {
 
 func (x *CountElementsResponse) Reset() {
 	*x = CountElementsResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +801,7 @@ func (x *CountElementsResponse) String() string {
 func (*CountElementsResponse) ProtoMessage() {}
 
 func (x *CountElementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +814,7 @@ func (x *CountElementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountElementsResponse.ProtoReflect.Descriptor instead.
 func (*CountElementsResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{11}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CountElementsResponse) GetCount() int64 {
@@ -720,7 +835,7 @@ type ListDeadLettersRequest struct {
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +847,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +860,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{12}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListDeadLettersRequest) GetSession() string {
@@ -771,7 +886,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +898,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +911,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{13}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListDeadLettersResponse) GetElements() []*Element {
@@ -810,13 +925,14 @@ var File_zkrecipes_v1_queue_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_queue_proto_rawDesc = "" +
 	"\n" +
-	"\x18zkrecipes/v1/queue.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\x9b\x01\n" +
+	"\x18zkrecipes/v1/queue.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\xb5\x01\n" +
 	"\bQueueRef\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\bR\bpriority\x12\x1c\n" +
 	"\tephemeral\x18\x03 \x01(\bR\tephemeral\x12\x1a\n" +
 	"\bcapacity\x18\x04 \x01(\x05R\bcapacity\x12%\n" +
-	"\x0emax_deliveries\x18\x05 \x01(\x05R\rmaxDeliveries\"w\n" +
+	"\x0emax_deliveries\x18\x05 \x01(\x05R\rmaxDeliveries\x12\x18\n" +
+	"\adialect\x18\x06 \x01(\tR\adialect\"w\n" +
 	"\aElement\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12\x12\n" +
@@ -839,7 +955,14 @@ const file_zkrecipes_v1_queue_proto_rawDesc = "" +
 	"\x16ReceiveElementResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12/\n" +
 	"\aelement\x18\x02 \x01(\v2\x15.zkrecipes.v1.ElementR\aelement\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\x05R\aattempt\"T\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\"{\n" +
+	"\x12TakeElementRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12,\n" +
+	"\x05queue\x18\x03 \x01(\v2\x16.zkrecipes.v1.QueueRefR\x05queue\"F\n" +
+	"\x13TakeElementResponse\x12/\n" +
+	"\aelement\x18\x01 \x01(\v2\x15.zkrecipes.v1.ElementR\aelement\"T\n" +
 	"\x19AcknowledgeElementRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -859,10 +982,11 @@ const file_zkrecipes_v1_queue_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12,\n" +
 	"\x05queue\x18\x02 \x01(\v2\x16.zkrecipes.v1.QueueRefR\x05queue\"L\n" +
 	"\x17ListDeadLettersResponse\x121\n" +
-	"\belements\x18\x01 \x03(\v2\x15.zkrecipes.v1.ElementR\belements2\xb6\x04\n" +
+	"\belements\x18\x01 \x03(\v2\x15.zkrecipes.v1.ElementR\belements2\x8a\x05\n" +
 	"\fQueueService\x12R\n" +
 	"\vPutElements\x12 .zkrecipes.v1.PutElementsRequest\x1a!.zkrecipes.v1.PutElementsResponse\x12[\n" +
-	"\x0eReceiveElement\x12#.zkrecipes.v1.ReceiveElementRequest\x1a$.zkrecipes.v1.ReceiveElementResponse\x12g\n" +
+	"\x0eReceiveElement\x12#.zkrecipes.v1.ReceiveElementRequest\x1a$.zkrecipes.v1.ReceiveElementResponse\x12R\n" +
+	"\vTakeElement\x12 .zkrecipes.v1.TakeElementRequest\x1a!.zkrecipes.v1.TakeElementResponse\x12g\n" +
 	"\x12AcknowledgeElement\x12'.zkrecipes.v1.AcknowledgeElementRequest\x1a(.zkrecipes.v1.AcknowledgeElementResponse\x12R\n" +
 	"\vPeekElement\x12 .zkrecipes.v1.PeekElementRequest\x1a!.zkrecipes.v1.PeekElementResponse\x12X\n" +
 	"\rCountElements\x12\".zkrecipes.v1.CountElementsRequest\x1a#.zkrecipes.v1.CountElementsResponse\x12^\n" +
@@ -880,7 +1004,7 @@ func file_zkrecipes_v1_queue_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_queue_proto_rawDescData
 }
 
-var file_zkrecipes_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_zkrecipes_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_zkrecipes_v1_queue_proto_goTypes = []any{
 	(*QueueRef)(nil),                   // 0: zkrecipes.v1.QueueRef
 	(*Element)(nil),                    // 1: zkrecipes.v1.Element
@@ -888,45 +1012,51 @@ var file_zkrecipes_v1_queue_proto_goTypes = []any{
 	(*PutElementsResponse)(nil),        // 3: zkrecipes.v1.PutElementsResponse
 	(*ReceiveElementRequest)(nil),      // 4: zkrecipes.v1.ReceiveElementRequest
 	(*ReceiveElementResponse)(nil),     // 5: zkrecipes.v1.ReceiveElementResponse
-	(*AcknowledgeElementRequest)(nil),  // 6: zkrecipes.v1.AcknowledgeElementRequest
-	(*AcknowledgeElementResponse)(nil), // 7: zkrecipes.v1.AcknowledgeElementResponse
-	(*PeekElementRequest)(nil),         // 8: zkrecipes.v1.PeekElementRequest
-	(*PeekElementResponse)(nil),        // 9: zkrecipes.v1.PeekElementResponse
-	(*CountElementsRequest)(nil),       // 10: zkrecipes.v1.CountElementsRequest
-	(*CountElementsResponse)(nil),      // 11: zkrecipes.v1.CountElementsResponse
-	(*ListDeadLettersRequest)(nil),     // 12: zkrecipes.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),    // 13: zkrecipes.v1.ListDeadLettersResponse
-	(*timestamppb.Timestamp)(nil),      // 14: google.protobuf.Timestamp
-	(*Grant)(nil),                      // 15: zkrecipes.v1.Grant
+	(*TakeElementRequest)(nil),         // 6: zkrecipes.v1.TakeElementRequest
+	(*TakeElementResponse)(nil),        // 7: zkrecipes.v1.TakeElementResponse
+	(*AcknowledgeElementRequest)(nil),  // 8: zkrecipes.v1.AcknowledgeElementRequest
+	(*AcknowledgeElementResponse)(nil), // 9: zkrecipes.v1.AcknowledgeElementResponse
+	(*PeekElementRequest)(nil),         // 10: zkrecipes.v1.PeekElementRequest
+	(*PeekElementResponse)(nil),        // 11: zkrecipes.v1.PeekElementResponse
+	(*CountElementsRequest)(nil),       // 12: zkrecipes.v1.CountElementsRequest
+	(*CountElementsResponse)(nil),      // 13: zkrecipes.v1.CountElementsResponse
+	(*ListDeadLettersRequest)(nil),     // 14: zkrecipes.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),    // 15: zkrecipes.v1.ListDeadLettersResponse
+	(*timestamppb.Timestamp)(nil),      // 16: google.protobuf.Timestamp
+	(*Grant)(nil),                      // 17: zkrecipes.v1.Grant
 }
 var file_zkrecipes_v1_queue_proto_depIdxs = []int32{
-	14, // 0: zkrecipes.v1.Element.put:type_name -> google.protobuf.Timestamp
+	16, // 0: zkrecipes.v1.Element.put:type_name -> google.protobuf.Timestamp
 	0,  // 1: zkrecipes.v1.PutElementsRequest.queue:type_name -> zkrecipes.v1.QueueRef
 	0,  // 2: zkrecipes.v1.ReceiveElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	15, // 3: zkrecipes.v1.ReceiveElementResponse.grant:type_name -> zkrecipes.v1.Grant
+	17, // 3: zkrecipes.v1.ReceiveElementResponse.grant:type_name -> zkrecipes.v1.Grant
 	1,  // 4: zkrecipes.v1.ReceiveElementResponse.element:type_name -> zkrecipes.v1.Element
-	0,  // 5: zkrecipes.v1.PeekElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	1,  // 6: zkrecipes.v1.PeekElementResponse.element:type_name -> zkrecipes.v1.Element
-	0,  // 7: zkrecipes.v1.CountElementsRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	0,  // 8: zkrecipes.v1.ListDeadLettersRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	1,  // 9: zkrecipes.v1.ListDeadLettersResponse.elements:type_name -> zkrecipes.v1.Element
-	2,  // 10: zkrecipes.v1.QueueService.PutElements:input_type -> zkrecipes.v1.PutElementsRequest
-	4,  // 11: zkrecipes.v1.QueueService.ReceiveElement:input_type -> zkrecipes.v1.ReceiveElementRequest
-	6,  // 12: zkrecipes.v1.QueueService.AcknowledgeElement:input_type -> zkrecipes.v1.AcknowledgeElementRequest
-	8,  // 13: zkrecipes.v1.QueueService.PeekElement:input_type -> zkrecipes.v1.PeekElementRequest
-	10, // 14: zkrecipes.v1.QueueService.CountElements:input_type -> zkrecipes.v1.CountElementsRequest
-	12, // 15: zkrecipes.v1.QueueService.ListDeadLetters:input_type -> zkrecipes.v1.ListDeadLettersRequest
-	3,  // 16: zkrecipes.v1.QueueService.PutElements:output_type -> zkrecipes.v1.PutElementsResponse
-	5,  // 17: zkrecipes.v1.QueueService.ReceiveElement:output_type -> zkrecipes.v1.ReceiveElementResponse
-	7,  // 18: zkrecipes.v1.QueueService.AcknowledgeElement:output_type -> zkrecipes.v1.AcknowledgeElementResponse
-	9,  // 19: zkrecipes.v1.QueueService.PeekElement:output_type -> zkrecipes.v1.PeekElementResponse
-	11, // 20: zkrecipes.v1.QueueService.CountElements:output_type -> zkrecipes.v1.CountElementsResponse
-	13, // 21: zkrecipes.v1.QueueService.ListDeadLetters:output_type -> zkrecipes.v1.ListDeadLettersResponse
-	16, // [16:22] is the sub-list for method output_type
-	10, // [10:16] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	0,  // 5: zkrecipes.v1.TakeElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
+	1,  // 6: zkrecipes.v1.TakeElementResponse.element:type_name -> zkrecipes.v1.Element
+	0,  // 7: zkrecipes.v1.PeekElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
+	1,  // 8: zkrecipes.v1.PeekElementResponse.element:type_name -> zkrecipes.v1.Element
+	0,  // 9: zkrecipes.v1.CountElementsRequest.queue:type_name -> zkrecipes.v1.QueueRef
+	0,  // 10: zkrecipes.v1.ListDeadLettersRequest.queue:type_name -> zkrecipes.v1.QueueRef
+	1,  // 11: zkrecipes.v1.ListDeadLettersResponse.elements:type_name -> zkrecipes.v1.Element
+	2,  // 12: zkrecipes.v1.QueueService.PutElements:input_type -> zkrecipes.v1.PutElementsRequest
+	4,  // 13: zkrecipes.v1.QueueService.ReceiveElement:input_type -> zkrecipes.v1.ReceiveElementRequest
+	6,  // 14: zkrecipes.v1.QueueService.TakeElement:input_type -> zkrecipes.v1.TakeElementRequest
+	8,  // 15: zkrecipes.v1.QueueService.AcknowledgeElement:input_type -> zkrecipes.v1.AcknowledgeElementRequest
+	10, // 16: zkrecipes.v1.QueueService.PeekElement:input_type -> zkrecipes.v1.PeekElementRequest
+	12, // 17: zkrecipes.v1.QueueService.CountElements:input_type -> zkrecipes.v1.CountElementsRequest
+	14, // 18: zkrecipes.v1.QueueService.ListDeadLetters:input_type -> zkrecipes.v1.ListDeadLettersRequest
+	3,  // 19: zkrecipes.v1.QueueService.PutElements:output_type -> zkrecipes.v1.PutElementsResponse
+	5,  // 20: zkrecipes.v1.QueueService.ReceiveElement:output_type -> zkrecipes.v1.ReceiveElementResponse
+	7,  // 21: zkrecipes.v1.QueueService.TakeElement:output_type -> zkrecipes.v1.TakeElementResponse
+	9,  // 22: zkrecipes.v1.QueueService.AcknowledgeElement:output_type -> zkrecipes.v1.AcknowledgeElementResponse
+	11, // 23: zkrecipes.v1.QueueService.PeekElement:output_type -> zkrecipes.v1.PeekElementResponse
+	13, // 24: zkrecipes.v1.QueueService.CountElements:output_type -> zkrecipes.v1.CountElementsResponse
+	15, // 25: zkrecipes.v1.QueueService.ListDeadLetters:output_type -> zkrecipes.v1.ListDeadLettersResponse
+	19, // [19:26] is the sub-list for method output_type
+	12, // [12:19] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_queue_proto_init() }
@@ -941,7 +1071,7 @@ func file_zkrecipes_v1_queue_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_queue_proto_rawDesc), len(file_zkrecipes_v1_queue_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	QueueService_PutElements_FullMethodName        = "/zkrecipes.v1.QueueService/PutElements"
 	QueueService_ReceiveElement_FullMethodName     = "/zkrecipes.v1.QueueService/ReceiveElement"
+	QueueService_TakeElement_FullMethodName        = "/zkrecipes.v1.QueueService/TakeElement"
 	QueueService_AcknowledgeElement_FullMethodName = "/zkrecipes.v1.QueueService/AcknowledgeElement"
 	QueueService_PeekElement_FullMethodName        = "/zkrecipes.v1.QueueService/PeekElement"
 	QueueService_CountElements_FullMethodName      = "/zkrecipes.v1.QueueService/CountElements"
@@ -36,9 +37,8 @@ const (
 // tells when the claim no longer stands, and Abandon gives back a delivery whose
 // answer was lost.
 //
-// No call takes an element without acknowledgement: what crossed with the
-// cancellation of such a call would be lost. A host that wants to take an element
-// at most once receives it, acknowledges it, and only then acts on it.
+// A host that wants to take an element at most once receives it, acknowledges it, and
+// only then acts on it. TakeElement is for queues whose elements cannot be received.
 type QueueServiceClient interface {
 	// PutElements appends elements in one transaction, waiting while a bounded queue
 	// is full. The plugin never repeats it: a call that breaks has an unknown
@@ -48,6 +48,11 @@ type QueueServiceClient interface {
 	// ReceiveElement claims the first element that is not claimed. It waits while
 	// the queue has no such element, on the terms of LockService.Acquire.
 	ReceiveElement(ctx context.Context, in *ReceiveElementRequest, opts ...grpc.CallOption) (*ReceiveElementResponse, error)
+	// TakeElement deletes the first element and returns it, in another dialect than the
+	// default. It waits while the queue has none, and gives up as PutElements does. The
+	// plugin never repeats it. A call that breaks has an unknown outcome: the element may
+	// have been taken, and is lost then. It needs the capability "dialects".
+	TakeElement(ctx context.Context, in *TakeElementRequest, opts ...grpc.CallOption) (*TakeElementResponse, error)
 	// AcknowledgeElement deletes a received element and its claim, if the claim
 	// stands. It may be called again and then returns the result of the first
 	// call. When the call is cancelled the acknowledgement goes on.
@@ -83,6 +88,16 @@ func (c *queueServiceClient) ReceiveElement(ctx context.Context, in *ReceiveElem
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReceiveElementResponse)
 	err := c.cc.Invoke(ctx, QueueService_ReceiveElement_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *queueServiceClient) TakeElement(ctx context.Context, in *TakeElementRequest, opts ...grpc.CallOption) (*TakeElementResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TakeElementResponse)
+	err := c.cc.Invoke(ctx, QueueService_TakeElement_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -138,9 +153,8 @@ func (c *queueServiceClient) ListDeadLetters(ctx context.Context, in *ListDeadLe
 // tells when the claim no longer stands, and Abandon gives back a delivery whose
 // answer was lost.
 //
-// No call takes an element without acknowledgement: what crossed with the
-// cancellation of such a call would be lost. A host that wants to take an element
-// at most once receives it, acknowledges it, and only then acts on it.
+// A host that wants to take an element at most once receives it, acknowledges it, and
+// only then acts on it. TakeElement is for queues whose elements cannot be received.
 type QueueServiceServer interface {
 	// PutElements appends elements in one transaction, waiting while a bounded queue
 	// is full. The plugin never repeats it: a call that breaks has an unknown
@@ -150,6 +164,11 @@ type QueueServiceServer interface {
 	// ReceiveElement claims the first element that is not claimed. It waits while
 	// the queue has no such element, on the terms of LockService.Acquire.
 	ReceiveElement(context.Context, *ReceiveElementRequest) (*ReceiveElementResponse, error)
+	// TakeElement deletes the first element and returns it, in another dialect than the
+	// default. It waits while the queue has none, and gives up as PutElements does. The
+	// plugin never repeats it. A call that breaks has an unknown outcome: the element may
+	// have been taken, and is lost then. It needs the capability "dialects".
+	TakeElement(context.Context, *TakeElementRequest) (*TakeElementResponse, error)
 	// AcknowledgeElement deletes a received element and its claim, if the claim
 	// stands. It may be called again and then returns the result of the first
 	// call. When the call is cancelled the acknowledgement goes on.
@@ -176,6 +195,9 @@ func (UnimplementedQueueServiceServer) PutElements(context.Context, *PutElements
 }
 func (UnimplementedQueueServiceServer) ReceiveElement(context.Context, *ReceiveElementRequest) (*ReceiveElementResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReceiveElement not implemented")
+}
+func (UnimplementedQueueServiceServer) TakeElement(context.Context, *TakeElementRequest) (*TakeElementResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method TakeElement not implemented")
 }
 func (UnimplementedQueueServiceServer) AcknowledgeElement(context.Context, *AcknowledgeElementRequest) (*AcknowledgeElementResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AcknowledgeElement not implemented")
@@ -242,6 +264,24 @@ func _QueueService_ReceiveElement_Handler(srv interface{}, ctx context.Context, 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(QueueServiceServer).ReceiveElement(ctx, req.(*ReceiveElementRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _QueueService_TakeElement_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TakeElementRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueueServiceServer).TakeElement(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: QueueService_TakeElement_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueueServiceServer).TakeElement(ctx, req.(*TakeElementRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -332,6 +372,10 @@ var QueueService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReceiveElement",
 			Handler:    _QueueService_ReceiveElement_Handler,
+		},
+		{
+			MethodName: "TakeElement",
+			Handler:    _QueueService_TakeElement_Handler,
 		},
 		{
 			MethodName: "AcknowledgeElement",

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -39,6 +41,10 @@ func (b *doubleBarrier) Path() string { return b.line.Path }
 func (b *doubleBarrier) Size() int    { return b.size }
 
 func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
+	// Before there is a member: members of other libraries would count it.
+	if _, err := b.members(ctx); err != nil {
+		return nil, b.failed(err)
+	}
 	o, err := znode.CreateEphemeral(ctx, b.line.Session, b.line.Path, "", znode.MemberMarker, data)
 	if err != nil {
 		return nil, b.failed(err)
@@ -54,6 +60,29 @@ func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage
 
 func (b *doubleBarrier) failed(err error) error {
 	return fmt.Errorf("double barrier %s: %w", b.line.Path, err)
+}
+
+// members lists the members, in order. It fails if one is of another library's double
+// barrier: Curator's is named by a GUID, and kazoo's by one without hyphens. They count
+// every child of the path, and pass without ours.
+func (b *doubleBarrier) members(ctx context.Context) ([]line.Entry, error) {
+	names, err := b.line.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		f := recipes.ForeignError{Znode: gopath.Join(b.line.Path, name)}
+		switch _, notGUID := uuid.Parse(name); {
+		case line.GUID(name):
+			f.Dialect, f.Recipe = recipes.Kazoo, "DoubleBarrier"
+		case notGUID == nil && len(name) == 36:
+			f.Dialect, f.Recipe = recipes.Curator, "DistributedDoubleBarrier"
+		default:
+			continue
+		}
+		return nil, &f
+	}
+	return b.line.Order(ctx, names)
 }
 
 // wait waits until ready names the member, and returns all members that it names.
@@ -149,7 +178,7 @@ func (b *doubleBarrier) read(ctx context.Context) (ready, error) {
 // As in the text, usually only the last member to come sees enough. If that one dies,
 // another has to do it. Of those that try, one succeeds.
 func (b *doubleBarrier) gather(ctx context.Context, r ready) (<-chan struct{}, error) {
-	entries, err := b.line.Entries(ctx)
+	entries, err := b.members(ctx)
 	if err != nil {
 		return nil, err
 	}

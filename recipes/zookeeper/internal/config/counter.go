@@ -1,12 +1,11 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	gopath "path"
-	"strconv"
-	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -16,14 +15,18 @@ import (
 type counter struct{ number *number }
 
 // NewCounter returns the counter at path.
-func NewCounter(s *session.Session, path string, _ recipes.CounterConfig) (recipes.Counter, error) {
+func NewCounter(s *session.Session, path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
 	if err := recipes.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("counter: %w", err)
 	}
 	if path == "/" {
 		return nil, fmt.Errorf("counter: %w: the root cannot be written", recipes.ErrInvalid)
 	}
-	return &counter{&number{session: s, path: path, receipts: path}}, nil
+	dialect, err := recipes.ParseDialect(string(cfg.Dialect))
+	if err != nil {
+		return nil, fmt.Errorf("counter %s: %w", path, err)
+	}
+	return &counter{&number{session: s, path: path, receipts: path, binary: dialect == recipes.Curator}}, nil
 }
 
 func (c *counter) Path() string { return c.number.path }
@@ -51,12 +54,13 @@ func (c *counter) failed(err error) error {
 	return fmt.Errorf("counter %s: %w", c.number.path, err)
 }
 
-// number is a znode whose data is a decimal number, which compare-and-set changes.
+// number is a znode whose data is a number, which compare-and-set changes.
 type number struct {
 	session  *session.Session
 	path     string
 	receipts string // the parent of receipts
 	initial  int64  // the value while the znode does not exist
+	binary   bool   // the data are Curator's, not decimal
 }
 
 // read reads the number and its version. Without data the znode has the same value as
@@ -69,15 +73,11 @@ func (n *number) read(ctx context.Context) (value int64, version int32, exists b
 	if err != nil {
 		return 0, 0, false, err
 	}
-	text := strings.TrimSpace(string(node.Data))
-	if text == "" {
+	if len(node.Data) == 0 || !n.binary && len(bytes.TrimSpace(node.Data)) == 0 {
 		return n.initial, node.Stat.Version, true, nil
 	}
-	value, err = strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, 0, false, fmt.Errorf("%w: the data of %s are %q, not a number of 64 bits", recipes.ErrInvalid, n.path, text)
-	}
-	return value, node.Stat.Version, true, nil
+	value, err = n.decode(node.Data)
+	return value, node.Stat.Version, true, err
 }
 
 // change replaces the number by what next returns, once. next may add operations to
@@ -114,7 +114,7 @@ func (n *number) attempt(ctx context.Context, next func(n int64, t *session.Txn)
 			return 0, err
 		}
 	}
-	t.Set(n.path, []byte(strconv.FormatInt(value, 10)), version)
+	t.Set(n.path, n.encode(value), version)
 	_, err = n.session.CommitOnce(ctx, n.receipts, n.session.Provide, t)
 	if outrun(err) {
 		return 0, znode.ErrReadAgain

@@ -3,15 +3,24 @@ package group
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
 	gopath "path"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
+
+// partyMarker is in the names of members of kazoo's Party, behind a GUID. A Party lists
+// only names that have it. Read in the source of kazoo 2.8.0.
+const partyMarker = "__party__"
 
 type group struct {
 	session *session.Session
@@ -29,17 +38,43 @@ func New(s *session.Session, path string, cfg recipes.GroupConfig) (recipes.Grou
 			return nil, fmt.Errorf("group %s: %w", path, err)
 		}
 	}
+	dialect, err := recipes.ParseDialect(string(cfg.Dialect))
+	if err == nil && dialect == recipes.Kazoo && cfg.Name != "" {
+		err = fmt.Errorf("%w: a member of kazoo's Party has a name of its own, and not %q", recipes.ErrInvalid, cfg.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("group %s: %w", path, err)
+	}
+	cfg.Dialect = dialect
 	return &group{session: s, path: path, cfg: cfg}, nil
 }
 
 func (g *group) Path() string { return g.path }
 
 func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
-	o, err := znode.CreateEphemeral(ctx, g.session, g.path, g.cfg.Name, znode.MemberMarker, data)
+	if err := g.stores(data); err != nil {
+		return nil, g.failed(err)
+	}
+	name := g.cfg.Name
+	if g.party() {
+		guid := uuid.New()
+		name = hex.EncodeToString(guid[:]) + partyMarker
+	}
+	o, err := znode.CreateEphemeral(ctx, g.session, g.path, name, znode.MemberMarker, data)
 	if err != nil {
 		return nil, g.failed(err)
 	}
-	return membership{o}, nil
+	return membership{o, g}, nil
+}
+
+func (g *group) party() bool { return g.cfg.Dialect == recipes.Kazoo }
+
+// stores reports, as an ErrInvalid, data on which kazoo's members() fails.
+func (g *group) stores(data []byte) error {
+	if g.party() && !utf8.Valid(data) {
+		return fmt.Errorf("%w: the data are not UTF-8, on which members of kazoo's Party fail", recipes.ErrInvalid)
+	}
+	return nil
 }
 
 // TakeUp is znode.TakeUp.
@@ -48,7 +83,7 @@ func (g *group) TakeUp(ctx context.Context, path string, token recipes.Token) (r
 	if err != nil {
 		return nil, g.failed(err)
 	}
-	return membership{o}, nil
+	return membership{o, g}, nil
 }
 
 func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
@@ -56,11 +91,11 @@ func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
 	if err != nil {
 		return nil, g.failed(err)
 	}
-	return members(nodes), nil
+	return g.members(nodes), nil
 }
 
 func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
-	out, err := znode.Stream(ctx, g.session, znode.Selection{Root: g.path}, "group", members)
+	out, err := znode.Stream(ctx, g.session, znode.Selection{Root: g.path}, "group", g.members)
 	if err != nil {
 		return nil, g.failed(err)
 	}
@@ -69,11 +104,12 @@ func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
 
 func (g *group) failed(err error) error { return fmt.Errorf("group %s: %w", g.path, err) }
 
-// members returns the ephemeral children, in the order in which they were created.
-func members(nodes znode.Nodes) []recipes.Member {
+// members returns the ephemeral children, in the order in which they were created. Of a
+// Party they are those that the others list.
+func (g *group) members(nodes znode.Nodes) []recipes.Member {
 	present := make([]recipes.Member, 0, len(nodes))
 	for path, n := range nodes {
-		if znode.OwnerOf(n.Stat) == 0 {
+		if znode.OwnerOf(n.Stat) == 0 || g.party() && !strings.Contains(gopath.Base(path), partyMarker) {
 			continue
 		}
 		present = append(present, recipes.Member{
@@ -89,6 +125,16 @@ func members(nodes znode.Nodes) []recipes.Member {
 	return present
 }
 
-type membership struct{ *znode.Ephemeral }
+type membership struct {
+	*znode.Ephemeral
+	group *group
+}
+
+func (m membership) Update(ctx context.Context, data []byte) error {
+	if err := m.group.stores(data); err != nil {
+		return m.group.failed(err)
+	}
+	return m.Ephemeral.Update(ctx, data)
+}
 
 func (m membership) Leave(ctx context.Context) error { return m.Remove(ctx, "leave") }

@@ -1,6 +1,8 @@
 package line
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	gopath "path"
 	"slices"
@@ -29,6 +31,11 @@ const (
 	// KazooLock is of kazoo's Lock, WriteLock and Election.
 	KazooLock = "__lock__"
 	KazooRead = "__rlock__"
+
+	// CuratorLeases and CuratorLocks are the directories of InterProcessSemaphoreV2
+	// below its path.
+	CuratorLeases = "leases"
+	CuratorLocks  = "locks"
 )
 
 // known is whose contenders have a marker.
@@ -62,18 +69,42 @@ var knowns = []known{
 //
 // The recipes of this library do not exclude each other at one path, and say so, in
 // the text's dialect. A line in another dialect shares its path with nothing else.
-func (l *Line) foreign(names []string) error {
+func (l *Line) foreign(ctx context.Context, names []string) error {
 	for _, name := range names {
 		if k, ok := l.stranger(name); ok {
 			return &recipes.ForeignError{Dialect: k.dialect, Recipe: k.recipe, Znode: gopath.Join(l.Path, name)}
 		}
 	}
+	if l.semaphore() && slices.Contains(names, CuratorLeases) && slices.Contains(names, CuratorLocks) {
+		return l.foreignLease(ctx)
+	}
 	return nil
+}
+
+// semaphore reports whether the contenders are those of a semaphore in the default
+// dialect. In the others they stand in a line of locks.
+func (l *Line) semaphore() bool { return slices.Equal(l.Markers, []string{Lease}) }
+
+// foreignLease returns an error if a lease is taken from Curator's semaphore of the same
+// path. Its directories remain when nobody uses it any more.
+func (l *Line) foreignLease(ctx context.Context) error {
+	dir := gopath.Join(l.Path, CuratorLeases)
+	names, err := l.Session.Children(ctx, dir)
+	if errors.Is(err, recipes.ErrNoNode) || err == nil && len(names) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return &recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2", Znode: gopath.Join(dir, names[0])}
 }
 
 func (l *Line) stranger(name string) (known, bool) {
 	if slices.ContainsFunc(l.Markers, func(marker string) bool { return is(name, marker) }) {
 		return known{}, false
+	}
+	if l.semaphore() && GUID(name) {
+		return known{dialect: recipes.Kazoo, recipe: "Semaphore"}, true
 	}
 	for _, k := range knowns {
 		if l.speaks(recipes.ZooKeeper) && k.dialect == recipes.ZooKeeper {
@@ -96,8 +127,14 @@ func is(name, marker string) bool {
 }
 
 // Foreign is foreign for a recipe that does not stand in a Line.
-func Foreign(path string, names []string) error {
-	return (&Line{Path: path}).foreign(names)
+func Foreign(ctx context.Context, path string, names []string) error {
+	return (&Line{Path: path}).foreign(ctx, names)
+}
+
+// GUID reports whether a name is what kazoo calls a member that has no number: a GUID
+// in hexadecimal, without hyphens.
+func GUID(name string) bool {
+	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
 // Stores reports, as an ErrInvalid, data that the dialect cannot store.

@@ -183,8 +183,15 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 	}
 	woke.gone = session.Happened(own.Fired()) // told before, and yet not chosen
 	next := woke.outcome()
-	if next != handed || w.line.Unconfirmed {
+	if next != handed {
 		return next, nil
+	}
+	if w.line.Unconfirmed {
+		parent, err := s.Stat(ctx, w.line.Path)
+		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+			return 0, err
+		}
+		return handed, w.behind(ctx, parent)
 	}
 	// The server may lag, and the session have expired since: see doc.go.
 	parent, synced, err := s.SyncOn(ctx, w.line.Path, disconnected)
@@ -249,7 +256,7 @@ func (w *waiter) look(ctx context.Context) (ahead []Entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.foreign(names); err != nil {
+	if err := l.foreign(ctx, names); err != nil {
 		return nil, err
 	}
 	entries := Parse(names, l.Markers...)

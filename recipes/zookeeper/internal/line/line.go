@@ -198,11 +198,11 @@ func (l *Line) arm(ctx context.Context, armed *Watches, nearest Entry, allows fu
 
 // look lists the line and finds the contender's place in it.
 func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entry, position int, err error) {
-	names, err := l.names(ctx)
+	names, err := l.Names(ctx)
 	if err != nil {
 		return Entry{}, nil, 0, err
 	}
-	if err := l.foreign(names); err != nil {
+	if err := l.foreign(ctx, names); err != nil {
 		return Entry{}, nil, 0, err
 	}
 	entries, err := l.Order(ctx, names)
@@ -215,6 +215,12 @@ func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entr
 	}
 	me = entries[position]
 	return me, l.Rule(entries[:position], me), position, nil
+}
+
+// Grant is the turn of the contender of that name, whose recipe has found by itself that
+// it is its turn. waited says whether that was when it joined.
+func (l *Line) Grant(ctx context.Context, name string, waited bool) (*Grant, error) {
+	return l.grant(ctx, Entry{Name: name}, waited)
 }
 
 // grant reads the contender's znode, after the listing that showed nobody ahead: it

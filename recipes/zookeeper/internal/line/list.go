@@ -14,15 +14,15 @@ import (
 // Entries returns who stands in line, in order. A path that does not exist is
 // an empty line.
 func (l *Line) Entries(ctx context.Context) ([]Entry, error) {
-	names, err := l.names(ctx)
+	names, err := l.Names(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return l.Order(ctx, names)
 }
 
-// names returns the names of the path's children, none if it does not exist.
-func (l *Line) names(ctx context.Context) ([]string, error) {
+// Names returns the names of the path's children, none if it does not exist.
+func (l *Line) Names(ctx context.Context) ([]string, error) {
 	names, err := l.Session.Children(ctx, l.Path)
 	if errors.Is(err, recipes.ErrNoNode) {
 		return nil, nil

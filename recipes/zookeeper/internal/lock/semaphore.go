@@ -13,8 +13,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// semaphoreMarkers are those of a semaphore.
-var semaphoreMarkers = line.Spoken{recipes.ZooKeeper: {line.Lease}}
+// semaphoreMarkers are those of a semaphore. In the dialects of other libraries they are
+// those of the lock under which a lease is taken.
+var semaphoreMarkers = line.Spoken{
+	recipes.ZooKeeper: {line.Lease},
+	recipes.Curator:   {line.Lock},
+	recipes.Kazoo:     {line.KazooLock},
+}
 
 type semaphore struct {
 	line *line.Line
@@ -23,14 +28,22 @@ type semaphore struct {
 
 // NewSemaphore returns the semaphore at path.
 func NewSemaphore(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
-	l, err := lines.At("semaphore", path, cfg.Strategy, recipes.ZooKeeper, semaphoreMarkers)
+	l, err := lines.At("semaphore", path, cfg.Strategy, cfg.Dialect, semaphoreMarkers)
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.Validate(); err != nil {
+	err = cfg.Validate()
+	if err == nil {
+		err = l.Stores(cfg.Data)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("semaphore %s: %w", path, err)
 	}
-	l.Permits, l.Unconfirmed = cfg.Permits, cfg.Unconfirmed
+	l.Unconfirmed = cfg.Unconfirmed
+	if l.Dialect != recipes.ZooKeeper {
+		return newLeased(l, cfg), nil
+	}
+	l.Permits = cfg.Permits
 	return &semaphore{line: l, cfg: cfg}, nil
 }
 
@@ -77,6 +90,9 @@ func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error)
 // SemaphoreContenders reads the contenders of a semaphore. As many as there are
 // permits hold.
 var SemaphoreContenders = line.Reader{Data: true, Read: func(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
+	if d != recipes.ZooKeeper {
+		return readLeases(ctx, s, p, d)
+	}
 	return p.InLine(ctx, s, recipes.KindSemaphore, Permits(p.Data), semaphoreMarkers[d])
 }}
 

@@ -18,6 +18,7 @@ type listing struct {
 	q     *queue // one of the path's: only what all have in common is used
 	turn  chan struct{}
 	dirty atomic.Bool // an element was taken out of it and not out of the queue
+	seen  atomic.Bool // a put has looked for foreign elements
 
 	// Owned by the consumer that has the turn:
 	filled       bool
@@ -146,13 +147,14 @@ func claimedBy(claims []string) func(queued) bool {
 type listingKey struct {
 	path     string
 	priority bool
+	dialect  recipes.Dialect
 }
 
 // listingOf returns the listing that q shares with the session's other consumers.
 func (qs *Queues) listingOf(q *queue) *listing {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	key := listingKey{q.path, q.priority}
+	key := listingKey{q.path, q.priority, q.cfg.Dialect}
 	l := qs.listings[key]
 	if l == nil {
 		l = q.newListing()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
@@ -19,12 +20,18 @@ type queued struct {
 // which they are to be taken. It ignores all other names.
 func (q *queue) parse(names []string) []queued {
 	var found []queued
-	if q.priority {
-		found = parsePriorities(names)
-	} else {
-		for _, e := range line.Parse(names, elementPrefix) {
-			if strings.HasPrefix(e.Name, elementPrefix) {
-				found = append(found, queued{Entry: e})
+	for _, name := range names {
+		priority := 0
+		digits, ok := strings.CutPrefix(name, q.marker())
+		if n := q.digits(); ok && n > 0 {
+			priority, ok = number(digits, n)
+		}
+		if !ok {
+			continue
+		}
+		for _, e := range line.Parse([]string{name}, q.prefix(priority)) {
+			if strings.HasPrefix(name, q.prefix(priority)) {
+				found = append(found, queued{e, priority})
 			}
 		}
 	}
@@ -32,24 +39,56 @@ func (q *queue) parse(names []string) []queued {
 	return found
 }
 
-func parsePriorities(names []string) []queued {
-	var found []queued
-	for _, name := range names {
-		digits, ok := strings.CutPrefix(name, elementPrefix)
-		if !ok || len(digits) < 3 || !isDigit(digits[0]) || !isDigit(digits[1]) {
-			continue
-		}
-		priority := int(digits[0]-'0')*10 + int(digits[1]-'0')
-		for _, e := range line.Parse([]string{name}, priorityPrefix(priority)) {
-			found = append(found, queued{e, priority})
-		}
+// Elements of other libraries. Read in the sources of Curator 5.4.0 and kazoo 2.8.0.
+const (
+	curatorPrefix = "qn-"    // of SimpleDistributedQueue, and ZooKeeper's own
+	kazooPrefix   = "entry-" // entry-<priority>-<sequence>
+	kazooPriority = 100      // where none is given
+)
+
+// marker is how the names of all elements begin.
+func (q *queue) marker() string {
+	switch q.cfg.Dialect {
+	case recipes.Curator:
+		return curatorPrefix
+	case recipes.Kazoo:
+		return kazooPrefix
 	}
-	return found
+	return elementPrefix
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+// digits is how many digits a priority has in a name; 0 if there is none.
+func (q *queue) digits() int {
+	switch {
+	case q.cfg.Dialect == recipes.Kazoo:
+		return 3
+	case q.priority:
+		return 2
+	}
+	return 0
+}
 
-func priorityPrefix(priority int) string { return fmt.Sprintf("%s%02d-", elementPrefix, priority) }
+// prefix is the name of an element without its number.
+func (q *queue) prefix(priority int) string {
+	if q.digits() == 0 {
+		return q.marker()
+	}
+	return fmt.Sprintf("%s%0*d-", q.marker(), q.digits(), priority)
+}
+
+// number reads the first n digits of text.
+func number(text string, n int) (value int, ok bool) {
+	if len(text) < n {
+		return 0, false
+	}
+	for _, c := range []byte(text[:n]) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		value = 10*value + int(c-'0')
+	}
+	return value, true
+}
 
 // compareQueued orders by priority and then by sequence, as a serial number.
 func compareQueued(a, b queued) int {

@@ -30,6 +30,9 @@ func (q *queue) put(ctx context.Context, prefix string, data [][]byte) ([]recipe
 				recipes.ErrTooLarge, len(d), most, q.session.MaxPacket()))
 		}
 	}
+	if err := q.look(ctx); err != nil {
+		return nil, q.failed(err)
+	}
 	outcome, err := q.commitPut(ctx, prefix, data)
 	if err != nil {
 		return nil, q.failed(err)
@@ -53,6 +56,13 @@ func (q *queue) commitPut(ctx context.Context, prefix string, data [][]byte) (se
 		outcome, err := q.once(ctx, t)
 		if q.cfg.Capacity > 0 && znode.RefusedOp(err) == 0 && isGoneOrChanged(err) {
 			continue // another client has put since the elements were counted
+		}
+		if !q.claims() && znode.RefusedOp(err) >= 0 && errors.Is(err, recipes.ErrNoNode) {
+			// The path has gone, and the receipts have not: Curator makes it a container.
+			if err := q.session.Provide(ctx, q.path); err != nil {
+				return session.Outcome{}, err
+			}
+			continue
 		}
 		if errors.Is(err, recipes.ErrNodeExists) {
 			err = fmt.Errorf("the queue has used all numbers for its elements (ZooKeeper counts to %d below one znode): empty it and delete the znode, or use another path: %w", math.MaxInt32, err)

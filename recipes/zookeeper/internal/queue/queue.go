@@ -64,6 +64,15 @@ func (qs *Queues) queue(path string, cfg recipes.QueueConfig, priority bool) (*q
 	if err == nil {
 		err = cfg.Validate()
 	}
+	if cfg.Dialect == "" {
+		cfg.Dialect = recipes.DefaultDialect
+	}
+	if err == nil && priority && cfg.Dialect == recipes.Curator {
+		err = fmt.Errorf("%w: Curator's SimpleDistributedQueue has no priorities", recipes.ErrInvalid)
+	}
+	if err == nil && path == "/" && cfg.Dialect != recipes.DefaultDialect {
+		err = fmt.Errorf("%w: there is no room for receipts beside the root", recipes.ErrInvalid)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("queue %s: %w", path, err)
 	}
@@ -76,11 +85,11 @@ func (qs *Queues) queue(path string, cfg recipes.QueueConfig, priority bool) (*q
 type fifo struct{ *queue }
 
 func (q fifo) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
-	return first(q.put(ctx, elementPrefix, [][]byte{data}))
+	return first(q.PutMany(ctx, data))
 }
 
 func (q fifo) PutMany(ctx context.Context, data ...[]byte) ([]recipes.ElementID, error) {
-	return q.put(ctx, elementPrefix, data)
+	return q.put(ctx, q.prefix(kazooPriority), data)
 }
 
 // byPriority is the form with priorities.
@@ -94,7 +103,7 @@ func (q byPriority) PutMany(ctx context.Context, priority int, data ...[]byte) (
 	if err := q.cfg.ValidatePut(priority, len(data)); err != nil {
 		return nil, q.failed(err)
 	}
-	return q.put(ctx, priorityPrefix(priority), data)
+	return q.put(ctx, q.prefix(priority), data)
 }
 
 func first(ids []recipes.ElementID, err error) (recipes.ElementID, error) {
@@ -114,8 +123,15 @@ func (q *queue) failed(err error) error { return fmt.Errorf("queue %s: %w", q.pa
 
 // once commits a transaction of the queue, once.
 func (q *queue) once(ctx context.Context, t session.Txn) (session.Outcome, error) {
-	return q.session.CommitOnce(ctx, q.child(receiptsName), q.provide, t)
+	receipts := q.child(receiptsName)
+	if !q.claims() {
+		receipts = q.path + "-" + receiptsName // kazoo's consumers take every child
+	}
+	return q.session.CommitOnce(ctx, receipts, q.provide, t)
 }
+
+// claims reports whether all who take elements see claims.
+func (q *queue) claims() bool { return q.cfg.Dialect == recipes.DefaultDialect }
 
 // provide creates a child of the queue as a parent of others. The queue's own znode is
 // persistent. Other parents are containers, but a container would be deleted when the

@@ -126,6 +126,9 @@ func isGoneOrChanged(err error) bool {
 }
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
+	if !q.claims() {
+		return nil, q.failed(fmt.Errorf("%w: consumers of %s see no claims: an element can only be taken", recipes.ErrInvalid, q.cfg.Dialect))
+	}
 	var received recipes.Delivery
 	err := q.take(ctx, func(c candidate) error {
 		token, err := q.receive(ctx, c)

@@ -116,7 +116,7 @@ func (l *priorityLock) read(ctx context.Context) (lockState, []contender, error)
 	if err != nil {
 		return lockState{}, nil, err
 	}
-	if err := line.Foreign(l.path, names); err != nil {
+	if err := line.Foreign(ctx, l.path, names); err != nil {
 		return lockState{}, nil, err
 	}
 	all := ranked(names, successor)
