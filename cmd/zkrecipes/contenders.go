@@ -38,7 +38,8 @@ own at PATH. The word "revocable" follows if the contender can be asked to give 
 lock back, "asked" if it was asked, and "successor" if a holder has chosen it to be next.
 "curator" or "kazoo" follows if the name is of that library (-dialect of lock and elect).
 Locks of Curator and go-zookeeper have the same names as ours, and kazoo's Election is
-a lock.
+a lock. Ephemeral sequential znodes with names that no recipe has are counted: they may
+be contenders of another program, which does not look for these.
 
 SINCE is when the contender joined, by the server's clock; in a priority lock it is
 when the lock was granted. TOKEN is the fencing token.
@@ -66,8 +67,12 @@ func (v *contendersVerb) run(ctx context.Context, t *tool, out *output) error {
 		if err != nil {
 			return err
 		}
-		line := lines.Contenders
-		return out.result(v.picture(line), func(w io.Writer) { v.table(w, line) })
+		return out.result(v.picture(lines), func(w io.Writer) {
+			v.table(w, lines.Contenders)
+			if lines.Unknown > 0 {
+				fmt.Fprintf(w, "and %d ephemeral sequential znode(s) of programs that zkrecipes does not know\n", lines.Unknown)
+			}
+		})
 	})
 }
 
@@ -83,6 +88,7 @@ func (v *contendersVerb) kinds() []recipes.Kind {
 type picture struct {
 	Path       string          `json:"path"`
 	Contenders []contenderJSON `json:"contenders"`
+	Unknown    int             `json:"unknown,omitempty"` // ephemeral sequential znodes of other programs
 }
 
 type contenderJSON struct {
@@ -102,9 +108,9 @@ type contenderJSON struct {
 	DataBase64 []byte    `json:"data_base64,omitempty"` // of data that are no text
 }
 
-func (v *contendersVerb) picture(line []recipes.Contender) picture {
-	p := picture{Path: v.path, Contenders: []contenderJSON{}}
-	for _, c := range line {
+func (v *contendersVerb) picture(lines recipes.Lines) picture {
+	p := picture{Path: v.path, Contenders: []contenderJSON{}, Unknown: lines.Unknown}
+	for _, c := range lines.Contenders {
 		p.Contenders = append(p.Contenders, toJSON(c))
 	}
 	return p

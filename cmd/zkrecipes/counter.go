@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"strconv"
@@ -11,7 +12,12 @@ import (
 )
 
 // counterGetVerb shows a counter.
-type counterGetVerb struct{ onePath }
+type counterGetVerb struct {
+	onePath
+	dialect dialect
+}
+
+func (v *counterGetVerb) flags(f *flag.FlagSet) { f.Var(&v.dialect, "dialect", dialectUsage) }
 
 func (v *counterGetVerb) describe() doc {
 	return doc{
@@ -25,22 +31,26 @@ Shows the number of the counter at PATH. A counter that does not exist is 0.
 			"zkrecipes counter get -format=json /builds",
 		},
 		rules: `
-The answer is what one server knows, and may be outdated when you read it.
+The answer is what one server knows, and may be outdated when you read it. Curator's
+DistributedAtomicLong needs -dialect curator; kazoo's Counter has the same form as ours.
 
 ` + onceCodes,
 	}
 }
 
 func (v *counterGetVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.count(ctx, out, v.path, recipes.Counter.Get)
+	return t.count(ctx, out, v.path, v.dialect, recipes.Counter.Get)
 }
 
 // counterAddVerb adds to a counter.
 type counterAddVerb struct {
 	exitCodeOnly
 	onePath
-	delta int64
+	dialect dialect
+	delta   int64
 }
+
+func (v *counterAddVerb) flags(f *flag.FlagSet) { f.Var(&v.dialect, "dialect", dialectUsage) }
 
 func (v *counterAddVerb) describe() doc {
 	return doc{
@@ -56,7 +66,8 @@ may be negative.
 		},
 		rules: `
 Each addition is counted once, also if answers are lost. A counter that does not exist
-is made, and begins with 0. It is for numbers that change some times a second.
+is made, and begins with 0. It is for numbers that change some times a second. -dialect
+curator counts with Curator's DistributedAtomicLong, -dialect kazoo with kazoo's Counter.
 
 ` + onceCodes,
 	}
@@ -77,19 +88,19 @@ func (v *counterAddVerb) arguments(args []string) (err error) {
 }
 
 func (v *counterAddVerb) run(ctx context.Context, t *tool, out *output) error {
-	return t.count(ctx, out, v.path, func(c recipes.Counter, ctx context.Context) (int64, error) { return c.Add(ctx, v.delta) })
+	return t.count(ctx, out, v.path, v.dialect, func(c recipes.Counter, ctx context.Context) (int64, error) { return c.Add(ctx, v.delta) })
 }
 
 // count shows what f returns of the counter at path.
-func (t *tool) count(ctx context.Context, out *output, path string, f func(recipes.Counter, context.Context) (int64, error)) error {
+func (t *tool) count(ctx context.Context, out *output, path string, d dialect, f func(recipes.Counter, context.Context) (int64, error)) error {
 	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		c, err := s.Counter(path, recipes.CounterConfig{})
+		c, err := s.Counter(path, recipes.CounterConfig{Dialect: recipes.Dialect(d)})
 		if err != nil {
 			return err
 		}
 		n, err := f(c, ctx)
 		if err != nil {
-			return err
+			return foreign(err)
 		}
 		return out.number(path, n)
 	})

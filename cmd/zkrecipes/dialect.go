@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// dialect is with whose contenders a lock or an election stands in one line. It is a
-// flag.Value.
+// dialect is with whose programs a recipe shares its path. It is a flag.Value.
 type dialect recipes.Dialect
 
 func (d *dialect) String() string { return "" }
@@ -22,7 +22,7 @@ func (d *dialect) Set(name string) error {
 // other reports whether it is not the default.
 func (d dialect) other() bool { return d != "" && d != dialect(recipes.DefaultDialect) }
 
-const dialectUsage = "stand in one line with this `library`: zookeeper, curator or kazoo (default zookeeper)"
+const dialectUsage = "share PATH with this `library`: zookeeper, curator or kazoo (default zookeeper)"
 
 // joins are how to stand in line with a contender that was seen.
 var joins = map[string]string{
@@ -30,6 +30,11 @@ var joins = map[string]string{
 	"ReadLock":                  "lock with -shared or -exclusive",
 	"InterProcessReadWriteLock": "lock with -shared or -exclusive",
 	"LeaderLatch":               "elect",
+	"InterProcessSemaphoreV2":   "lock with -n",
+	"Semaphore":                 "lock with -n",
+	"SimpleDistributedQueue":    "queue put or queue take",
+	"Queue":                     "queue put or queue take",
+	"DistributedAtomicLong":     "counter",
 }
 
 // foreign says what to do about a contender of another library.
@@ -38,6 +43,8 @@ func foreign(err error) error {
 	switch {
 	case !errors.As(err, &f):
 		return err
+	case strings.HasSuffix(f.Recipe, "DoubleBarrier"):
+		return fmt.Errorf("%w; give another PATH: there is no double barrier that it would wait for", err)
 	case f.Dialect == recipes.DefaultDialect:
 		return fmt.Errorf("%w; leave -dialect out, or give another PATH", err)
 	}

@@ -30,7 +30,8 @@ has ended, it waits until the commands of all other members have ended too.
 		rules: `
 All members begin together, and none goes on before all have ended. All must give the
 same SIZE; zkrecipes does not compare it. Members beyond SIZE wait for the next round.
-A member that dies delays the others until its session ends, at most.
+A member that dies delays the others until its session ends, at most. Curator's and
+kazoo's double barriers are others: zkrecipes gives up where it meets their members.
 
 -timeout bounds the wait for the beginning. The wait for the end has no bound: a
 signal ends it, with exit code 128+n, and the other members do not wait for this one.
@@ -66,7 +67,7 @@ func (v *doubleBarrierVerb) run(ctx context.Context, t *tool, out *output) error
 			err = exitWith(exitTimeout, "%d members were not together at %s in %v", v.size, v.path, v.timeout)
 		}
 		if err != nil {
-			return grant{}, err
+			return grant{}, foreign(err)
 		}
 		return grant{Grant: p, giveBack: p.Leave, together: true}, nil
 	})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -10,7 +11,8 @@ import (
 // groupJoinVerb is a member of a group.
 type groupJoinVerb struct {
 	ephemeral
-	name string
+	name    string
+	dialect dialect
 }
 
 func (v *groupJoinVerb) describe() doc {
@@ -26,7 +28,8 @@ it stays until a signal comes, and shows its znode and its token on stdout.
 			"zkrecipes group join /web",
 		},
 		rules: `
-A member that dies leaves the group when its session times out.
+A member that dies leaves the group when its session times out. Members of Curator's
+GroupMember share the group. Members of kazoo's Party see this one with -dialect kazoo.
 
 ` + ephemeralHelp,
 	}
@@ -35,6 +38,7 @@ A member that dies leaves the group when its session times out.
 func (v *groupJoinVerb) flags(f *flag.FlagSet) {
 	v.ephemeral.flags(f)
 	f.StringVar(&v.name, "name", "", "the member's `name`, which only one member can have at a time; by default a new\nname for each")
+	f.Var(&v.dialect, "dialect", dialectUsage)
 }
 
 func (v *groupJoinVerb) arguments(args []string) error {
@@ -44,12 +48,15 @@ func (v *groupJoinVerb) arguments(args []string) error {
 	if v.name == "" {
 		return nil
 	}
+	if v.dialect == dialect(recipes.Kazoo) {
+		return errors.New("-name needs another -dialect: members of kazoo's Party have names of their own")
+	}
 	return recipes.ValidateName(v.name)
 }
 
 func (v *groupJoinVerb) run(ctx context.Context, t *tool, out *output) error {
 	return v.ephemeral.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
-		g, err := s.Group(v.path, recipes.GroupConfig{Name: v.name})
+		g, err := s.Group(v.path, recipes.GroupConfig{Name: v.name, Dialect: recipes.Dialect(v.dialect)})
 		if err != nil {
 			return grant{}, err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -11,7 +12,12 @@ import (
 )
 
 // groupMembersVerb shows who is in a group.
-type groupMembersVerb struct{ onePath }
+type groupMembersVerb struct {
+	onePath
+	dialect dialect
+}
+
+func (v *groupMembersVerb) flags(f *flag.FlagSet) { f.Var(&v.dialect, "dialect", dialectUsage) }
 
 func (v *groupMembersVerb) describe() doc {
 	return doc{
@@ -28,6 +34,7 @@ first.
 		rules: `
 SINCE is when the member joined, by the server's clock. TOKEN tells it from a later
 member of the same name. A member that has died is shown until its session times out.
+-dialect kazoo shows only what kazoo's Party lists.
 
 ` + onceCodes,
 	}
@@ -35,7 +42,7 @@ member of the same name. A member that has died is shown until its session times
 
 func (v *groupMembersVerb) run(ctx context.Context, t *tool, out *output) error {
 	return t.once(ctx, out, func(ctx context.Context, s recipes.Session) error {
-		g, err := s.Group(v.path, recipes.GroupConfig{})
+		g, err := s.Group(v.path, recipes.GroupConfig{Dialect: recipes.Dialect(v.dialect)})
 		if err != nil {
 			return err
 		}

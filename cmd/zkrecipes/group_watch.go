@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -11,8 +12,11 @@ import (
 // groupWatchVerb shows who comes and goes.
 type groupWatchVerb struct {
 	onePath
-	known []recipes.Member
+	dialect dialect
+	known   []recipes.Member
 }
+
+func (v *groupWatchVerb) flags(f *flag.FlagSet) { f.Var(&v.dialect, "dialect", dialectUsage) }
 
 func (v *groupWatchVerb) describe() doc {
 	return doc{
@@ -37,7 +41,7 @@ joined. Changes that follow each other fast may be shown as one.
 
 func (v *groupWatchVerb) run(ctx context.Context, t *tool, out *output) error {
 	return follow(ctx, t, out, func(ctx context.Context, s recipes.Session) (<-chan []recipes.Member, error) {
-		g, err := s.Group(v.path, recipes.GroupConfig{})
+		g, err := s.Group(v.path, recipes.GroupConfig{Dialect: recipes.Dialect(v.dialect)})
 		if err != nil {
 			return nil, err
 		}

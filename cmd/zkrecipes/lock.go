@@ -39,9 +39,10 @@ command holding PATH runs at a time, in the order in which they came.
 		},
 		rules: `
 Programs with Curator's InterProcessMutex or go-zookeeper's Lock can share a plain
-lock. For those with kazoo, or with another lock of Curator, give -dialect. If zkrecipes
-meets one of them without it, it gives up with exit code 125 and names it. It cannot
-see one that comes after it was granted.
+lock. For those with kazoo, or with another lock or semaphore of Curator, give -dialect.
+If zkrecipes meets one of them without it, it gives up with exit code 125 and names it.
+It cannot see one that comes after it was granted. With -dialect and -n, nothing compares
+the numbers of permits.
 
 PATH is one of four kinds of lock, and all contenders must use the same kind:
 
@@ -120,8 +121,8 @@ func (v *lockVerb) arguments(args []string) error {
 		return errors.New("-n is for a semaphore, -shared and -exclusive are for a shared lock: PATH is one or the other")
 	case v.permits > 1 && v.priority.given:
 		return errors.New("-n is for a semaphore, -priority is for a priority lock: PATH is one or the other")
-	case v.dialect.other() && (v.permits > 1 || v.priority.given):
-		return errors.New("-dialect is for a plain lock, -shared and -exclusive: other libraries do not have what -n and -priority do")
+	case v.dialect.other() && v.priority.given:
+		return errors.New("-priority needs the default of -dialect: other libraries have no lock with priorities")
 	case v.dialect.other() && v.revocable:
 		return errors.New("-revocable needs the default of -dialect: other libraries do not ask for a lock")
 	case v.ask && !v.priority.given:

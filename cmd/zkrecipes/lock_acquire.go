@@ -10,7 +10,7 @@ import (
 func (v *lockVerb) sharing() bool { return (v.shared || v.exclusive) && !v.priority.given }
 
 func (v *lockVerb) semaphoreConfig() recipes.SemaphoreConfig {
-	return recipes.SemaphoreConfig{Permits: v.permits, Data: []byte(v.data)}
+	return recipes.SemaphoreConfig{Permits: v.permits, Dialect: recipes.Dialect(v.dialect), Data: []byte(v.data)}
 }
 
 func (v *lockVerb) sharedConfig() recipes.SharedLockConfig {

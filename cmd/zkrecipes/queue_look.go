@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -45,7 +46,7 @@ func (v *queuePeekVerb) run(ctx context.Context, t *tool, out *output) error {
 			return exitWith(exitAbsent, "the queue %s is empty", v.path)
 		}
 		if err != nil {
-			return err
+			return foreign(err)
 		}
 		return out.element(e)
 	})
@@ -110,6 +111,11 @@ A dead letter is the znode of its name below PATH/dead.
 
 ` + onceCodes,
 	}
+}
+
+// flags has no dialect: only a queue with claims has dead letters.
+func (v *queueDeadVerb) flags(f *flag.FlagSet) {
+	f.BoolVar(&v.priorities, "priorities", false, prioritiesUsage)
 }
 
 func (v *queueDeadVerb) run(ctx context.Context, t *tool, out *output) error {

@@ -19,6 +19,7 @@ type queuePutVerb struct {
 	waiting
 	priority priority
 	capacity int
+	dialect  dialect
 	path     string
 	data     []string
 	stdin    bool // the data are there
@@ -48,6 +49,10 @@ counts elements that a consumer has claimed and not yet acknowledged. ZooKeeper 
 not know the number: all producers must give the same, and a producer that gives none
 does not wait.
 
+-dialect curator puts for Curator's SimpleDistributedQueue, -dialect kazoo for kazoo's
+Queue, without -priority with its default, 100. Without -dialect zkrecipes gives up where
+it finds elements of theirs.
+
 A signal ends the wait with exit code 128+n, and nothing is put. If it comes while the
 elements are being put, the exit code is 6.
 
@@ -57,6 +62,7 @@ elements are being put, the exit code is 6.
 
 func (v *queuePutVerb) flags(f *flag.FlagSet) {
 	v.waiting.flags(f)
+	f.Var(&v.dialect, "dialect", dialectUsage)
 	f.Var(&v.priority, "priority", "put into a priority queue, with this `priority` from 0, the first, to 99")
 	f.IntVar(&v.capacity, "capacity", 0, "wait while the queue has no room for more than this `number` of elements; 0 is\nno bound")
 }
@@ -104,7 +110,9 @@ func (v *queuePutVerb) elements(args []string) error {
 	return nil
 }
 
-func (v *queuePutVerb) config() recipes.QueueConfig { return recipes.QueueConfig{Capacity: v.capacity} }
+func (v *queuePutVerb) config() recipes.QueueConfig {
+	return recipes.QueueConfig{Capacity: v.capacity, Dialect: recipes.Dialect(v.dialect)}
+}
 
 func (v *queuePutVerb) otherwise() int { return exitFailed }
 
@@ -122,7 +130,7 @@ func (v *queuePutVerb) run(ctx context.Context, t *tool, out *output) error {
 	return v.waiting.run(ctx, t, out, false, v.failure(), func(ctx context.Context, s recipes.Session) error {
 		ids, err := v.put(ctx, s, data)
 		if err != nil {
-			return err
+			return foreign(err)
 		}
 		return out.result(struct {
 			Path string              `json:"path"`

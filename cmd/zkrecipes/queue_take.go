@@ -34,6 +34,9 @@ The data are written byte for byte; a terminal gets a line. The element is remov
 after it was written. If zkrecipes is killed in between, or cannot write, the element
 goes back to the queue: it may be delivered twice, but it is not lost.
 
+With -dialect curator or kazoo it is the other way round: those who take from such a queue
+see no claims. The element is removed first, and is lost if zkrecipes cannot write it.
+
 ` + waitHelp,
 	}
 }
@@ -55,6 +58,9 @@ func (v *queueTakeVerb) otherwise() int { return exitFailed }
 
 func (v *queueTakeVerb) run(ctx context.Context, t *tool, out *output) error {
 	p := patience{timeout: v.timeout, try: v.try, failure: "nothing was taken from " + v.path}
+	if v.dialect.other() {
+		return waitFor(ctx, t, out, p, v.take, out.element)
+	}
 	return waitFor(ctx, t, out, p, func(ctx context.Context, s recipes.Session) (recipes.Delivery, error) {
 		q, err := v.open(s)
 		if err != nil {
@@ -64,24 +70,41 @@ func (v *queueTakeVerb) run(ctx context.Context, t *tool, out *output) error {
 	}, func(d recipes.Delivery) error { return v.handOver(d, out) })
 }
 
-func (v *queueTakeVerb) receive(ctx context.Context, q recipes.Consumer) (recipes.Delivery, error) {
-	if !v.try {
-		return q.Receive(ctx)
+// take removes an element from a queue in which others see no claims.
+func (v *queueTakeVerb) take(ctx context.Context, s recipes.Session) (recipes.Element, error) {
+	q, err := v.open(s)
+	if err != nil {
+		return recipes.Element{}, err
 	}
-	// Somebody else may take what Peek has seen, and then Receive would wait. It
+	e, err := unlessEmpty(ctx, v, q, q.Take)
+	return e, foreign(err)
+}
+
+func (v *queueTakeVerb) receive(ctx context.Context, q recipes.Consumer) (recipes.Delivery, error) {
+	d, err := unlessEmpty(ctx, v, q, q.Receive)
+	return d, foreign(err)
+}
+
+// unlessEmpty calls get, which may wait. With -try it fails where the queue is empty.
+func unlessEmpty[T any](ctx context.Context, v *queueTakeVerb, q recipes.Consumer, get func(context.Context) (T, error)) (T, error) {
+	if !v.try {
+		return get(ctx)
+	}
+	var none T
+	// Somebody else may take what Peek has seen, and then get would wait. It
 	// is not let wait for long, and the queue is looked at again.
 	const patience = time.Second
 	for {
 		if _, err := q.Peek(ctx); errors.Is(err, recipes.ErrEmpty) {
-			return nil, exitWith(exitTimeout, "the queue %s is empty", v.path)
+			return none, exitWith(exitTimeout, "the queue %s is empty", v.path)
 		} else if err != nil {
-			return nil, err
+			return none, err
 		}
 		short, cancel := context.WithTimeout(ctx, patience)
-		d, err := q.Receive(short)
+		got, err := get(short)
 		cancel()
-		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return d, err
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, recipes.ErrUnknownOutcome) {
+			return got, err
 		}
 	}
 }
@@ -107,14 +130,18 @@ func (v *queueTakeVerb) handOver(d recipes.Delivery, out *output) error {
 type consumer struct {
 	onePath
 	priorities bool
+	dialect    dialect
 }
 
+const prioritiesUsage = "PATH is a priority queue, whose elements were put with -priority"
+
 func (c *consumer) flags(f *flag.FlagSet) {
-	f.BoolVar(&c.priorities, "priorities", false, "PATH is a priority queue, whose elements were put with -priority")
+	f.BoolVar(&c.priorities, "priorities", false, prioritiesUsage)
+	f.Var(&c.dialect, "dialect", dialectUsage)
 }
 
 func (c *consumer) open(s recipes.Session) (recipes.Consumer, error) {
-	return openQueue(s, c.path, c.priorities, recipes.QueueConfig{})
+	return openQueue(s, c.path, c.priorities, recipes.QueueConfig{Dialect: recipes.Dialect(c.dialect)})
 }
 
 func openQueue(s recipes.Session, path string, priorities bool, cfg recipes.QueueConfig) (recipes.Consumer, error) {

@@ -70,7 +70,7 @@ Exit code: 0 when a signal has ended it. Otherwise:
 
 func (v *queueWorkVerb) flags(f *flag.FlagSet) {
 	durationVar(f, &v.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
-	f.BoolVar(&v.priorities, "priorities", false, "PATH is a priority queue, whose elements were put with -priority")
+	f.BoolVar(&v.priorities, "priorities", false, prioritiesUsage)
 	f.BoolVar(&v.argument, "argument", false, "give the data as the last argument, and nothing on stdin")
 	f.IntVar(&v.parallel, "parallel", 1, "work on this `number` of elements at a time")
 	f.IntVar(&v.deliveries, "max-deliveries", 0, "give up an element that was delivered this `number` of times; 0: never")

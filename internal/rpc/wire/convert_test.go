@@ -42,8 +42,8 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	}{
 		{"config", wire.Config(wire.ToConfig(config)), config, "Logger"},
 		{"contenders", wire.Contenders(wire.ToContenders([]recipes.Contender{contender}))[0], contender, ""},
-		{"lines", wire.Lines(wire.ToLines(recipes.Lines{Contenders: []recipes.Contender{contender}, Permits: 3})),
-			recipes.Lines{Contenders: []recipes.Contender{contender}, Permits: 3}, ""},
+		{"lines", wire.Lines(wire.ToLines(recipes.Lines{Contenders: []recipes.Contender{contender}, Permits: 3, Unknown: 4})),
+			recipes.Lines{Contenders: []recipes.Contender{contender}, Permits: 3, Unknown: 4}, ""},
 		{"leader", wire.Leader(wire.ToLeader(leader)), leader, ""},
 		{"place", wire.Place(wire.ToPlace(place)), place, ""},
 		{"stats", wire.Stats(wire.ToStats(stats)), stats, ""},
