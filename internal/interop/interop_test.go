@@ -35,18 +35,27 @@ const (
 	killEvery      = 5 * time.Second
 )
 
-// pairs are the recipes that share a line: theirs, and ours in which dialect.
+// pairs are the recipes that share a path: theirs, and ours in which dialect. free says
+// that their turns do not exclude each other; a short run of them is shorter.
 var pairs = []struct {
 	library, theirs, ours string
+	free                  bool
 }{
-	{"curator", "lock", "zookeeper/lock"},
-	{"curator", "lock", "curator/lock"},
-	{"curator", "selector", "curator/selector"},
-	{"curator", "rw", "curator/rw"},
-	{"curator", "election", "curator/election"},
-	{"kazoo", "lock", "kazoo/lock"},
-	{"kazoo", "rw", "kazoo/rw"},
-	{"kazoo", "election", "kazoo/election"},
+	{"curator", "lock", "zookeeper/lock", false},
+	{"curator", "lock", "curator/lock", false},
+	{"curator", "selector", "curator/selector", false},
+	{"curator", "rw", "curator/rw", false},
+	{"curator", "election", "curator/election", false},
+	{"curator", "semaphore", "curator/semaphore", false},
+	{"curator", "counter", "curator/counter", true},
+	{"curator", "queue", "curator/queue", true},
+	{"kazoo", "lock", "kazoo/lock", false},
+	{"kazoo", "rw", "kazoo/rw", false},
+	{"kazoo", "election", "kazoo/election", false},
+	{"kazoo", "semaphore", "kazoo/semaphore", false},
+	{"kazoo", "counter", "kazoo/counter", true},
+	{"kazoo", "group", "kazoo/group", true},
+	{"kazoo", "queue", "kazoo/queue", true},
 }
 
 // TestInterop has two processes of another library and two of ours contend at one
@@ -54,15 +63,18 @@ var pairs = []struct {
 // whether two are in that should exclude each other.
 func TestInterop(t *testing.T) {
 	ensembletest.Require(t)
-	lasts := 5 * time.Second
-	if s, err := strconv.Atoi(os.Getenv(secondsEnv)); err == nil {
-		lasts = time.Duration(s) * time.Second
-	}
 	for _, p := range pairs {
+		lasts := 5 * time.Second
+		if p.free {
+			lasts = 2 * time.Second
+		}
+		if s, err := strconv.Atoi(os.Getenv(secondsEnv)); err == nil {
+			lasts = time.Duration(s) * time.Second
+		}
 		t.Run(p.library+" "+p.theirs+" and "+strings.ReplaceAll(p.ours, "/", " "), func(t *testing.T) {
 			m := &match{
 				t: t, server: ensembletest.Shared(t).Addrs()[0], path: "/interop-" + uuid.NewString(), witness: witness(t.TempDir()),
-				turns: map[string]int{}, seen: map[int]string{},
+				turns: map[string]int{}, seen: map[int]string{}, put: map[string]int{}, taken: map[string]int{}, free: p.free,
 			}
 			if err := os.WriteFile(m.witness.file("counter"), nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -72,6 +84,9 @@ func TestInterop(t *testing.T) {
 				side{p.library, append(theirs, m.server, millis, p.theirs, m.path, string(m.witness))},
 				side{"ours", []string{os.Args[0], m.server, millis, p.ours, m.path, string(m.witness)}},
 			)
+			if p.theirs == "queue" {
+				m.count(recipes.Dialect(filepath.Dir(p.ours)))
+			}
 			m.judge(lasts)
 		})
 	}
@@ -96,11 +111,17 @@ type match struct {
 	seen      map[int]string // who has counted to that number
 	holder    *peer          // the last to take a turn
 	handovers int            // turns that followed one of the other side
+	most      int            // turns of another between two of one, without a kill between
+	since     map[*peer]map[*peer]int
+	put       map[string]int // elements of a queue, and how often
+	taken     map[string]int
+	free      bool
 	reads     int
 	timeouts  int
 	lost      int // sessions of ours, by a busy machine
 	kills     int
 	longest   time.Duration // without any turn, but after a kill
+	recovered time.Duration // the longest pause after a kill
 	last      time.Time
 	killed    time.Time
 	broken    []string
@@ -153,10 +174,10 @@ func (m *match) start(s side) *peer {
 func (m *match) told(p *peer, line string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.stopped {
+	what, rest, _ := strings.Cut(line, " ")
+	if m.stopped && what != "put" && what != "took" {
 		return
 	}
-	what, rest, _ := strings.Cut(line, " ")
 	switch what {
 	case "ready":
 		close(p.ready)
@@ -175,8 +196,98 @@ func (m *match) told(p *peer, line string) {
 	case "read":
 		m.reads++
 		m.took(p)
+	case "held":
+		m.took(p)
+		m.holder = p
+	case "put":
+		m.put[rest]++
+	case "took":
+		m.taken[rest]++
+		m.took(p)
+		m.holder = p
+	case "enters":
+	case "passed":
+		if n, err := strconv.Atoi(rest); n < 2 || err != nil {
+			m.broken = append(m.broken, p.side.name+" has passed alone")
+		}
+		m.took(p)
 	default:
 		m.broken = append(m.broken, line)
+	}
+}
+
+// turnsOf is how many turns a side has had.
+func (m *match) turnsOf(side string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.turns[side]
+}
+
+// TestRealDoubleBarriersAreRefused has ours meet a member of each library's double barrier,
+// and leave nothing that it could count: it passes with another of its own.
+func TestRealDoubleBarriersAreRefused(t *testing.T) {
+	ensembletest.Require(t)
+	for _, library := range []string{"curator", "kazoo"} {
+		t.Run(library, func(t *testing.T) {
+			m := &match{
+				t: t, server: ensembletest.Shared(t).Addrs()[0], path: "/interop-" + uuid.NewString(), witness: witness(t.TempDir()),
+				turns: map[string]int{}, seen: map[int]string{},
+			}
+			theirs := side{library, append(libraries[library](t), m.server, millis, "barrier", m.path, string(m.witness))}
+			start := func() {
+				p := m.start(theirs)
+				t.Cleanup(func() { _ = p.cmd.Process.Kill(); <-p.exited })
+			}
+			s, err := zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: []string{m.server}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close(t.Context())
+			g, err := s.Group(m.path, recipes.GroupConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			members, err := g.Watch(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			waiting := func(n int) {
+				for now := range members {
+					if len(now) >= n {
+						return
+					}
+				}
+				t.Fatal("the watch has ended")
+			}
+			start()
+			waiting(1)
+			b, err := s.DoubleBarrier(m.path, recipes.DoubleBarrierConfig{Size: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got *recipes.ForeignError
+			if _, err := b.Enter(t.Context(), nil); !errors.As(err, &got) || string(got.Dialect) != library {
+				t.Errorf("got %v", err)
+			}
+			if m.turnsOf(library) > 0 {
+				t.Errorf("%s has passed without another", library)
+			}
+			start()
+			for m.turnsOf(library) < 2 {
+				select {
+				case <-members: // as when ready is made, or a member goes
+				case <-time.After(10 * time.Millisecond):
+				case <-t.Context().Done():
+					t.Fatal("they have not passed together")
+				}
+			}
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for _, b := range m.broken {
+				t.Error(b)
+			}
+			m.stopped = true
+		})
 	}
 }
 
@@ -185,11 +296,73 @@ func (m *match) took(p *peer) {
 	if m.holder != nil && m.holder.side.name != p.side.name {
 		m.handovers++
 	}
-	if !m.last.IsZero() && m.killed.Before(m.last) {
+	switch {
+	case m.last.IsZero():
+	case m.killed.Before(m.last):
 		m.longest = max(m.longest, now.Sub(m.last))
+	default:
+		m.recovered = max(m.recovered, now.Sub(m.killed))
+		m.since = nil
 	}
 	m.last = now
 	m.turns[p.side.name]++
+	if m.since == nil {
+		m.since = map[*peer]map[*peer]int{}
+	}
+	for other, n := range m.since {
+		if other != p {
+			n[p]++
+		}
+	}
+	for _, n := range m.since[p] {
+		m.most = max(m.most, n)
+	}
+	m.since[p] = map[*peer]int{}
+}
+
+// count takes what is left in a queue, and compares. A process that is ended may have put
+// an element, or taken one, without having said so.
+func (m *match) count(d recipes.Dialect) {
+	m.t.Helper()
+	s, err := zookeeper.Open(m.t.Context(), recipes.SessionConfig{Servers: []string{m.server}})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer s.Close(m.t.Context())
+	q, err := s.Queue(m.path, recipes.QueueConfig{Dialect: d})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	left := 0
+	for ; ; left++ {
+		if _, err := q.Peek(m.t.Context()); errors.Is(err, recipes.ErrEmpty) {
+			break
+		}
+		e, err := q.Take(m.t.Context())
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		m.taken[string(e.Data)]++
+	}
+	lost, unsaid := 0, 0
+	for id := range m.put {
+		if m.taken[id] == 0 {
+			lost++
+		}
+	}
+	for id, n := range m.taken {
+		if n > 1 {
+			m.broken = append(m.broken, fmt.Sprintf("%s was taken %d times", id, n))
+		}
+		if m.put[id] == 0 {
+			unsaid++
+		}
+	}
+	const peers = 4
+	if ended := m.kills + peers; lost > ended || unsaid > ended {
+		m.broken = append(m.broken, fmt.Sprintf("%d elements lost and %d taken that nobody had put; %d processes were ended", lost, unsaid, ended))
+	}
+	m.t.Logf("interop: of %d elements %d were left, and %d went with a process that was ended", len(m.put), left, lost)
 }
 
 // play has two of each side contend, and kills one of the sides in turn.
@@ -253,9 +426,12 @@ func (m *match) enough() bool {
 // kill kills a process while it holds, if it comes to hold within a session timeout.
 func (m *match) kill(p *peer) {
 	pid := strconv.Itoa(p.cmd.Process.Pid)
-	for start := time.Now(); time.Since(start) < sessionTimeout; time.Sleep(100 * time.Microsecond) {
+	for start := time.Now(); !m.free && time.Since(start) < sessionTimeout; time.Sleep(100 * time.Microsecond) {
 		holder, err := os.ReadFile(m.witness.file("writer"))
 		if err == nil && string(holder) == pid {
+			break
+		}
+		if _, err := os.Stat(m.witness.file("slot-" + pid)); err == nil {
 			break
 		}
 	}
@@ -271,6 +447,7 @@ func (m *match) kill(p *peer) {
 		_ = os.Remove(m.witness.file("writer"))
 	}
 	_ = os.Remove(m.witness.file("reader-" + pid))
+	_ = os.Remove(m.witness.file("slot-" + pid))
 	if text, err := os.ReadFile(m.witness.file("counter")); err == nil && len(text) == 0 { // killed while it wrote
 		m.mu.Lock()
 		last := slices.Max(append(slices.Collect(maps.Keys(m.seen)), 0)) + 1
@@ -289,8 +466,8 @@ func (m *match) judge(lasts time.Duration) {
 	for name, n := range m.turns {
 		sides = append(sides, fmt.Sprintf("%s %d", name, n))
 	}
-	m.t.Logf("interop: %v turns (%d of readers) in %v, %d from one library to the other, %d kills, longest pause without a kill %v, %d timeouts, %d sessions lost, %d violations",
-		sides, m.reads, lasts, m.handovers, m.kills, m.longest.Round(time.Millisecond), m.timeouts, m.lost, len(m.broken))
+	m.t.Logf("interop: %v turns (%d of readers) in %v, %d from one library to the other, %d kills, longest pause without a kill %v, after one %v, at most %d turns of another between two of one, %d timeouts, %d sessions lost, %d violations",
+		sides, m.reads, lasts, m.handovers, m.kills, m.longest.Round(time.Millisecond), m.recovered.Round(time.Millisecond), m.most, m.timeouts, m.lost, len(m.broken))
 	for _, b := range m.broken {
 		m.t.Error(b)
 	}

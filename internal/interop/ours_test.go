@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -104,7 +105,95 @@ func (w witness) turn(ctx context.Context, s recipes.Session, dialect recipes.Di
 		}
 		return w.in(ctx, do, h, err)
 	}
+	return w.another(ctx, s, dialect, recipe, path)
+}
+
+// another is turn for the recipes whose turns do not exclude each other.
+func (w witness) another(ctx context.Context, s recipes.Session, dialect recipes.Dialect, recipe, path string) error {
+	me := strconv.Itoa(os.Getpid())
+	switch recipe {
+	case "semaphore":
+		m, err := s.Semaphore(path, recipes.SemaphoreConfig{Dialect: dialect, Permits: 2, Data: []byte(me)})
+		if err != nil {
+			return err
+		}
+		h, err := m.Acquire(ctx)
+		return w.in(ctx, w.permit, h, err)
+	case "counter":
+		c, err := s.Counter(path, recipes.CounterConfig{Dialect: dialect})
+		if err != nil {
+			return err
+		}
+		n, err := c.Add(ctx, 1)
+		if err == nil {
+			say("turn %d", n)
+			time.Sleep(5 * time.Millisecond) // others shall have turns too
+		}
+		return err
+	case "group":
+		return w.member(ctx, s, dialect, "ours "+me, path)
+	case "queue":
+		q, err := s.Queue(path, recipes.QueueConfig{Dialect: dialect})
+		if err != nil {
+			return err
+		}
+		puts++
+		id := fmt.Sprintf("%s-%d", me, puts)
+		if _, err := q.Put(ctx, []byte(id)); err != nil {
+			return err
+		}
+		say("put %s", id)
+		e, err := q.Take(ctx)
+		if err == nil {
+			say("took %s", e.Data)
+		}
+		return err
+	}
 	return fmt.Errorf("no recipe %s", recipe)
+}
+
+var puts int
+
+func (w witness) member(ctx context.Context, s recipes.Session, dialect recipes.Dialect, me, path string) error {
+	g, err := s.Group(path, recipes.GroupConfig{Dialect: dialect})
+	if err != nil {
+		return err
+	}
+	m, err := g.Join(ctx, []byte(me))
+	if err != nil {
+		return err
+	}
+	members, err := g.Members(ctx)
+	if err != nil {
+		return err
+	}
+	self, theirs := false, false
+	for _, m := range members {
+		self = self || string(m.Data) == me
+		theirs = theirs || strings.HasPrefix(string(m.Data), "kazoo ")
+	}
+	if !self {
+		say("violation ours does not see itself")
+	}
+	if theirs {
+		say("held")
+	}
+	return m.Leave(ctx)
+}
+
+func (w witness) permit() error {
+	me := w.file("slot-" + strconv.Itoa(os.Getpid()))
+	if err := os.WriteFile(me, nil, 0o600); err != nil {
+		return err
+	}
+	for range 2 {
+		if slots, _ := filepath.Glob(w.file("slot-*")); len(slots) > 2 {
+			say("violation ours has a permit beside %q", slots)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	say("held")
+	return os.Remove(me)
 }
 
 func (w witness) in(ctx context.Context, do func() error, h recipes.Hold, err error) error {

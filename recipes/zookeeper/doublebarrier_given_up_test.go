@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -21,10 +22,13 @@ func TestAMemberThatGaveUpHoldsNobody(t *testing.T) {
 	defer giveUp()
 	leaves := make(chan struct{})
 	var once sync.Once
+	var lists atomic.Int32
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		switch {
 		case r.SessionID == quitter.ID() && r.Op == zkserver.OpGetChildren2 && r.Path == "/b":
-			giveUp() // it stands, and has found that it has to wait
+			if lists.Add(1) == 2 { // the first is before it is a member
+				giveUp() // it stands, and has found that it has to wait
+			}
 		case r.SessionID == quitter.ID() && r.Op == zkserver.OpDelete:
 			return zkserver.Fault{Hold: leaves}
 		case r.SessionID == partner.ID() && r.Op == zkserver.OpDelete:

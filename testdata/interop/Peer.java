@@ -7,12 +7,19 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.atomic.AtomicValue;
+import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
+import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.queue.SimpleDistributedQueue;
 import org.apache.curator.retry.RetryForever;
+import org.apache.curator.retry.RetryNTimes;
 
 /**
  * Contends with Curator: java Peer.java SERVERS TIMEOUT_MS RECIPE PATH WITNESS. It says
@@ -61,6 +68,31 @@ public class Peer {
         say("read");
         Files.delete(file);
     }
+
+    static void permit() throws Exception {
+        Path file = witness.resolve("slot-" + me);
+        Files.createFile(file);
+        for (int i = 0; i < 2; i++) {
+            if (count("slot-*") > 2) {
+                say("violation Curator has a permit beside two");
+            }
+            Thread.sleep(1);
+        }
+        say("held");
+        Files.delete(file);
+    }
+
+    static int count(String pattern) throws Exception {
+        int n = 0;
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(witness, pattern)) {
+            for (Path file : files) {
+                n++;
+            }
+        }
+        return n;
+    }
+
+    static int puts;
 
     public static void main(String[] args) throws Exception {
         String recipe = args[2], path = args[3];
@@ -126,6 +158,33 @@ public class Peer {
                 selector.start();
                 led.await();
                 selector.close();
+                break;
+            case "semaphore":
+                InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, path, 2);
+                Lease lease = semaphore.acquire();
+                permit();
+                semaphore.returnLease(lease);
+                break;
+            case "counter":
+                AtomicValue<Long> value = new DistributedAtomicLong(client, path, new RetryNTimes(1000, 2)).increment();
+                if (value.succeeded()) {
+                    say("turn " + value.postValue());
+                }
+                Thread.sleep(5);
+                break;
+            case "queue":
+                SimpleDistributedQueue queue = new SimpleDistributedQueue(client, path);
+                String id = me + "-" + ++puts;
+                queue.offer(id.getBytes());
+                say("put " + id);
+                say("took " + new String(queue.take()));
+                break;
+            case "barrier":
+                Files.createFile(witness.resolve("member-" + me));
+                say("enters");
+                new DistributedDoubleBarrier(client, path, 2).enter();
+                say("passed " + count("member-*"));
+                new CountDownLatch(1).await();
                 break;
             default:
                 throw new IllegalArgumentException(recipe);

@@ -2,7 +2,8 @@
 
 Takes turns at PATH until its standard input ends. Each turn is seen by a witness
 outside ZooKeeper, the directory WITNESS. Prints "turn NUMBER" for each, "read" for a
-reader's, "violation TEXT" when two were in that should exclude each other, and
+reader's, "held" for one that others may have beside it, "put ID" and "took ID" for
+elements of a queue, "enters" and "passed NUMBER" at a double barrier, "violation TEXT" when two were in that should exclude each other, and
 "timeout" when kazoo has waited for too long (kazoo#649)."""
 
 import glob
@@ -59,6 +60,18 @@ def shared():
     os.remove(file)
 
 
+def permit():
+    file = os.path.join(witness, "slot-" + me)
+    open(file, "w").close()
+    for _ in range(2):
+        slots = glob.glob(os.path.join(witness, "slot-*"))
+        if len(slots) > 2:
+            say("violation kazoo has a permit beside " + " ".join(slots))
+        time.sleep(0.001)
+    say("held")
+    os.remove(file)
+
+
 def watch_stdin(zk):
     sys.stdin.read()
     try:
@@ -71,6 +84,7 @@ zk = KazooClient(hosts=servers, timeout=int(timeout) / 1000.0)
 zk.start(timeout=30)
 threading.Thread(target=watch_stdin, args=(zk,), daemon=True).start()
 say("ready")
+counter, queue, puts = zk.Counter(path), zk.Queue(path), 0
 while True:
     if recipe == "lock":
         with zk.Lock(path, me):
@@ -87,5 +101,34 @@ while True:
             continue
         shared() if reading else exclusive()
         lock.release()
+    elif recipe == "semaphore":
+        with zk.Semaphore(path, me, max_leases=2):
+            permit()
+    elif recipe == "counter":
+        counter += 1
+        say("turn %d" % counter.post_value)
+        time.sleep(0.005)
+    elif recipe == "group":
+        party = zk.Party(path, "kazoo " + me)
+        party.join()
+        members = list(party)
+        if "kazoo " + me not in members:
+            say("violation kazoo does not see itself")
+        if any(m.startswith("ours ") for m in members):
+            say("held")
+        party.leave()
+    elif recipe == "queue":
+        puts += 1
+        queue.put(("%s-%d" % (me, puts)).encode())
+        say("put %s-%d" % (me, puts))
+        element = queue.get()
+        if element is not None:
+            say("took " + element.decode())
+    elif recipe == "barrier":
+        open(os.path.join(witness, "member-" + me), "w").close()
+        say("enters")
+        zk.DoubleBarrier(path, 2, me).enter()
+        say("passed %d" % len(glob.glob(os.path.join(witness, "member-*"))))
+        threading.Event().wait()
     else:
         sys.exit("no recipe " + recipe)
