@@ -44,7 +44,8 @@ Questions:
 	              lock is, and how long an acquisition waits.
 	-choose       Which strategy for -at contenders, and why.
 	-watches W    What a rolling restart costs -at sessions with W watches each, and
-	              what a lost session costs.
+	              what a lost session costs. Trials of -workload failover among the
+	              records tell how long nobody held.
 	-servers N    What N servers would do to writes. The records need two numbers of
 	              servers.
 
@@ -115,7 +116,9 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	switch {
 	case f.NArg() == 0:
 		return usageError{errors.New("plan needs a file of records; zkbench sweep -record makes one")}
-	case s.p99 < 0 || s.hold < 0 || s.lineRate < 0 || s.watches < 0 || s.servers < 0 || !(s.factor >= 1):
+	case given(f)["rtt"] && s.rtt < 0:
+		return usageError{fmt.Errorf("-rtt %v: not negative", s.rtt)}
+	case s.p99 < 0 || s.hold < 0 || !(s.lineRate >= 0) || s.watches < 0 || s.servers < 0 || !(s.factor >= 1):
 		return usageError{errors.New("-p99, -hold, -line-rate, -watches and -servers must not be negative, and -factor not under 1")}
 	}
 	runs, err := readRuns(f.Args())
@@ -138,6 +141,7 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 		}
 	}
 	refused := !s.answers(&out, models)
+	s.failovers(&out, runs)
 	refused = !s.lines(&out, runs) || refused
 	if out.Len() > 0 {
 		out.WriteString("\n")

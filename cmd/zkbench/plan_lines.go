@@ -48,6 +48,32 @@ func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
 	return true
 }
 
+// failovers writes how long nobody held in the recorded failovers, for -watches.
+func (s planSettings) failovers(w io.Writer, runs []record.Run) {
+	if s.watches == 0 {
+		return
+	}
+	took := map[string][]float64{}
+	var names []string
+	for _, run := range runs {
+		for _, r := range run.Records {
+			if v, ok := r.Metric(unit.HandoffP50); ok && r.Valid() && r.Workload == load.Failover {
+				name := fmt.Sprintf("%d contenders, %s", r.Contenders, report.Title(r, run.Environment.Server))
+				if took[name] == nil {
+					names = append(names, name)
+				}
+				took[name] = append(took[name], v)
+			}
+		}
+	}
+	for _, name := range names {
+		slices.Sort(took[name])
+		n := len(took[name])
+		fmt.Fprintf(w, "lost session, measured: nobody held for %s (%s to %s in %d trials): %s\n", unit.Quantity(unit.HandoffP50, took[name][n/2]),
+			unit.Quantity(unit.HandoffP50, took[name][0]), unit.Quantity(unit.HandoffP50, took[name][n-1]), n, name)
+	}
+}
+
 // manyLevels sorts the valid trials of many lines by combination, and by the number
 // of lines. The names are in the order of the records.
 func manyLevels(runs []record.Run) (levels map[string][]manyLevel, names []string) {
