@@ -37,7 +37,7 @@
 //   - Progress: when faults have ceased, each client finishes two turns in time.
 //   - Queues: what was put was consumed once, or is there. Counters and latches: the
 //     sum, and nobody passes a latch too soon, or a barrier that is in place. Groups:
-//     whoever is a member is listed. Configurations: each revision is replaced once.
+//     whoever is a member is listed. Configurations: each revision of a key that is not deleted is replaced once.
 //     Their watches show what is there in the end. Double
 //     barriers: as many enter together as their size says, and nobody leaves while one
 //     is inside. Two-phase commits: all are told the same, and nobody commits where

@@ -167,6 +167,10 @@ func (h *host) reset() {
 func (h *host) die() {
 	h.mu.Lock()
 	h.dead = true
+	for _, c := range h.closed {
+		c.in.hang()
+		c.out.hang()
+	}
 	h.mu.Unlock()
 	h.hang(both)
 }

@@ -140,6 +140,9 @@ func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Durati
 		w.trace.add("follower", "healed")
 		return
 	}
+	if s.chance(50) { // for long enough that its clients' sessions expire
+		length += sessionTimeout + s.about(sessionTimeout)
+	}
 	w.fault("follower", "cut off", "for %v", length)
 	f.CutOff()
 	_ = sleep(w.calm, length)
