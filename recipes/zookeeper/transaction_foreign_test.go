@@ -14,7 +14,8 @@ import (
 // with it: whoever is the last is told so, once his word is known.
 func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 	onBoth(t, func(s *scene) {
-		tx := must[recipes.Transaction](s.T)(s.session().Transaction(s.path, recipes.TransactionConfig{}))
+		session := s.session()
+		tx := must[recipes.Transaction](s.T)(session.Transaction(s.path, recipes.TransactionConfig{}))
 		if err := tx.Begin(s.ctx, nil, "1"); err != nil {
 			s.Fatal(err)
 		}
@@ -35,8 +36,12 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 		if err := s.raw.Delete(s.path+"/strange/child", -1); err != nil {
 			s.Fatal(err)
 		}
+		before := must[recipes.Stats](s.T)(session.Stats(s.ctx)).ByKind["sync"]
 		if err := tx.Forget(s.ctx); err != nil || s.exists(s.path) {
 			s.Errorf("then forgotten: %v", err)
+		}
+		if n := must[recipes.Stats](s.T)(session.Stats(s.ctx)).ByKind["sync"] - before; n != 0 {
+			s.Errorf("all sites are done, and it asked the leader %d times", n)
 		}
 	})
 }

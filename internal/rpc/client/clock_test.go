@@ -1,10 +1,16 @@
 package client
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // TestDeadlineIsNeverLaterThanZooKeepers goes through what can delay a beat or
@@ -146,4 +152,35 @@ func TestTheSilentOneIsNamed(t *testing.T) {
 			t.Errorf("%v left: %s", c.left(), s)
 		}
 	})
+}
+
+// A process that was stopped for longer than the session lasts may ask before its own
+// timers run. Whatever it asks, it is told the truth. Nothing runs for the session here.
+func TestWhoAsksAfterAPauseIsToldOfTheLoss(t *testing.T) {
+	for name, lost := range map[string]func(*session) bool{
+		"Done": func(s *session) bool {
+			select {
+			case <-s.Done():
+				return true
+			default:
+				return false
+			}
+		},
+		"State": func(s *session) bool { return s.State() == recipes.Lost },
+		"Err":   func(s *session) bool { return errors.Is(s.Err(), recipes.ErrDeadline) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSession(new(Client), nil, func() {}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)}, nil)
+				s.clock.echo(echo{number: s.clock.beat()})
+				if lost(s) {
+					t.Fatal("lost at once")
+				}
+				time.Sleep(9500 * time.Millisecond)
+				if !lost(s) {
+					t.Error("not told")
+				}
+			})
+		})
+	}
 }
