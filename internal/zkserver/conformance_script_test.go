@@ -96,16 +96,25 @@ func (p *player) ask(c *rawClient, op int32, body []byte) ([]byte, int32) {
 	}
 }
 
-// cleanUp ends every session and deletes the script's nodes, so that nothing
-// happens on the server while the next script runs.
+// cleanUp closes every session of the script and deletes its znodes. A session that
+// expired later would take a transaction id in the middle of another script.
 func (p *player) cleanUp() {
-	for _, c := range p.left {
-		if back, err := dial("", p.addr, connectOptions{timeout: 30000, session: c.session, password: c.password}); err == nil {
-			p.closeSession(back)
-		}
-	}
 	for _, c := range p.clients {
 		p.closeSession(c)
+		p.left = append(p.left, c) // the server may have hung up before
+	}
+	for _, c := range p.left {
+		if c.session == 0 {
+			continue
+		}
+		back, err := dial("", p.addr, connectOptions{timeout: 30000, session: c.session, password: c.password})
+		switch {
+		case err != nil:
+		case back.session == c.session:
+			p.closeSession(back)
+		default: // it is over
+			back.nc.Close()
+		}
 	}
 	p.deleteAll(p.root)
 	p.closeSession(p.control)

@@ -76,6 +76,26 @@ func TestConformanceLive(t *testing.T) {
 	})
 }
 
+// TestScriptsLeaveNoSession: one that expired later would take a transaction id while
+// another script runs.
+func TestScriptsLeaveNoSession(t *testing.T) {
+	s, err := zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	script, err := os.ReadFile(filepath.Join(conformance, "unknownops.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := play(s.Addr(), "unknownops", string(script)); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.Sessions(); len(left) != 0 {
+		t.Errorf("left: %#x", left)
+	}
+}
+
 // embedded starts this server with the settings of ensembletest.Quick.
 func embedded(t *testing.T) string {
 	t.Helper()
