@@ -241,3 +241,28 @@ func TestEndsOfALineAreNamedInOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestSharesAreOfAHandoffsTime(t *testing.T) {
+	records := sweep(recipes.Predecessor, 500, 0, 0, 0, levels...)
+	for i := range records {
+		records[i].Client.CPU = 100 * 200 * time.Microsecond // 200 µs a handoff
+		records[i].Server = map[string]float64{"process_cpu_seconds": 100 * 300e-6}
+	}
+	m, err := plan.Fit(records, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := plan.DefaultLimits(recipes.Predecessor)
+	l.Processors, l.Fsync, l.Network = 2, 100*time.Microsecond, 1e9
+	// A handoff takes 500 µs, and at 1000 contenders the answers have 60,096 bytes.
+	want := []plan.Share{{Resource: "server's processor", Part: 0.3}, {Resource: "generator's processor", Part: 0.2}, {Resource: "fsync", Part: 0.2}, {Resource: "network", Part: 0.12}}
+	got := m.Shares(1000, l)
+	if len(got) != len(want) {
+		t.Fatalf("%+v; want %+v", got, want)
+	}
+	for i := range got {
+		if got[i].Resource != want[i].Resource || math.Abs(got[i].Part-want[i].Part) > 0.005 {
+			t.Errorf("%+v; want %+v", got[i], want[i])
+		}
+	}
+}
