@@ -3,12 +3,16 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -120,4 +124,30 @@ func TestWatchesAreLimitedForEachSession(t *testing.T) {
 	if len(l.watching) > 0 {
 		t.Errorf("%v is still counted", l.watching)
 	}
+}
+
+// brittle is a connection whose second read panics.
+type brittle struct {
+	net.Conn
+	reads int
+}
+
+func (b *brittle) Read(p []byte) (int, error) {
+	if b.reads++; b.reads > 1 {
+		panic("s3cret")
+	}
+	return b.Conn.Read(p)
+}
+
+// TestPanicInAConnectionOfCallsEndsIt: and not the plugin.
+func TestPanicInAConnectionOfCallsEndsIt(t *testing.T) {
+	host, plugin := net.Pipe()
+	s := New(Config{Open: new(fake.World).Open})
+	var serving sync.WaitGroup
+	serving.Go(func() { s.ServeCalls(t.Context(), &brittle{Conn: plugin}) })
+	go func() { _, _ = host.Write(make([]byte, 8)) }() // two empty messages; ends with the connection
+	if _, err := io.Copy(io.Discard, host); err != nil {
+		t.Error(err)
+	}
+	serving.Wait()
 }

@@ -113,7 +113,11 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 
 // ServeCalls serves a connection that has calls and nothing else, until ctx or the
 // connection ends. The handshake has agreed on carry.Protocol.
-func (s *Server) ServeCalls(ctx context.Context, conn net.Conn) { s.calls.ServeConn(ctx, conn) }
+func (s *Server) ServeCalls(ctx context.Context, conn net.Conn) {
+	var err error // that nobody is told of: the connection is closed
+	defer func() { contain(recover(), s.rpcLog(), "a connection of calls", &err) }()
+	s.calls.ServeConn(ctx, conn)
+}
 
 func (s *Server) register(r grpc.ServiceRegistrar) {
 	pb.RegisterSessionServiceServer(r, sessionService{Server: s})
