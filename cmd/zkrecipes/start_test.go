@@ -38,16 +38,20 @@ func BenchmarkLockCommand(b *testing.B) {
 	} {
 		b.Run(command.name, func(b *testing.B) {
 			var p parts
+			var used time.Duration
 			for b.Loop() {
 				p.of("p50", func() error {
-					out, err := exec.Command(command.args[0], command.args[1:]...).CombinedOutput()
+					cmd := exec.Command(command.args[0], command.args[1:]...)
+					out, err := cmd.CombinedOutput()
 					if err != nil {
 						return fmt.Errorf("%w: %s", err, out)
 					}
+					used += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() // with the plugin's
 					return nil
 				})
 			}
 			p.report(b)
+			b.ReportMetric(float64(used)/float64(b.N)/float64(time.Millisecond), "cpu-ms")
 		})
 	}
 	b.Run("parts", func(b *testing.B) {

@@ -31,8 +31,8 @@ const (
 // the capability "calls". A host does not need it: each call may be a gRPC call of
 // its own, at any time, and means the same.
 //
-// The same messages can go over a connection of their own, which costs a third of the
-// stream. That is the capability "call-connection". The host connects to the plugin's
+// The same messages can go over a connection of their own, which costs less again.
+// That is the capability "call-connection". The host connects to the plugin's
 // address again, with the same mutual TLS, and offers the application protocol (ALPN)
 // "zkrecipes-calls". On that connection each message comes after its length: four
 // bytes, the highest first. The rules are those of Carry. A plugin has such connections
@@ -84,8 +84,8 @@ type CallService_CarryClient = grpc.BidiStreamingClient[CarryRequest, CarryRespo
 // the capability "calls". A host does not need it: each call may be a gRPC call of
 // its own, at any time, and means the same.
 //
-// The same messages can go over a connection of their own, which costs a third of the
-// stream. That is the capability "call-connection". The host connects to the plugin's
+// The same messages can go over a connection of their own, which costs less again.
+// That is the capability "call-connection". The host connects to the plugin's
 // address again, with the same mutual TLS, and offers the application protocol (ALPN)
 // "zkrecipes-calls". On that connection each message comes after its length: four
 // bytes, the highest first. The rules are those of Carry. A plugin has such connections
