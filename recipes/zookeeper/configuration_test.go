@@ -30,7 +30,8 @@ func TestConfigurationCosts(t *testing.T) {
 		costs(t, srv, "getting a key", 0, 1, 0, func() { _, _ = c.Get(ctx, "a") })
 		costs(t, srv, "a snapshot of four", 0, 8, 0, func() { _, _ = c.Snapshot(ctx) })
 		costs(t, srv, "deleting a key", 1, 1, 0, func() { _ = c.Delete(ctx, "b/c", recipes.AnyRevision) })
-		key := must[<-chan recipes.Entry](t)(c.Watch(ctx, "a"))
+		var key <-chan recipes.Entry
+		costs(t, srv, "beginning to watch a key", 0, 1, 0, func() { key = must[<-chan recipes.Entry](t)(c.Watch(ctx, "a")) })
 		tree := must[<-chan []recipes.Entry](t)(c.WatchTree(ctx))
 		<-key
 		<-tree

@@ -172,3 +172,13 @@ func TestAWatchOfALostConnectionIsNotArmed(t *testing.T) {
 		t.Error("a watch that is armed is set again")
 	}
 }
+
+// A session whose handshake is being answered has no deadline yet. Whoever asks then
+// waits for nothing, and nobody waits for him.
+func TestASessionWithoutADeadlineCanBeAsked(t *testing.T) {
+	s := new(Session)
+	s.checkDeadline()
+	if !s.mu.TryLock() {
+		t.Error("the session stays locked")
+	}
+}

@@ -1,0 +1,36 @@
+package line
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// A transaction that gives the turn away deletes the contender's znode. The watch on it
+// may tell of that before the transaction is answered. The grant has been given back
+// then, and has not been taken away.
+func TestAYieldingGrantIsNotRemoved(t *testing.T) {
+	srv, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{srv.Addr()}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	for _, outcome := range []error{nil, recipes.ErrUnknownOutcome} {
+		g := NewRevocable(s, "/line/contender", 1, nil)
+		err := g.Yield(func() error {
+			g.watchOwn(t.Context()) // finds no znode
+			return outcome
+		})
+		if !errors.Is(err, outcome) || !errors.Is(g.Err(), recipes.ErrReleased) {
+			t.Errorf("yielded with %v, and ended with %v", err, g.Err())
+		}
+	}
+}
