@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-python test-launches test-interop test-model test-partition test-mutants test-soak test-counts build cross bench bench-peers bench-plugin results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-python test-launches test-interop test-model test-partition test-mutants test-soak test-counts build cross bench bench-peers bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -29,7 +29,8 @@ help:
 	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
 	@echo 'make bench-peers    handoff against go-zookeeper and against what no lock can be faster than (12 minutes)'
 	@echo 'make bench-plugin   the plugin against a library call, and against any second process (8 minutes)'
-	@echo 'make results        record the sweep on real ZooKeepers into testdata/results (10 minutes)'
+	@echo 'make bench-join     three generators and three servers, 1 ms apart, against one generator; root on Linux (15 minutes)'
+	@echo 'make results        record the sweep on real ZooKeepers into testdata/results (an hour)'
 	@echo 'make release        archives for six platforms with VERSION, checksums, into bin/release/'
 	@echo 'make lint           gofmt, vet on three systems, staticcheck, actionlint'
 	@echo 'make vulncheck      known vulnerabilities in what the binaries call'
@@ -126,6 +127,10 @@ bench-plugin: zookeeper
 			$(TOOL) benchstat -row '/workload /strategy' -filter ".unit:$$unit" -col '/via@(direct relay plugin)' bin/plugin-$$servers.txt || exit 1; \
 		done; \
 	done
+
+# Fails where it cannot run: it says what it would need.
+bench-join: zookeeper
+	ZKRECIPES_BENCH_JOIN=1 ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_TEST_PATIENCE=0 $(GO) test -count=1 -v -timeout 1h -run 'TestSeveral|TestAWorker' ./cmd/zkbench
 
 results: zookeeper
 	@.ci/results

@@ -54,7 +54,7 @@ func (j *joining) check(given map[string]bool, s *settings) error {
 
 // controlTimeout bounds for how long a process that has died is waited for: it is
 // the timeout of the session with which it meets the others.
-const controlTimeout = 10 * time.Second
+const controlTimeout = 6 * time.Second
 
 // join meets the other processes and fits the experiment to being a part. Without
 // -join there is no crew.
