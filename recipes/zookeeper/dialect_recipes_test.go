@@ -469,7 +469,10 @@ func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
 			if names.dialect == recipes.Curator {
 				want = 2
 			}
-			for s.ctx.Err() == nil && (len(s.children(locks)) != 1 || len(s.children(leases)) != want) { // each look is a round trip
+			for len(s.children(locks)) != 1 || len(s.children(leases)) != want { // each look is a round trip
+				if s.ctx.Err() != nil {
+					s.Fatalf("it waits with %q and %q; want %d leases", s.children(locks), s.children(leases), want)
+				}
 			}
 			if err := s.raw.Delete(locks+"/"+s.children(locks)[0], -1); err != nil {
 				s.Fatal(err)

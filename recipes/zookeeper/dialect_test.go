@@ -3,6 +3,7 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -231,16 +232,24 @@ func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 // One that comes behind waiters is seen when the turn of the first of them comes, and
 // then by the others: none is granted beside it.
 func TestAForeignContenderThatComesLaterIsSeenAtTheTurn(t *testing.T) {
+	type way struct {
+		strategy    recipes.Strategy
+		unconfirmed bool
+	}
+	ways := []way{{recipes.Handoff, true}}
 	for _, strategy := range recipes.Strategies() {
-		t.Run(string(strategy), func(t *testing.T) {
+		ways = append(ways, way{strategy, false})
+	}
+	for _, w := range ways {
+		t.Run(fmt.Sprintf("%s, unconfirmed %v", w.strategy, w.unconfirmed), func(t *testing.T) {
 			onBoth(t, func(s *scene) {
-				first := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: strategy}))
+				first := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: w.strategy}))
 				hold := must[recipes.Hold](s.T)(first.Acquire(s.ctx))
 				const waiting = 3
 				failed := make(chan error, waiting)
 				for range waiting {
 					joined := make(chan struct{})
-					waiter := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }}))
+					waiter := must[recipes.Lock](s.T)(s.session().Lock(s.path, recipes.LockConfig{Strategy: w.strategy, Unconfirmed: w.unconfirmed, Joined: func(recipes.Place) { close(joined) }}))
 					go func() {
 						_, err := waiter.Acquire(s.ctx)
 						failed <- err
