@@ -485,6 +485,8 @@ func TestRealContendersAreSeen(t *testing.T) {
 		{"kazoo", "election", "election", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock"}},
 		{"curator", "election", "election", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "LeaderLatch"}},
 		{"curator", "rw", "rw", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessReadWriteLock"}},
+		{"curator", "semaphore", "semaphore", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}},
+		{"kazoo", "semaphore", "semaphore", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Semaphore"}},
 	} {
 		t.Run(p.library+" "+p.theirs, func(t *testing.T) {
 			m := &match{
