@@ -2,8 +2,6 @@ package plugin
 
 import (
 	"runtime"
-
-	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 )
 
 // Description is what a plugin executable is.
@@ -22,10 +20,12 @@ type Description struct {
 	Go string `json:"go"`
 }
 
-// Describe describes this program.
-func Describe() Description {
+// Describe describes this program, which serves with those options. Options that Serve
+// would refuse count for nothing.
+func Describe(options ...Option) Description {
+	cfg, _ := configure(nil, options)
 	return Description{
-		Version: Version(), ProtocolVersions: []int{ProtocolVersion}, Capabilities: server.Capabilities(),
+		Version: Version(), ProtocolVersions: []int{ProtocolVersion}, Capabilities: cfg.Capabilities(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
 	}
 }

@@ -1,7 +1,9 @@
 package plugin
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -10,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Option is what the author of a plugin can choose: [Limits] and [Telemetry]. Of two
+// Option is what the author of a plugin can choose: [Limits], [Resume] and [Telemetry]. Of two
 // options of one type the later counts.
 type Option interface {
 	apply(*server.Config) error
@@ -75,6 +77,16 @@ type Telemetry struct {
 
 func (t Telemetry) apply(cfg *server.Config) error {
 	cfg.TracerProvider, cfg.MeterProvider = t.TracerProvider, t.MeterProvider
+	return nil
+}
+
+// Resume has a plugin take up the sessions of another one, so that a session outlives its
+// plugin: zookeeper.Resume does that. Without it a session ends with its plugin. The host
+// sees to it that the other plugin does not serve the session any more.
+type Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error)
+
+func (r Resume) apply(cfg *server.Config) error {
+	cfg.Resume = r
 	return nil
 }
 

@@ -21,7 +21,7 @@ func serveDebug(stdout io.Writer, limits plugin.Limits) error {
 	return plugin.Debug(ctx, zookeeper.Open, func(r plugin.Reattach) {
 		value, _ := json.Marshal(r) // numbers and strings
 		fmt.Fprintf(stdout, "# Not encrypted, not authenticated: for debugging only. Start the host with\nexport %s='%s'\n", plugin.ReattachEnv, value)
-	}, limits)
+	}, limits, resume)
 }
 
 // describe prints what the plugin is, in JSON, for programs that choose between
@@ -29,5 +29,5 @@ func serveDebug(stdout io.Writer, limits plugin.Limits) error {
 func describe(stdout io.Writer) error {
 	e := json.NewEncoder(stdout)
 	e.SetIndent("", "  ")
-	return e.Encode(plugin.Describe())
+	return e.Encode(plugin.Describe(resume))
 }

@@ -19,8 +19,10 @@ func main() {
 	if code, done := run(os.Args[1:], &limits, os.Stdout, os.Stderr); done {
 		os.Exit(code)
 	}
-	plugin.Serve(zookeeper.Open, limits)
+	plugin.Serve(zookeeper.Open, limits, resume)
 }
+
+var resume = plugin.Resume(zookeeper.Resume)
 
 // run answers what a person asks for on the command line; done is false when a
 // host has launched the program, or a person has asked for nothing.

@@ -41,14 +41,7 @@ func contending[R any, G recipes.Grant](name string, of func(recipes.Session, st
 			if err != nil {
 				return nil, err
 			}
-			var g recipes.Grant
-			if e, ok := any(r).(interface {
-				Rejoin(context.Context, string) (recipes.Leadership, error)
-			}); ok {
-				g, err = e.Rejoin(ctx, znode)
-			} else {
-				g, err = any(r).(rejoiner[G]).Rejoin(ctx, znode, false)
-			}
+			g, err := any(r).(rejoiner[G]).Rejoin(ctx, znode, false)
 			if err != nil {
 				return nil, err
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -18,15 +19,19 @@ import (
 // movable is what a session offers to the process that takes it up.
 type movable interface {
 	recipes.Session
-	LetGo(context.Context) (session.Ticket, error)
+	ResumeTicket() []byte
+	Detach(context.Context) error
 	DropRest(context.Context) error
 }
 
 // move has another session object take up s, as another process would.
 func move(t *testing.T, addr string, s recipes.Session) recipes.Session {
 	t.Helper()
-	ticket := must[session.Ticket](t)(s.(movable).LetGo(bounded(t)))
-	next := must[recipes.Session](t)(zookeeper.Resume(bounded(t), recipes.SessionConfig{Servers: []string{addr}, MaxPacket: 64 << 10}, ticket))
+	if err := s.(movable).Detach(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	cfg := recipes.SessionConfig{Servers: []string{addr}, MaxPacket: 64 << 10}
+	next := must[recipes.Session](t)(zookeeper.Resume(bounded(t), cfg, s.(movable).ResumeTicket(), time.Now()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), deadline)
 		defer cancel()

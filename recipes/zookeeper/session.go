@@ -2,6 +2,8 @@ package zookeeper
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/barrier"
@@ -30,6 +32,36 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 		}
 		return withRecipes(s), nil
 	}
+}
+
+// Resume takes up a session that another process has served, and its place and holds in
+// ZooKeeper. It is for plugins: give it to them as plugin.Resume.
+//
+// ticket is what that process gave for the session, and a secret. contact is a time when
+// ZooKeeper's leader is known to have heard of the session. That process was killed and
+// waited for, or it has let go of the session: ZooKeeper does not keep two processes
+// from serving one session.
+//
+// If the session is over, the error matches recipes.ErrSessionLost. Whatever the error,
+// nothing was deleted, and no session was opened or closed.
+func Resume(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error) {
+	t, err := session.ParseTicket(ticket, contact)
+	if err != nil {
+		return nil, fmt.Errorf("resume session: %w", err)
+	}
+	s, err := session.Resume(ctx, cfg, nil, t)
+	if err != nil {
+		return nil, err
+	}
+	return withRecipes(s), nil
+}
+
+// ResumeTicket and Detach are what internal/rpc/server needs to move a session.
+func (s zkSession) ResumeTicket() []byte { return s.Session.Ticket().Bytes() }
+
+func (s zkSession) Detach(ctx context.Context) error {
+	_, err := s.Session.LetGo(ctx)
+	return err
 }
 
 func withRecipes(s *session.Session) recipes.Session {

@@ -27,8 +27,14 @@ var capabilities = []string{
 	carry.Capability,
 	"dialects",
 	carry.ConnectionCapability,
+	resumeCapability,
 }
 
-// Capabilities returns what Info tells: the names of what a Server can do, which
-// are only ever added.
-func Capabilities() []string { return slices.Clone(capabilities) }
+// resumeCapability is that of plugins that can resume sessions: Config.Resume.
+const resumeCapability = "resume"
+
+// Capabilities returns what Info tells: the names of what a Server of the configuration
+// can do, which are only ever added.
+func (c Config) Capabilities() []string {
+	return slices.DeleteFunc(slices.Clone(capabilities), func(name string) bool { return name == resumeCapability && c.Resume == nil })
+}

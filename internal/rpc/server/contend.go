@@ -21,6 +21,13 @@ func (s *Server) contend(ctx context.Context, r request, announce bool, run atte
 	if err != nil {
 		return nil, err
 	}
+	var had *pb.Grant // in another plugin
+	if r, ok := r.(interface{ GetResumed() *pb.Grant }); ok {
+		had = r.GetResumed()
+	}
+	if err := ss.taking.allows(had); err != nil && !ss.tickets.knows(r.GetRequestId()) {
+		return nil, err
+	}
 	var announced func(recipes.Place)
 	if announce {
 		announced = ss.announcer(ctx, r.GetRequestId())

@@ -28,7 +28,12 @@ func (s electionService) Campaign(ctx context.Context, r *pb.CampaignRequest) (*
 		if err != nil {
 			return nil, err
 		}
-		leadership, err := election.Campaign(ctx, r.GetProposal())
+		var leadership recipes.Leadership
+		if had := r.GetResumed(); had != nil {
+			leadership, err = takeUp[recipes.Leadership](ctx, election, had, false)
+		} else {
+			leadership, err = election.Campaign(ctx, r.GetProposal())
+		}
 		if err != nil {
 			return nil, err
 		}

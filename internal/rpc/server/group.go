@@ -25,7 +25,12 @@ func (s groupService) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResp
 		if err != nil {
 			return nil, err
 		}
-		m, err := g.Join(ctx, r.GetData())
+		var m recipes.Membership
+		if had := r.GetResumed(); had != nil {
+			m, err = takeUpGrant[recipes.Membership](ctx, g, had)
+		} else {
+			m, err = g.Join(ctx, r.GetData())
+		}
 		if err != nil {
 			return nil, err
 		}

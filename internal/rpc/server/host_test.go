@@ -74,8 +74,13 @@ func serve(t *testing.T) *grpc.ClientConn {
 
 func serveWith(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {
 	t.Helper()
+	return serveConfig(t, server.Config{Open: open}, opts...)
+}
+
+func serveConfig(t *testing.T, cfg server.Config, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {
+	t.Helper()
 	l := bufconn.Listen(64 << 10)
-	s := server.New(server.Config{Open: open})
+	s := server.New(cfg)
 	g := grpc.NewServer(append(s.Options(), grpc.WaitForHandlers(true))...)
 	s.Register(g)
 	served := make(chan struct{})

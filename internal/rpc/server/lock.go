@@ -26,6 +26,9 @@ func (s lockService) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.Acq
 		if err != nil {
 			return nil, err
 		}
+		if had := r.GetResumed(); had != nil {
+			return holding(takeUp[recipes.Hold](ctx, lock, had, r.GetTry()))
+		}
 		if r.GetTry() {
 			return holding(lock.TryAcquire(ctx))
 		}

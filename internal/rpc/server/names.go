@@ -32,8 +32,13 @@ func (s namesService) RegisterName(ctx context.Context, r *pb.RegisterNameReques
 		err := n.RegisterPersistent(ctx, r.GetName(), r.GetData())
 		return &pb.RegisterNameResponse{}, err
 	}
-	c, err := s.contend(ctx, r, false, func(ctx context.Context, _ *session, _ func(recipes.Place)) (*held, error) {
-		g, err := n.Register(ctx, r.GetName(), r.GetData())
+	c, err := s.contend(ctx, r, false, func(ctx context.Context, _ *session, _ func(recipes.Place)) (_ *held, err error) {
+		var g recipes.Registration
+		if had := r.GetResumed(); had != nil {
+			g, err = takeUpGrant[recipes.Registration](ctx, n, had)
+		} else {
+			g, err = n.Register(ctx, r.GetName(), r.GetData())
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func (s readWriteLockService) AcquireReadWrite(ctx context.Context, r *pb.Acquir
 			if err != nil {
 				return nil, err
 			}
-			return acquireMode(ctx, l, r.GetMode(), r.GetTry())
+			return acquireMode(ctx, l, r)
 		case recipes.KindPriorityLock:
 			l, err := ss.PriorityLock(r.GetPath(), recipes.PriorityLockConfig{
 				Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
@@ -40,7 +40,7 @@ func (s readWriteLockService) AcquireReadWrite(ctx context.Context, r *pb.Acquir
 			if err != nil {
 				return nil, err
 			}
-			return acquireMode(ctx, l, r.GetMode(), r.GetTry())
+			return acquireMode(ctx, l, r)
 		}
 		return nil, unknownKind(r.GetKind())
 	})
@@ -62,9 +62,14 @@ type readWriteLock[H recipes.Hold] interface {
 	TryWrite(context.Context) (H, error)
 }
 
-func acquireMode[H recipes.Hold](ctx context.Context, lock readWriteLock[H], mode pb.Mode, try bool) (*held, error) {
+func acquireMode[H recipes.Hold](ctx context.Context, lock readWriteLock[H], r *pb.AcquireReadWriteRequest) (*held, error) {
+	try := r.GetTry()
+	if had := r.GetResumed(); had != nil {
+		h, err := takeUp[H](ctx, lock, had, try)
+		return holding(h, err)
+	}
 	acquire := lock.AcquireRead
-	switch mode := wire.Mode(mode); {
+	switch mode := wire.Mode(r.GetMode()); {
 	case mode == recipes.Reading && try:
 		acquire = lock.TryRead
 	case mode == recipes.Reading:

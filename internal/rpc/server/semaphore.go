@@ -27,6 +27,9 @@ func (s semaphoreService) AcquirePermit(ctx context.Context, r *pb.AcquirePermit
 		if err != nil {
 			return nil, err
 		}
+		if had := r.GetResumed(); had != nil {
+			return holding(takeUp[recipes.Hold](ctx, semaphore, had, r.GetTry()))
+		}
 		if r.GetTry() {
 			return holding(semaphore.TryAcquire(ctx))
 		}

@@ -46,6 +46,10 @@ type Config struct {
 	// ago: the longest silence that ZooKeeper's clients bear before they call
 	// themselves disconnected.
 	Open recipes.Opener
+	// Resume takes up a session that another plugin has served, by the ticket that
+	// its ResumeTicket method gave. contact is when ZooKeeper's leader is known to have
+	// heard of it. nil: sessions cannot be resumed, nor moved to another plugin.
+	Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error)
 	// Version is told to those who ask for Info.
 	Version string
 	// Logger has names added for what logs: "session" for sessions that come and go,
@@ -76,6 +80,7 @@ type Server struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[string]*session
+	reserved map[string]bool // handles of sessions that are resumed, or were
 	attached int
 	detached bool          // somebody was attached, and nobody is
 	orphaned chan struct{} // closed when detached becomes true
@@ -96,6 +101,7 @@ func New(cfg Config) *Server {
 		cfg: cfg, log: cfg.Logger.Named("session"), ctx: ctx, cancel: cancel,
 		stats:    telemetry.Server(cfg.TracerProvider, cfg.MeterProvider),
 		sessions: make(map[string]*session),
+		reserved: make(map[string]bool),
 		orphaned: make(chan struct{}),
 		attach:   make(chan struct{}),
 	}
@@ -197,8 +203,11 @@ func (s *Server) enter() error {
 	return nil
 }
 
+// add gives the session a handle, if it has none from before.
 func (s *Server) add(ss *session) {
-	ss.handle = uuid.NewString()
+	if ss.handle == "" {
+		ss.handle = uuid.NewString()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sessions[ss.handle] = ss

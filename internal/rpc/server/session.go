@@ -34,6 +34,9 @@ type session struct {
 	tickets     *tickets
 	memberships memberships    // of sites in transactions
 	tasks       sync.WaitGroup // what runs for the session beside its calls
+
+	taking
+	dropping sync.Mutex // held while DropRest runs
 }
 
 // errFrozen ends a session whose host sends no beats.
@@ -60,13 +63,18 @@ func (s sessionService) Open(st stream) error {
 	}
 	defer s.running.Done()
 
+	release, err := s.reserve(start.GetResume())
+	if err != nil {
+		return err
+	}
+	defer release()
 	opened, err := s.open(st.Context(), start)
 	if err != nil {
 		return err
 	}
-	ss := s.start(opened)
+	ss := s.start(opened, start.GetResume())
 	defer s.end(ss)
-	return ss.serve(st)
+	return ss.serve(st, s.ticket(ss))
 }
 
 // open opens the ZooKeeper session. ctx is the stream's, so that a host that
@@ -81,20 +89,30 @@ func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Session, er
 	defer context.AfterFunc(s.ctx, cancel)()
 	cfg := wire.Config(start.GetConfig())
 	cfg.Logger = s.cfg.Logger.Named("zookeeper")
-	opened, err := s.cfg.Open(ctx, cfg)
+	opened, err := s.opener(start.GetResume())(ctx, cfg)
 	if err != nil && s.ctx.Err() != nil {
 		return nil, errNoMore // not the host, nor anybody's deadline, has ended the attempt
 	}
 	return opened, err
 }
 
-func (s *Server) start(opened recipes.Session) *session {
+// opener opens a new session, or resumes one.
+func (s *Server) opener(r *pb.Resume) recipes.Opener {
+	if r == nil {
+		return s.cfg.Open
+	}
+	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		return s.resume(ctx, cfg, r)
+	}
+}
+
+func (s *Server) start(opened recipes.Session, r *pb.Resume) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel}
+	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, taking: newTaking(r != nil), handle: r.GetSession()}
 	ss.out.ready = make(chan struct{}, 1)
 	ss.tickets = newTickets(ss, s.cfg.Limits.Grants)
 	s.add(ss)
-	s.log.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout().String())
+	s.log.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout().String(), "resumed", r != nil)
 	return ss
 }
 
@@ -121,12 +139,13 @@ func (ss *session) close() error {
 
 // serve runs the session's stream. It returns when the stream, the session or the
 // plugin ends.
-func (ss *session) serve(st stream) error {
+func (ss *session) serve(st stream, ticket []byte) error {
 	opened := &pb.Opened{
 		Session:   ss.handle,
 		SessionId: ss.ID(),
 		Timeout:   durationpb.New(ss.Timeout()),
 		State:     wire.ToState(ss.State()),
+		Ticket:    ticket,
 	}
 	if err := st.Send(&pb.OpenResponse{Message: &pb.OpenResponse_Opened{Opened: opened}}); err != nil {
 		return err

@@ -63,6 +63,13 @@ func newTickets(ss *session, limit int) *tickets {
 	return &tickets{ss: ss, limit: limit, all: make(map[string]*ticket), waits: make(map[string]context.CancelFunc), undos: make(map[string]func())}
 }
 
+// knows reports whether a call of that id would repeat one.
+func (ts *tickets) knows(id string) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.all[id] != nil
+}
+
 // call runs the attempt for id, or joins the call that already does, and waits
 // for its end. When ctx ends first and nobody else waits for it, the contender
 // leaves the line.

@@ -37,7 +37,9 @@ type CampaignRequest struct {
 	// As AcquireRequest.dialect.
 	Dialect string `protobuf:"bytes,7,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	// As AcquireRequest.unconfirmed.
-	Unconfirmed   bool `protobuf:"varint,8,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
+	Unconfirmed bool `protobuf:"varint,8,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
+	// As AcquireRequest.resumed.
+	Resumed       *Grant `protobuf:"bytes,9,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -126,6 +128,13 @@ func (x *CampaignRequest) GetUnconfirmed() bool {
 		return x.Unconfirmed
 	}
 	return false
+}
+
+func (x *CampaignRequest) GetResumed() *Grant {
+	if x != nil {
+		return x.Resumed
+	}
+	return nil
 }
 
 // CampaignResponse is an election won.
@@ -663,7 +672,7 @@ var File_zkrecipes_v1_election_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\n" +
-	"\x1bzkrecipes/v1/election.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xee\x01\n" +
+	"\x1bzkrecipes/v1/election.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\x9d\x02\n" +
 	"\x0fCampaignRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -673,7 +682,8 @@ const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\bproposal\x18\x05 \x01(\fR\bproposal\x12\x1a\n" +
 	"\bannounce\x18\x06 \x01(\bR\bannounce\x12\x18\n" +
 	"\adialect\x18\a \x01(\tR\adialect\x12 \n" +
-	"\vunconfirmed\x18\b \x01(\bR\vunconfirmed\"h\n" +
+	"\vunconfirmed\x18\b \x01(\bR\vunconfirmed\x12-\n" +
+	"\aresumed\x18\t \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"h\n" +
 	"\x10CampaignResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"a\n" +
@@ -742,27 +752,28 @@ var file_zkrecipes_v1_election_proto_goTypes = []any{
 	(*Contender)(nil),            // 13: zkrecipes.v1.Contender
 }
 var file_zkrecipes_v1_election_proto_depIdxs = []int32{
-	11, // 0: zkrecipes.v1.CampaignResponse.grant:type_name -> zkrecipes.v1.Grant
-	12, // 1: zkrecipes.v1.CampaignResponse.place:type_name -> zkrecipes.v1.Place
-	13, // 2: zkrecipes.v1.Leader.contender:type_name -> zkrecipes.v1.Contender
-	4,  // 3: zkrecipes.v1.LeaderResponse.leader:type_name -> zkrecipes.v1.Leader
-	4,  // 4: zkrecipes.v1.AcknowledgedResponse.leader:type_name -> zkrecipes.v1.Leader
-	4,  // 5: zkrecipes.v1.ObserveResponse.leader:type_name -> zkrecipes.v1.Leader
-	0,  // 6: zkrecipes.v1.ElectionService.Campaign:input_type -> zkrecipes.v1.CampaignRequest
-	2,  // 7: zkrecipes.v1.ElectionService.Acknowledge:input_type -> zkrecipes.v1.AcknowledgeRequest
-	5,  // 8: zkrecipes.v1.ElectionService.Leader:input_type -> zkrecipes.v1.LeaderRequest
-	7,  // 9: zkrecipes.v1.ElectionService.Acknowledged:input_type -> zkrecipes.v1.AcknowledgedRequest
-	9,  // 10: zkrecipes.v1.ElectionService.Observe:input_type -> zkrecipes.v1.ObserveRequest
-	1,  // 11: zkrecipes.v1.ElectionService.Campaign:output_type -> zkrecipes.v1.CampaignResponse
-	3,  // 12: zkrecipes.v1.ElectionService.Acknowledge:output_type -> zkrecipes.v1.AcknowledgeResponse
-	6,  // 13: zkrecipes.v1.ElectionService.Leader:output_type -> zkrecipes.v1.LeaderResponse
-	8,  // 14: zkrecipes.v1.ElectionService.Acknowledged:output_type -> zkrecipes.v1.AcknowledgedResponse
-	10, // 15: zkrecipes.v1.ElectionService.Observe:output_type -> zkrecipes.v1.ObserveResponse
-	11, // [11:16] is the sub-list for method output_type
-	6,  // [6:11] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	11, // 0: zkrecipes.v1.CampaignRequest.resumed:type_name -> zkrecipes.v1.Grant
+	11, // 1: zkrecipes.v1.CampaignResponse.grant:type_name -> zkrecipes.v1.Grant
+	12, // 2: zkrecipes.v1.CampaignResponse.place:type_name -> zkrecipes.v1.Place
+	13, // 3: zkrecipes.v1.Leader.contender:type_name -> zkrecipes.v1.Contender
+	4,  // 4: zkrecipes.v1.LeaderResponse.leader:type_name -> zkrecipes.v1.Leader
+	4,  // 5: zkrecipes.v1.AcknowledgedResponse.leader:type_name -> zkrecipes.v1.Leader
+	4,  // 6: zkrecipes.v1.ObserveResponse.leader:type_name -> zkrecipes.v1.Leader
+	0,  // 7: zkrecipes.v1.ElectionService.Campaign:input_type -> zkrecipes.v1.CampaignRequest
+	2,  // 8: zkrecipes.v1.ElectionService.Acknowledge:input_type -> zkrecipes.v1.AcknowledgeRequest
+	5,  // 9: zkrecipes.v1.ElectionService.Leader:input_type -> zkrecipes.v1.LeaderRequest
+	7,  // 10: zkrecipes.v1.ElectionService.Acknowledged:input_type -> zkrecipes.v1.AcknowledgedRequest
+	9,  // 11: zkrecipes.v1.ElectionService.Observe:input_type -> zkrecipes.v1.ObserveRequest
+	1,  // 12: zkrecipes.v1.ElectionService.Campaign:output_type -> zkrecipes.v1.CampaignResponse
+	3,  // 13: zkrecipes.v1.ElectionService.Acknowledge:output_type -> zkrecipes.v1.AcknowledgeResponse
+	6,  // 14: zkrecipes.v1.ElectionService.Leader:output_type -> zkrecipes.v1.LeaderResponse
+	8,  // 15: zkrecipes.v1.ElectionService.Acknowledged:output_type -> zkrecipes.v1.AcknowledgedResponse
+	10, // 16: zkrecipes.v1.ElectionService.Observe:output_type -> zkrecipes.v1.ObserveResponse
+	12, // [12:17] is the sub-list for method output_type
+	7,  // [7:12] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_election_proto_init() }

@@ -33,7 +33,9 @@ type JoinRequest struct {
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
 	// As AcquireRequest.dialect.
-	Dialect       string `protobuf:"bytes,6,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Dialect string `protobuf:"bytes,6,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	// As AcquireRequest.resumed.
+	Resumed       *Grant `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -108,6 +110,13 @@ func (x *JoinRequest) GetDialect() string {
 		return x.Dialect
 	}
 	return ""
+}
+
+func (x *JoinRequest) GetResumed() *Grant {
+	if x != nil {
+		return x.Resumed
+	}
+	return nil
 }
 
 // JoinResponse is a membership.
@@ -619,7 +628,7 @@ var File_zkrecipes_v1_group_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_group_proto_rawDesc = "" +
 	"\n" +
-	"\x18zkrecipes/v1/group.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\x9c\x01\n" +
+	"\x18zkrecipes/v1/group.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\xcb\x01\n" +
 	"\vJoinRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -627,7 +636,8 @@ const file_zkrecipes_v1_group_proto_rawDesc = "" +
 	"\x04path\x18\x03 \x01(\tR\x04path\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x12\n" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x18\n" +
-	"\adialect\x18\x06 \x01(\tR\adialect\"9\n" +
+	"\adialect\x18\x06 \x01(\tR\adialect\x12-\n" +
+	"\aresumed\x18\a \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"9\n" +
 	"\fJoinResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\"\\\n" +
 	"\rUpdateRequest\x12\x18\n" +
@@ -695,24 +705,25 @@ var file_zkrecipes_v1_group_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 }
 var file_zkrecipes_v1_group_proto_depIdxs = []int32{
-	10, // 0: zkrecipes.v1.JoinResponse.grant:type_name -> zkrecipes.v1.Grant
-	11, // 1: zkrecipes.v1.Member.since:type_name -> google.protobuf.Timestamp
-	4,  // 2: zkrecipes.v1.MembersResponse.members:type_name -> zkrecipes.v1.Member
-	4,  // 3: zkrecipes.v1.WatchMembersResponse.members:type_name -> zkrecipes.v1.Member
-	11, // 4: zkrecipes.v1.Taken.since:type_name -> google.protobuf.Timestamp
-	0,  // 5: zkrecipes.v1.GroupService.Join:input_type -> zkrecipes.v1.JoinRequest
-	2,  // 6: zkrecipes.v1.GroupService.Update:input_type -> zkrecipes.v1.UpdateRequest
-	5,  // 7: zkrecipes.v1.GroupService.Members:input_type -> zkrecipes.v1.MembersRequest
-	7,  // 8: zkrecipes.v1.GroupService.WatchMembers:input_type -> zkrecipes.v1.WatchMembersRequest
-	1,  // 9: zkrecipes.v1.GroupService.Join:output_type -> zkrecipes.v1.JoinResponse
-	3,  // 10: zkrecipes.v1.GroupService.Update:output_type -> zkrecipes.v1.UpdateResponse
-	6,  // 11: zkrecipes.v1.GroupService.Members:output_type -> zkrecipes.v1.MembersResponse
-	8,  // 12: zkrecipes.v1.GroupService.WatchMembers:output_type -> zkrecipes.v1.WatchMembersResponse
-	9,  // [9:13] is the sub-list for method output_type
-	5,  // [5:9] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	10, // 0: zkrecipes.v1.JoinRequest.resumed:type_name -> zkrecipes.v1.Grant
+	10, // 1: zkrecipes.v1.JoinResponse.grant:type_name -> zkrecipes.v1.Grant
+	11, // 2: zkrecipes.v1.Member.since:type_name -> google.protobuf.Timestamp
+	4,  // 3: zkrecipes.v1.MembersResponse.members:type_name -> zkrecipes.v1.Member
+	4,  // 4: zkrecipes.v1.WatchMembersResponse.members:type_name -> zkrecipes.v1.Member
+	11, // 5: zkrecipes.v1.Taken.since:type_name -> google.protobuf.Timestamp
+	0,  // 6: zkrecipes.v1.GroupService.Join:input_type -> zkrecipes.v1.JoinRequest
+	2,  // 7: zkrecipes.v1.GroupService.Update:input_type -> zkrecipes.v1.UpdateRequest
+	5,  // 8: zkrecipes.v1.GroupService.Members:input_type -> zkrecipes.v1.MembersRequest
+	7,  // 9: zkrecipes.v1.GroupService.WatchMembers:input_type -> zkrecipes.v1.WatchMembersRequest
+	1,  // 10: zkrecipes.v1.GroupService.Join:output_type -> zkrecipes.v1.JoinResponse
+	3,  // 11: zkrecipes.v1.GroupService.Update:output_type -> zkrecipes.v1.UpdateResponse
+	6,  // 12: zkrecipes.v1.GroupService.Members:output_type -> zkrecipes.v1.MembersResponse
+	8,  // 13: zkrecipes.v1.GroupService.WatchMembers:output_type -> zkrecipes.v1.WatchMembersResponse
+	10, // [10:14] is the sub-list for method output_type
+	6,  // [6:10] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_group_proto_init() }

@@ -47,7 +47,13 @@ type AcquireRequest struct {
 	// Grant a contender that has waited before the leader has confirmed that its znode
 	// is there, and ask the leader beside the grant. A plugin that does not know the
 	// field asks first, which promises more.
-	Unconfirmed   bool `protobuf:"varint,9,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
+	Unconfirmed bool `protobuf:"varint,9,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
+	// In a session that was resumed, before DropRest: do not join the line, but take up
+	// what this request id had before. With a token: the grant. It is the same again, or
+	// the call fails with NOT_HELD (and REMOVED if the znode is gone). With a token of 0:
+	// the place in line, which Joined has told; the contender goes on waiting. A plugin
+	// without the capability "resume" does not read the field.
+	Resumed       *Grant `protobuf:"bytes,10,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -145,6 +151,13 @@ func (x *AcquireRequest) GetUnconfirmed() bool {
 	return false
 }
 
+func (x *AcquireRequest) GetResumed() *Grant {
+	if x != nil {
+		return x.Resumed
+	}
+	return nil
+}
+
 // AcquireResponse is a granted lock.
 type AcquireResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -202,7 +215,7 @@ var File_zkrecipes_v1_lock_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17zkrecipes/v1/lock.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xf7\x01\n" +
+	"\x17zkrecipes/v1/lock.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xa6\x02\n" +
 	"\x0eAcquireRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -213,7 +226,9 @@ const file_zkrecipes_v1_lock_proto_rawDesc = "" +
 	"\x03try\x18\x06 \x01(\bR\x03try\x12\x1a\n" +
 	"\bannounce\x18\a \x01(\bR\bannounce\x12\x18\n" +
 	"\adialect\x18\b \x01(\tR\adialect\x12 \n" +
-	"\vunconfirmed\x18\t \x01(\bR\vunconfirmed\"g\n" +
+	"\vunconfirmed\x18\t \x01(\bR\vunconfirmed\x12-\n" +
+	"\aresumed\x18\n" +
+	" \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"g\n" +
 	"\x0fAcquireResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place2U\n" +
@@ -240,15 +255,16 @@ var file_zkrecipes_v1_lock_proto_goTypes = []any{
 	(*Place)(nil),           // 3: zkrecipes.v1.Place
 }
 var file_zkrecipes_v1_lock_proto_depIdxs = []int32{
-	2, // 0: zkrecipes.v1.AcquireResponse.grant:type_name -> zkrecipes.v1.Grant
-	3, // 1: zkrecipes.v1.AcquireResponse.place:type_name -> zkrecipes.v1.Place
-	0, // 2: zkrecipes.v1.LockService.Acquire:input_type -> zkrecipes.v1.AcquireRequest
-	1, // 3: zkrecipes.v1.LockService.Acquire:output_type -> zkrecipes.v1.AcquireResponse
-	3, // [3:4] is the sub-list for method output_type
-	2, // [2:3] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 0: zkrecipes.v1.AcquireRequest.resumed:type_name -> zkrecipes.v1.Grant
+	2, // 1: zkrecipes.v1.AcquireResponse.grant:type_name -> zkrecipes.v1.Grant
+	3, // 2: zkrecipes.v1.AcquireResponse.place:type_name -> zkrecipes.v1.Place
+	0, // 3: zkrecipes.v1.LockService.Acquire:input_type -> zkrecipes.v1.AcquireRequest
+	1, // 4: zkrecipes.v1.LockService.Acquire:output_type -> zkrecipes.v1.AcquireResponse
+	4, // [4:5] is the sub-list for method output_type
+	3, // [3:4] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_lock_proto_init() }

@@ -27,11 +27,13 @@ type RegisterNameRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// As AcquireRequest.request_id; unused with persistent.
-	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Path          string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
-	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	Data          []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
-	Persistent    bool   `protobuf:"varint,6,opt,name=persistent,proto3" json:"persistent,omitempty"`
+	RequestId  string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Path       string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	Name       string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Data       []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
+	Persistent bool   `protobuf:"varint,6,opt,name=persistent,proto3" json:"persistent,omitempty"`
+	// As AcquireRequest.resumed.
+	Resumed       *Grant `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -106,6 +108,13 @@ func (x *RegisterNameRequest) GetPersistent() bool {
 		return x.Persistent
 	}
 	return false
+}
+
+func (x *RegisterNameRequest) GetResumed() *Grant {
+	if x != nil {
+		return x.Resumed
+	}
+	return nil
 }
 
 // RegisterNameResponse is a registration; with persistent it holds nothing.
@@ -756,7 +765,7 @@ var File_zkrecipes_v1_names_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_names_proto_rawDesc = "" +
 	"\n" +
-	"\x18zkrecipes/v1/names.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\xaa\x01\n" +
+	"\x18zkrecipes/v1/names.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\xd9\x01\n" +
 	"\x13RegisterNameRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -766,7 +775,8 @@ const file_zkrecipes_v1_names_proto_rawDesc = "" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x1e\n" +
 	"\n" +
 	"persistent\x18\x06 \x01(\bR\n" +
-	"persistent\"A\n" +
+	"persistent\x12-\n" +
+	"\aresumed\x18\a \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"A\n" +
 	"\x14RegisterNameResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\"`\n" +
 	"\x11UpdateNameRequest\x12\x18\n" +
@@ -847,28 +857,29 @@ var file_zkrecipes_v1_names_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),  // 14: google.protobuf.Timestamp
 }
 var file_zkrecipes_v1_names_proto_depIdxs = []int32{
-	13, // 0: zkrecipes.v1.RegisterNameResponse.grant:type_name -> zkrecipes.v1.Grant
-	14, // 1: zkrecipes.v1.Record.since:type_name -> google.protobuf.Timestamp
-	6,  // 2: zkrecipes.v1.LookupNameResponse.record:type_name -> zkrecipes.v1.Record
-	6,  // 3: zkrecipes.v1.ListNamesResponse.records:type_name -> zkrecipes.v1.Record
-	6,  // 4: zkrecipes.v1.WatchNameResponse.record:type_name -> zkrecipes.v1.Record
-	0,  // 5: zkrecipes.v1.NamesService.RegisterName:input_type -> zkrecipes.v1.RegisterNameRequest
-	2,  // 6: zkrecipes.v1.NamesService.UpdateName:input_type -> zkrecipes.v1.UpdateNameRequest
-	4,  // 7: zkrecipes.v1.NamesService.UnregisterName:input_type -> zkrecipes.v1.UnregisterNameRequest
-	7,  // 8: zkrecipes.v1.NamesService.LookupName:input_type -> zkrecipes.v1.LookupNameRequest
-	9,  // 9: zkrecipes.v1.NamesService.ListNames:input_type -> zkrecipes.v1.ListNamesRequest
-	11, // 10: zkrecipes.v1.NamesService.WatchName:input_type -> zkrecipes.v1.WatchNameRequest
-	1,  // 11: zkrecipes.v1.NamesService.RegisterName:output_type -> zkrecipes.v1.RegisterNameResponse
-	3,  // 12: zkrecipes.v1.NamesService.UpdateName:output_type -> zkrecipes.v1.UpdateNameResponse
-	5,  // 13: zkrecipes.v1.NamesService.UnregisterName:output_type -> zkrecipes.v1.UnregisterNameResponse
-	8,  // 14: zkrecipes.v1.NamesService.LookupName:output_type -> zkrecipes.v1.LookupNameResponse
-	10, // 15: zkrecipes.v1.NamesService.ListNames:output_type -> zkrecipes.v1.ListNamesResponse
-	12, // 16: zkrecipes.v1.NamesService.WatchName:output_type -> zkrecipes.v1.WatchNameResponse
-	11, // [11:17] is the sub-list for method output_type
-	5,  // [5:11] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	13, // 0: zkrecipes.v1.RegisterNameRequest.resumed:type_name -> zkrecipes.v1.Grant
+	13, // 1: zkrecipes.v1.RegisterNameResponse.grant:type_name -> zkrecipes.v1.Grant
+	14, // 2: zkrecipes.v1.Record.since:type_name -> google.protobuf.Timestamp
+	6,  // 3: zkrecipes.v1.LookupNameResponse.record:type_name -> zkrecipes.v1.Record
+	6,  // 4: zkrecipes.v1.ListNamesResponse.records:type_name -> zkrecipes.v1.Record
+	6,  // 5: zkrecipes.v1.WatchNameResponse.record:type_name -> zkrecipes.v1.Record
+	0,  // 6: zkrecipes.v1.NamesService.RegisterName:input_type -> zkrecipes.v1.RegisterNameRequest
+	2,  // 7: zkrecipes.v1.NamesService.UpdateName:input_type -> zkrecipes.v1.UpdateNameRequest
+	4,  // 8: zkrecipes.v1.NamesService.UnregisterName:input_type -> zkrecipes.v1.UnregisterNameRequest
+	7,  // 9: zkrecipes.v1.NamesService.LookupName:input_type -> zkrecipes.v1.LookupNameRequest
+	9,  // 10: zkrecipes.v1.NamesService.ListNames:input_type -> zkrecipes.v1.ListNamesRequest
+	11, // 11: zkrecipes.v1.NamesService.WatchName:input_type -> zkrecipes.v1.WatchNameRequest
+	1,  // 12: zkrecipes.v1.NamesService.RegisterName:output_type -> zkrecipes.v1.RegisterNameResponse
+	3,  // 13: zkrecipes.v1.NamesService.UpdateName:output_type -> zkrecipes.v1.UpdateNameResponse
+	5,  // 14: zkrecipes.v1.NamesService.UnregisterName:output_type -> zkrecipes.v1.UnregisterNameResponse
+	8,  // 15: zkrecipes.v1.NamesService.LookupName:output_type -> zkrecipes.v1.LookupNameResponse
+	10, // 16: zkrecipes.v1.NamesService.ListNames:output_type -> zkrecipes.v1.ListNamesResponse
+	12, // 17: zkrecipes.v1.NamesService.WatchName:output_type -> zkrecipes.v1.WatchNameResponse
+	12, // [12:18] is the sub-list for method output_type
+	6,  // [6:12] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_names_proto_init() }

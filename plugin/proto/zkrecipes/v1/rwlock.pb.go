@@ -48,7 +48,9 @@ type AcquireReadWriteRequest struct {
 	// Of a shared lock: as AcquireRequest.dialect.
 	Dialect string `protobuf:"bytes,14,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	// Of a shared lock: as AcquireRequest.unconfirmed.
-	Unconfirmed   bool `protobuf:"varint,15,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
+	Unconfirmed bool `protobuf:"varint,15,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
+	// As AcquireRequest.resumed.
+	Resumed       *Grant `protobuf:"bytes,16,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -186,6 +188,13 @@ func (x *AcquireReadWriteRequest) GetUnconfirmed() bool {
 		return x.Unconfirmed
 	}
 	return false
+}
+
+func (x *AcquireReadWriteRequest) GetResumed() *Grant {
+	if x != nil {
+		return x.Resumed
+	}
+	return nil
 }
 
 // AcquireReadWriteResponse is a granted lock.
@@ -643,7 +652,7 @@ var File_zkrecipes_v1_rwlock_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_rwlock_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/rwlock.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xb9\x03\n" +
+	"\x19zkrecipes/v1/rwlock.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xe8\x03\n" +
 	"\x17AcquireReadWriteRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -661,7 +670,8 @@ const file_zkrecipes_v1_rwlock_proto_rawDesc = "" +
 	"\bpriority\x18\f \x01(\x05R\bpriority\x12\x10\n" +
 	"\x03ask\x18\r \x01(\bR\x03ask\x12\x18\n" +
 	"\adialect\x18\x0e \x01(\tR\adialect\x12 \n" +
-	"\vunconfirmed\x18\x0f \x01(\bR\vunconfirmed\"p\n" +
+	"\vunconfirmed\x18\x0f \x01(\bR\vunconfirmed\x12-\n" +
+	"\aresumed\x18\x10 \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"p\n" +
 	"\x18AcquireReadWriteResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"K\n" +
@@ -728,23 +738,24 @@ var file_zkrecipes_v1_rwlock_proto_goTypes = []any{
 var file_zkrecipes_v1_rwlock_proto_depIdxs = []int32{
 	10, // 0: zkrecipes.v1.AcquireReadWriteRequest.mode:type_name -> zkrecipes.v1.Mode
 	11, // 1: zkrecipes.v1.AcquireReadWriteRequest.grace:type_name -> google.protobuf.Duration
-	12, // 2: zkrecipes.v1.AcquireReadWriteResponse.grant:type_name -> zkrecipes.v1.Grant
-	13, // 3: zkrecipes.v1.AcquireReadWriteResponse.place:type_name -> zkrecipes.v1.Place
-	0,  // 4: zkrecipes.v1.ReadWriteLockService.AcquireReadWrite:input_type -> zkrecipes.v1.AcquireReadWriteRequest
-	2,  // 5: zkrecipes.v1.ReadWriteLockService.Downgrade:input_type -> zkrecipes.v1.DowngradeRequest
-	4,  // 6: zkrecipes.v1.ReadWriteLockService.HandOff:input_type -> zkrecipes.v1.HandOffRequest
-	6,  // 7: zkrecipes.v1.ReadWriteLockService.Revoke:input_type -> zkrecipes.v1.RevokeRequest
-	8,  // 8: zkrecipes.v1.ReadWriteLockService.AwaitRevocation:input_type -> zkrecipes.v1.AwaitRevocationRequest
-	1,  // 9: zkrecipes.v1.ReadWriteLockService.AcquireReadWrite:output_type -> zkrecipes.v1.AcquireReadWriteResponse
-	3,  // 10: zkrecipes.v1.ReadWriteLockService.Downgrade:output_type -> zkrecipes.v1.DowngradeResponse
-	5,  // 11: zkrecipes.v1.ReadWriteLockService.HandOff:output_type -> zkrecipes.v1.HandOffResponse
-	7,  // 12: zkrecipes.v1.ReadWriteLockService.Revoke:output_type -> zkrecipes.v1.RevokeResponse
-	9,  // 13: zkrecipes.v1.ReadWriteLockService.AwaitRevocation:output_type -> zkrecipes.v1.AwaitRevocationResponse
-	9,  // [9:14] is the sub-list for method output_type
-	4,  // [4:9] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	12, // 2: zkrecipes.v1.AcquireReadWriteRequest.resumed:type_name -> zkrecipes.v1.Grant
+	12, // 3: zkrecipes.v1.AcquireReadWriteResponse.grant:type_name -> zkrecipes.v1.Grant
+	13, // 4: zkrecipes.v1.AcquireReadWriteResponse.place:type_name -> zkrecipes.v1.Place
+	0,  // 5: zkrecipes.v1.ReadWriteLockService.AcquireReadWrite:input_type -> zkrecipes.v1.AcquireReadWriteRequest
+	2,  // 6: zkrecipes.v1.ReadWriteLockService.Downgrade:input_type -> zkrecipes.v1.DowngradeRequest
+	4,  // 7: zkrecipes.v1.ReadWriteLockService.HandOff:input_type -> zkrecipes.v1.HandOffRequest
+	6,  // 8: zkrecipes.v1.ReadWriteLockService.Revoke:input_type -> zkrecipes.v1.RevokeRequest
+	8,  // 9: zkrecipes.v1.ReadWriteLockService.AwaitRevocation:input_type -> zkrecipes.v1.AwaitRevocationRequest
+	1,  // 10: zkrecipes.v1.ReadWriteLockService.AcquireReadWrite:output_type -> zkrecipes.v1.AcquireReadWriteResponse
+	3,  // 11: zkrecipes.v1.ReadWriteLockService.Downgrade:output_type -> zkrecipes.v1.DowngradeResponse
+	5,  // 12: zkrecipes.v1.ReadWriteLockService.HandOff:output_type -> zkrecipes.v1.HandOffResponse
+	7,  // 13: zkrecipes.v1.ReadWriteLockService.Revoke:output_type -> zkrecipes.v1.RevokeResponse
+	9,  // 14: zkrecipes.v1.ReadWriteLockService.AwaitRevocation:output_type -> zkrecipes.v1.AwaitRevocationResponse
+	10, // [10:15] is the sub-list for method output_type
+	5,  // [5:10] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_rwlock_proto_init() }

@@ -38,7 +38,9 @@ type AcquirePermitRequest struct {
 	// As AcquireRequest.unconfirmed.
 	Unconfirmed bool `protobuf:"varint,9,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
 	// As AcquireRequest.dialect.
-	Dialect       string `protobuf:"bytes,10,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Dialect string `protobuf:"bytes,10,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	// As AcquireRequest.resumed.
+	Resumed       *Grant `protobuf:"bytes,11,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -143,6 +145,13 @@ func (x *AcquirePermitRequest) GetDialect() string {
 	return ""
 }
 
+func (x *AcquirePermitRequest) GetResumed() *Grant {
+	if x != nil {
+		return x.Resumed
+	}
+	return nil
+}
+
 // AcquirePermitResponse is a granted permit.
 type AcquirePermitResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -200,7 +209,7 @@ var File_zkrecipes_v1_semaphore_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_semaphore_proto_rawDesc = "" +
 	"\n" +
-	"\x1czkrecipes/v1/semaphore.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\x97\x02\n" +
+	"\x1czkrecipes/v1/semaphore.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xc6\x02\n" +
 	"\x14AcquirePermitRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -213,7 +222,8 @@ const file_zkrecipes_v1_semaphore_proto_rawDesc = "" +
 	"\apermits\x18\b \x01(\x05R\apermits\x12 \n" +
 	"\vunconfirmed\x18\t \x01(\bR\vunconfirmed\x12\x18\n" +
 	"\adialect\x18\n" +
-	" \x01(\tR\adialect\"m\n" +
+	" \x01(\tR\adialect\x12-\n" +
+	"\aresumed\x18\v \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"m\n" +
 	"\x15AcquirePermitResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place2l\n" +
@@ -240,15 +250,16 @@ var file_zkrecipes_v1_semaphore_proto_goTypes = []any{
 	(*Place)(nil),                 // 3: zkrecipes.v1.Place
 }
 var file_zkrecipes_v1_semaphore_proto_depIdxs = []int32{
-	2, // 0: zkrecipes.v1.AcquirePermitResponse.grant:type_name -> zkrecipes.v1.Grant
-	3, // 1: zkrecipes.v1.AcquirePermitResponse.place:type_name -> zkrecipes.v1.Place
-	0, // 2: zkrecipes.v1.SemaphoreService.AcquirePermit:input_type -> zkrecipes.v1.AcquirePermitRequest
-	1, // 3: zkrecipes.v1.SemaphoreService.AcquirePermit:output_type -> zkrecipes.v1.AcquirePermitResponse
-	3, // [3:4] is the sub-list for method output_type
-	2, // [2:3] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 0: zkrecipes.v1.AcquirePermitRequest.resumed:type_name -> zkrecipes.v1.Grant
+	2, // 1: zkrecipes.v1.AcquirePermitResponse.grant:type_name -> zkrecipes.v1.Grant
+	3, // 2: zkrecipes.v1.AcquirePermitResponse.place:type_name -> zkrecipes.v1.Place
+	0, // 3: zkrecipes.v1.SemaphoreService.AcquirePermit:input_type -> zkrecipes.v1.AcquirePermitRequest
+	1, // 4: zkrecipes.v1.SemaphoreService.AcquirePermit:output_type -> zkrecipes.v1.AcquirePermitResponse
+	4, // [4:5] is the sub-list for method output_type
+	3, // [3:4] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_semaphore_proto_init() }

@@ -167,7 +167,10 @@ type Start struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Config *Config                `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
 	// How long to try. Absent is 15 s.
-	OpenTimeout   *durationpb.Duration `protobuf:"bytes,2,opt,name=open_timeout,json=openTimeout,proto3" json:"open_timeout,omitempty"`
+	OpenTimeout *durationpb.Duration `protobuf:"bytes,2,opt,name=open_timeout,json=openTimeout,proto3" json:"open_timeout,omitempty"`
+	// Resume a session instead of opening one. A plugin without the capability "resume"
+	// does not read this: ask it first.
+	Resume        *Resume `protobuf:"bytes,3,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -216,6 +219,80 @@ func (x *Start) GetOpenTimeout() *durationpb.Duration {
 	return nil
 }
 
+func (x *Start) GetResume() *Resume {
+	if x != nil {
+		return x.Resume
+	}
+	return nil
+}
+
+// Resume names a session that another plugin has served. That plugin must have ended,
+// killed and waited for, or have answered Detach.
+type Resume struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of Opened. Whoever has it can act as the session: keep it secret.
+	Ticket []byte `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	// How long ago ZooKeeper's leader is known to have heard of the session, by the host's
+	// clock. The plugin gives up when the session timeout has passed since.
+	KnownContactAge *durationpb.Duration `protobuf:"bytes,2,opt,name=known_contact_age,json=knownContactAge,proto3" json:"known_contact_age,omitempty"`
+	// What the session is to be called, as in Opened. The plugin must not have such a
+	// session.
+	Session       string `protobuf:"bytes,3,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resume) Reset() {
+	*x = Resume{}
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resume) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resume) ProtoMessage() {}
+
+func (x *Resume) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resume.ProtoReflect.Descriptor instead.
+func (*Resume) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Resume) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
+func (x *Resume) GetKnownContactAge() *durationpb.Duration {
+	if x != nil {
+		return x.KnownContactAge
+	}
+	return nil
+}
+
+func (x *Resume) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
 // Beat proves that the host lives.
 type Beat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -227,7 +304,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -239,7 +316,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -252,7 +329,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{2}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Beat) GetNumber() uint64 {
@@ -279,7 +356,7 @@ type OpenResponse struct {
 
 func (x *OpenResponse) Reset() {
 	*x = OpenResponse{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -291,7 +368,7 @@ func (x *OpenResponse) String() string {
 func (*OpenResponse) ProtoMessage() {}
 
 func (x *OpenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -304,7 +381,7 @@ func (x *OpenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenResponse.ProtoReflect.Descriptor instead.
 func (*OpenResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{3}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *OpenResponse) GetMessage() isOpenResponse_Message {
@@ -403,15 +480,17 @@ type Opened struct {
 	// ZooKeeper's session id.
 	SessionId int64 `protobuf:"varint,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// The session timeout that the server granted.
-	Timeout       *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	State         State                `protobuf:"varint,4,opt,name=state,proto3,enum=zkrecipes.v1.State" json:"state,omitempty"`
+	Timeout *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	State   State                `protobuf:"varint,4,opt,name=state,proto3,enum=zkrecipes.v1.State" json:"state,omitempty"`
+	// For Resume. Empty: the session cannot be resumed.
+	Ticket        []byte `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Opened) Reset() {
 	*x = Opened{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -423,7 +502,7 @@ func (x *Opened) String() string {
 func (*Opened) ProtoMessage() {}
 
 func (x *Opened) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -436,7 +515,7 @@ func (x *Opened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opened.ProtoReflect.Descriptor instead.
 func (*Opened) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{4}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Opened) GetSession() string {
@@ -467,6 +546,13 @@ func (x *Opened) GetState() State {
 	return State_STATE_UNSPECIFIED
 }
 
+func (x *Opened) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 // StateChanged is a change of the session's state.
 type StateChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -479,7 +565,7 @@ type StateChanged struct {
 
 func (x *StateChanged) Reset() {
 	*x = StateChanged{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -491,7 +577,7 @@ func (x *StateChanged) String() string {
 func (*StateChanged) ProtoMessage() {}
 
 func (x *StateChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -504,7 +590,7 @@ func (x *StateChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateChanged.ProtoReflect.Descriptor instead.
 func (*StateChanged) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{5}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StateChanged) GetState() State {
@@ -532,7 +618,7 @@ type GrantLost struct {
 
 func (x *GrantLost) Reset() {
 	*x = GrantLost{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -544,7 +630,7 @@ func (x *GrantLost) String() string {
 func (*GrantLost) ProtoMessage() {}
 
 func (x *GrantLost) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -557,7 +643,7 @@ func (x *GrantLost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantLost.ProtoReflect.Descriptor instead.
 func (*GrantLost) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{6}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GrantLost) GetRequestId() string {
@@ -585,7 +671,7 @@ type Joined struct {
 
 func (x *Joined) Reset() {
 	*x = Joined{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -597,7 +683,7 @@ func (x *Joined) String() string {
 func (*Joined) ProtoMessage() {}
 
 func (x *Joined) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -610,7 +696,7 @@ func (x *Joined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Joined.ProtoReflect.Descriptor instead.
 func (*Joined) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{7}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Joined) GetRequestId() string {
@@ -648,7 +734,7 @@ type BeatEcho struct {
 
 func (x *BeatEcho) Reset() {
 	*x = BeatEcho{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -660,7 +746,7 @@ func (x *BeatEcho) String() string {
 func (*BeatEcho) ProtoMessage() {}
 
 func (x *BeatEcho) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,7 +759,7 @@ func (x *BeatEcho) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeatEcho.ProtoReflect.Descriptor instead.
 func (*BeatEcho) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{8}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *BeatEcho) GetNumber() uint64 {
@@ -714,7 +800,7 @@ type CloseRequest struct {
 
 func (x *CloseRequest) Reset() {
 	*x = CloseRequest{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +812,7 @@ func (x *CloseRequest) String() string {
 func (*CloseRequest) ProtoMessage() {}
 
 func (x *CloseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +825,7 @@ func (x *CloseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRequest.ProtoReflect.Descriptor instead.
 func (*CloseRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{9}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CloseRequest) GetSession() string {
@@ -757,7 +843,7 @@ type CloseResponse struct {
 
 func (x *CloseResponse) Reset() {
 	*x = CloseResponse{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +855,7 @@ func (x *CloseResponse) String() string {
 func (*CloseResponse) ProtoMessage() {}
 
 func (x *CloseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +868,169 @@ func (x *CloseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseResponse.ProtoReflect.Descriptor instead.
 func (*CloseResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{10}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{11}
+}
+
+// DropRestRequest names a session.
+type DropRestRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DropRestRequest) Reset() {
+	*x = DropRestRequest{}
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DropRestRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DropRestRequest) ProtoMessage() {}
+
+func (x *DropRestRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DropRestRequest.ProtoReflect.Descriptor instead.
+func (*DropRestRequest) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DropRestRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+type DropRestResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DropRestResponse) Reset() {
+	*x = DropRestResponse{}
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DropRestResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DropRestResponse) ProtoMessage() {}
+
+func (x *DropRestResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DropRestResponse.ProtoReflect.Descriptor instead.
+func (*DropRestResponse) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{13}
+}
+
+// DetachRequest names a session.
+type DetachRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DetachRequest) Reset() {
+	*x = DetachRequest{}
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DetachRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DetachRequest) ProtoMessage() {}
+
+func (x *DetachRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DetachRequest.ProtoReflect.Descriptor instead.
+func (*DetachRequest) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DetachRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+type DetachResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DetachResponse) Reset() {
+	*x = DetachResponse{}
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DetachResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DetachResponse) ProtoMessage() {}
+
+func (x *DetachResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DetachResponse.ProtoReflect.Descriptor instead.
+func (*DetachResponse) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{15}
 }
 
 // StatsRequest names a session.
@@ -795,7 +1043,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[11]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -807,7 +1055,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[11]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -820,7 +1068,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{11}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StatsRequest) GetSession() string {
@@ -852,7 +1100,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[12]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -864,7 +1112,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[12]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -877,7 +1125,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{12}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StatsResponse) GetReads() int64 {
@@ -958,10 +1206,15 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\vOpenRequest\x12+\n" +
 	"\x05start\x18\x01 \x01(\v2\x13.zkrecipes.v1.StartH\x00R\x05start\x12(\n" +
 	"\x04beat\x18\x02 \x01(\v2\x12.zkrecipes.v1.BeatH\x00R\x04beatB\t\n" +
-	"\amessage\"s\n" +
+	"\amessage\"\xa1\x01\n" +
 	"\x05Start\x12,\n" +
 	"\x06config\x18\x01 \x01(\v2\x14.zkrecipes.v1.ConfigR\x06config\x12<\n" +
-	"\fopen_timeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\vopenTimeout\"\x1e\n" +
+	"\fopen_timeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\vopenTimeout\x12,\n" +
+	"\x06resume\x18\x03 \x01(\v2\x14.zkrecipes.v1.ResumeR\x06resume\"\x81\x01\n" +
+	"\x06Resume\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12E\n" +
+	"\x11known_contact_age\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0fknownContactAge\x12\x18\n" +
+	"\asession\x18\x03 \x01(\tR\asession\"\x1e\n" +
 	"\x04Beat\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\"\xad\x02\n" +
 	"\fOpenResponse\x12.\n" +
@@ -971,13 +1224,14 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"grant_lost\x18\x03 \x01(\v2\x17.zkrecipes.v1.GrantLostH\x00R\tgrantLost\x12.\n" +
 	"\x06joined\x18\x04 \x01(\v2\x14.zkrecipes.v1.JoinedH\x00R\x06joined\x125\n" +
 	"\tbeat_echo\x18\x05 \x01(\v2\x16.zkrecipes.v1.BeatEchoH\x00R\bbeatEchoB\t\n" +
-	"\amessage\"\xa1\x01\n" +
+	"\amessage\"\xb9\x01\n" +
 	"\x06Opened\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\x03R\tsessionId\x123\n" +
 	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12)\n" +
-	"\x05state\x18\x04 \x01(\x0e2\x13.zkrecipes.v1.StateR\x05state\"h\n" +
+	"\x05state\x18\x04 \x01(\x0e2\x13.zkrecipes.v1.StateR\x05state\x12\x16\n" +
+	"\x06ticket\x18\x05 \x01(\fR\x06ticket\"h\n" +
 	"\fStateChanged\x12)\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x13.zkrecipes.v1.StateR\x05state\x12-\n" +
 	"\x06reason\x18\x02 \x01(\v2\x15.zkrecipes.v1.FailureR\x06reason\"Y\n" +
@@ -997,7 +1251,13 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"(\n" +
 	"\fCloseRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\"\x0f\n" +
-	"\rCloseResponse\"(\n" +
+	"\rCloseResponse\"+\n" +
+	"\x0fDropRestRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\"\x12\n" +
+	"\x10DropRestResponse\")\n" +
+	"\rDetachRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\"\x10\n" +
+	"\x0eDetachResponse\"(\n" +
 	"\fStatsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\"\x99\x03\n" +
 	"\rStatsResponse\x12\x14\n" +
@@ -1022,10 +1282,12 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\x0fSTATE_CONNECTED\x10\x01\x12\x13\n" +
 	"\x0fSTATE_SUSPENDED\x10\x02\x12\x0e\n" +
 	"\n" +
-	"STATE_LOST\x10\x032\xd7\x01\n" +
+	"STATE_LOST\x10\x032\xe7\x02\n" +
 	"\x0eSessionService\x12A\n" +
 	"\x04Open\x12\x19.zkrecipes.v1.OpenRequest\x1a\x1a.zkrecipes.v1.OpenResponse(\x010\x01\x12@\n" +
-	"\x05Close\x12\x1a.zkrecipes.v1.CloseRequest\x1a\x1b.zkrecipes.v1.CloseResponse\x12@\n" +
+	"\x05Close\x12\x1a.zkrecipes.v1.CloseRequest\x1a\x1b.zkrecipes.v1.CloseResponse\x12I\n" +
+	"\bDropRest\x12\x1d.zkrecipes.v1.DropRestRequest\x1a\x1e.zkrecipes.v1.DropRestResponse\x12C\n" +
+	"\x06Detach\x12\x1b.zkrecipes.v1.DetachRequest\x1a\x1c.zkrecipes.v1.DetachResponse\x12@\n" +
 	"\x05Stats\x12\x1a.zkrecipes.v1.StatsRequest\x1a\x1b.zkrecipes.v1.StatsResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
@@ -1041,59 +1303,70 @@ func file_zkrecipes_v1_session_proto_rawDescGZIP() []byte {
 }
 
 var file_zkrecipes_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_zkrecipes_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_zkrecipes_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_zkrecipes_v1_session_proto_goTypes = []any{
 	(State)(0),                  // 0: zkrecipes.v1.State
 	(*OpenRequest)(nil),         // 1: zkrecipes.v1.OpenRequest
 	(*Start)(nil),               // 2: zkrecipes.v1.Start
-	(*Beat)(nil),                // 3: zkrecipes.v1.Beat
-	(*OpenResponse)(nil),        // 4: zkrecipes.v1.OpenResponse
-	(*Opened)(nil),              // 5: zkrecipes.v1.Opened
-	(*StateChanged)(nil),        // 6: zkrecipes.v1.StateChanged
-	(*GrantLost)(nil),           // 7: zkrecipes.v1.GrantLost
-	(*Joined)(nil),              // 8: zkrecipes.v1.Joined
-	(*BeatEcho)(nil),            // 9: zkrecipes.v1.BeatEcho
-	(*CloseRequest)(nil),        // 10: zkrecipes.v1.CloseRequest
-	(*CloseResponse)(nil),       // 11: zkrecipes.v1.CloseResponse
-	(*StatsRequest)(nil),        // 12: zkrecipes.v1.StatsRequest
-	(*StatsResponse)(nil),       // 13: zkrecipes.v1.StatsResponse
-	nil,                         // 14: zkrecipes.v1.StatsResponse.ByKindEntry
-	(*Config)(nil),              // 15: zkrecipes.v1.Config
-	(*durationpb.Duration)(nil), // 16: google.protobuf.Duration
-	(*Failure)(nil),             // 17: zkrecipes.v1.Failure
-	(*Place)(nil),               // 18: zkrecipes.v1.Place
+	(*Resume)(nil),              // 3: zkrecipes.v1.Resume
+	(*Beat)(nil),                // 4: zkrecipes.v1.Beat
+	(*OpenResponse)(nil),        // 5: zkrecipes.v1.OpenResponse
+	(*Opened)(nil),              // 6: zkrecipes.v1.Opened
+	(*StateChanged)(nil),        // 7: zkrecipes.v1.StateChanged
+	(*GrantLost)(nil),           // 8: zkrecipes.v1.GrantLost
+	(*Joined)(nil),              // 9: zkrecipes.v1.Joined
+	(*BeatEcho)(nil),            // 10: zkrecipes.v1.BeatEcho
+	(*CloseRequest)(nil),        // 11: zkrecipes.v1.CloseRequest
+	(*CloseResponse)(nil),       // 12: zkrecipes.v1.CloseResponse
+	(*DropRestRequest)(nil),     // 13: zkrecipes.v1.DropRestRequest
+	(*DropRestResponse)(nil),    // 14: zkrecipes.v1.DropRestResponse
+	(*DetachRequest)(nil),       // 15: zkrecipes.v1.DetachRequest
+	(*DetachResponse)(nil),      // 16: zkrecipes.v1.DetachResponse
+	(*StatsRequest)(nil),        // 17: zkrecipes.v1.StatsRequest
+	(*StatsResponse)(nil),       // 18: zkrecipes.v1.StatsResponse
+	nil,                         // 19: zkrecipes.v1.StatsResponse.ByKindEntry
+	(*Config)(nil),              // 20: zkrecipes.v1.Config
+	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
+	(*Failure)(nil),             // 22: zkrecipes.v1.Failure
+	(*Place)(nil),               // 23: zkrecipes.v1.Place
 }
 var file_zkrecipes_v1_session_proto_depIdxs = []int32{
 	2,  // 0: zkrecipes.v1.OpenRequest.start:type_name -> zkrecipes.v1.Start
-	3,  // 1: zkrecipes.v1.OpenRequest.beat:type_name -> zkrecipes.v1.Beat
-	15, // 2: zkrecipes.v1.Start.config:type_name -> zkrecipes.v1.Config
-	16, // 3: zkrecipes.v1.Start.open_timeout:type_name -> google.protobuf.Duration
-	5,  // 4: zkrecipes.v1.OpenResponse.opened:type_name -> zkrecipes.v1.Opened
-	6,  // 5: zkrecipes.v1.OpenResponse.state_changed:type_name -> zkrecipes.v1.StateChanged
-	7,  // 6: zkrecipes.v1.OpenResponse.grant_lost:type_name -> zkrecipes.v1.GrantLost
-	8,  // 7: zkrecipes.v1.OpenResponse.joined:type_name -> zkrecipes.v1.Joined
-	9,  // 8: zkrecipes.v1.OpenResponse.beat_echo:type_name -> zkrecipes.v1.BeatEcho
-	16, // 9: zkrecipes.v1.Opened.timeout:type_name -> google.protobuf.Duration
-	0,  // 10: zkrecipes.v1.Opened.state:type_name -> zkrecipes.v1.State
-	0,  // 11: zkrecipes.v1.StateChanged.state:type_name -> zkrecipes.v1.State
-	17, // 12: zkrecipes.v1.StateChanged.reason:type_name -> zkrecipes.v1.Failure
-	17, // 13: zkrecipes.v1.GrantLost.reason:type_name -> zkrecipes.v1.Failure
-	18, // 14: zkrecipes.v1.Joined.place:type_name -> zkrecipes.v1.Place
-	16, // 15: zkrecipes.v1.BeatEcho.contact_age:type_name -> google.protobuf.Duration
-	16, // 16: zkrecipes.v1.BeatEcho.known_contact_age:type_name -> google.protobuf.Duration
-	16, // 17: zkrecipes.v1.BeatEcho.timeout:type_name -> google.protobuf.Duration
-	14, // 18: zkrecipes.v1.StatsResponse.by_kind:type_name -> zkrecipes.v1.StatsResponse.ByKindEntry
-	1,  // 19: zkrecipes.v1.SessionService.Open:input_type -> zkrecipes.v1.OpenRequest
-	10, // 20: zkrecipes.v1.SessionService.Close:input_type -> zkrecipes.v1.CloseRequest
-	12, // 21: zkrecipes.v1.SessionService.Stats:input_type -> zkrecipes.v1.StatsRequest
-	4,  // 22: zkrecipes.v1.SessionService.Open:output_type -> zkrecipes.v1.OpenResponse
-	11, // 23: zkrecipes.v1.SessionService.Close:output_type -> zkrecipes.v1.CloseResponse
-	13, // 24: zkrecipes.v1.SessionService.Stats:output_type -> zkrecipes.v1.StatsResponse
-	22, // [22:25] is the sub-list for method output_type
-	19, // [19:22] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	4,  // 1: zkrecipes.v1.OpenRequest.beat:type_name -> zkrecipes.v1.Beat
+	20, // 2: zkrecipes.v1.Start.config:type_name -> zkrecipes.v1.Config
+	21, // 3: zkrecipes.v1.Start.open_timeout:type_name -> google.protobuf.Duration
+	3,  // 4: zkrecipes.v1.Start.resume:type_name -> zkrecipes.v1.Resume
+	21, // 5: zkrecipes.v1.Resume.known_contact_age:type_name -> google.protobuf.Duration
+	6,  // 6: zkrecipes.v1.OpenResponse.opened:type_name -> zkrecipes.v1.Opened
+	7,  // 7: zkrecipes.v1.OpenResponse.state_changed:type_name -> zkrecipes.v1.StateChanged
+	8,  // 8: zkrecipes.v1.OpenResponse.grant_lost:type_name -> zkrecipes.v1.GrantLost
+	9,  // 9: zkrecipes.v1.OpenResponse.joined:type_name -> zkrecipes.v1.Joined
+	10, // 10: zkrecipes.v1.OpenResponse.beat_echo:type_name -> zkrecipes.v1.BeatEcho
+	21, // 11: zkrecipes.v1.Opened.timeout:type_name -> google.protobuf.Duration
+	0,  // 12: zkrecipes.v1.Opened.state:type_name -> zkrecipes.v1.State
+	0,  // 13: zkrecipes.v1.StateChanged.state:type_name -> zkrecipes.v1.State
+	22, // 14: zkrecipes.v1.StateChanged.reason:type_name -> zkrecipes.v1.Failure
+	22, // 15: zkrecipes.v1.GrantLost.reason:type_name -> zkrecipes.v1.Failure
+	23, // 16: zkrecipes.v1.Joined.place:type_name -> zkrecipes.v1.Place
+	21, // 17: zkrecipes.v1.BeatEcho.contact_age:type_name -> google.protobuf.Duration
+	21, // 18: zkrecipes.v1.BeatEcho.known_contact_age:type_name -> google.protobuf.Duration
+	21, // 19: zkrecipes.v1.BeatEcho.timeout:type_name -> google.protobuf.Duration
+	19, // 20: zkrecipes.v1.StatsResponse.by_kind:type_name -> zkrecipes.v1.StatsResponse.ByKindEntry
+	1,  // 21: zkrecipes.v1.SessionService.Open:input_type -> zkrecipes.v1.OpenRequest
+	11, // 22: zkrecipes.v1.SessionService.Close:input_type -> zkrecipes.v1.CloseRequest
+	13, // 23: zkrecipes.v1.SessionService.DropRest:input_type -> zkrecipes.v1.DropRestRequest
+	15, // 24: zkrecipes.v1.SessionService.Detach:input_type -> zkrecipes.v1.DetachRequest
+	17, // 25: zkrecipes.v1.SessionService.Stats:input_type -> zkrecipes.v1.StatsRequest
+	5,  // 26: zkrecipes.v1.SessionService.Open:output_type -> zkrecipes.v1.OpenResponse
+	12, // 27: zkrecipes.v1.SessionService.Close:output_type -> zkrecipes.v1.CloseResponse
+	14, // 28: zkrecipes.v1.SessionService.DropRest:output_type -> zkrecipes.v1.DropRestResponse
+	16, // 29: zkrecipes.v1.SessionService.Detach:output_type -> zkrecipes.v1.DetachResponse
+	18, // 30: zkrecipes.v1.SessionService.Stats:output_type -> zkrecipes.v1.StatsResponse
+	26, // [26:31] is the sub-list for method output_type
+	21, // [21:26] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_session_proto_init() }
@@ -1108,7 +1381,7 @@ func file_zkrecipes_v1_session_proto_init() {
 		(*OpenRequest_Start)(nil),
 		(*OpenRequest_Beat)(nil),
 	}
-	file_zkrecipes_v1_session_proto_msgTypes[3].OneofWrappers = []any{
+	file_zkrecipes_v1_session_proto_msgTypes[4].OneofWrappers = []any{
 		(*OpenResponse_Opened)(nil),
 		(*OpenResponse_StateChanged)(nil),
 		(*OpenResponse_GrantLost)(nil),
@@ -1121,7 +1394,7 @@ func file_zkrecipes_v1_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_session_proto_rawDesc), len(file_zkrecipes_v1_session_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,9 +19,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SessionService_Open_FullMethodName  = "/zkrecipes.v1.SessionService/Open"
-	SessionService_Close_FullMethodName = "/zkrecipes.v1.SessionService/Close"
-	SessionService_Stats_FullMethodName = "/zkrecipes.v1.SessionService/Stats"
+	SessionService_Open_FullMethodName     = "/zkrecipes.v1.SessionService/Open"
+	SessionService_Close_FullMethodName    = "/zkrecipes.v1.SessionService/Close"
+	SessionService_DropRest_FullMethodName = "/zkrecipes.v1.SessionService/DropRest"
+	SessionService_Detach_FullMethodName   = "/zkrecipes.v1.SessionService/Detach"
+	SessionService_Stats_FullMethodName    = "/zkrecipes.v1.SessionService/Stats"
 )
 
 // SessionServiceClient is the client API for SessionService service.
@@ -57,6 +59,16 @@ type SessionServiceClient interface {
 	// confirmed it. UNKNOWN_OUTCOME: the session is over, and ZooKeeper removes
 	// its znodes at the session timeout at the latest.
 	Close(ctx context.Context, in *CloseRequest, opts ...grpc.CallOption) (*CloseResponse, error)
+	// DropRest ends the taking up of a session that was resumed (Start.resume). It deletes
+	// what the session has in ZooKeeper and nobody has taken up, such as contenders whose
+	// callers do not know of them. It answers when that is gone. Until then the session
+	// takes only calls with the field "resumed", and this one.
+	DropRest(ctx context.Context, in *DropRestRequest, opts ...grpc.CallOption) (*DropRestResponse, error)
+	// Detach lets go of a session: another plugin can resume it. It answers when nothing
+	// of the session will be sent any more. What was under way has ended, or its outcome
+	// is unknown. The session's stream ends with STATE_LOST. If Detach fails, the session
+	// is over or goes on; the stream tells.
+	Detach(ctx context.Context, in *DetachRequest, opts ...grpc.CallOption) (*DetachResponse, error)
 	// Stats returns what the session has sent to ZooKeeper and received.
 	Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error)
 }
@@ -86,6 +98,26 @@ func (c *sessionServiceClient) Close(ctx context.Context, in *CloseRequest, opts
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CloseResponse)
 	err := c.cc.Invoke(ctx, SessionService_Close_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) DropRest(ctx context.Context, in *DropRestRequest, opts ...grpc.CallOption) (*DropRestResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DropRestResponse)
+	err := c.cc.Invoke(ctx, SessionService_DropRest_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) Detach(ctx context.Context, in *DetachRequest, opts ...grpc.CallOption) (*DetachResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DetachResponse)
+	err := c.cc.Invoke(ctx, SessionService_Detach_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +167,16 @@ type SessionServiceServer interface {
 	// confirmed it. UNKNOWN_OUTCOME: the session is over, and ZooKeeper removes
 	// its znodes at the session timeout at the latest.
 	Close(context.Context, *CloseRequest) (*CloseResponse, error)
+	// DropRest ends the taking up of a session that was resumed (Start.resume). It deletes
+	// what the session has in ZooKeeper and nobody has taken up, such as contenders whose
+	// callers do not know of them. It answers when that is gone. Until then the session
+	// takes only calls with the field "resumed", and this one.
+	DropRest(context.Context, *DropRestRequest) (*DropRestResponse, error)
+	// Detach lets go of a session: another plugin can resume it. It answers when nothing
+	// of the session will be sent any more. What was under way has ended, or its outcome
+	// is unknown. The session's stream ends with STATE_LOST. If Detach fails, the session
+	// is over or goes on; the stream tells.
+	Detach(context.Context, *DetachRequest) (*DetachResponse, error)
 	// Stats returns what the session has sent to ZooKeeper and received.
 	Stats(context.Context, *StatsRequest) (*StatsResponse, error)
 	mustEmbedUnimplementedSessionServiceServer()
@@ -152,6 +194,12 @@ func (UnimplementedSessionServiceServer) Open(grpc.BidiStreamingServer[OpenReque
 }
 func (UnimplementedSessionServiceServer) Close(context.Context, *CloseRequest) (*CloseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Close not implemented")
+}
+func (UnimplementedSessionServiceServer) DropRest(context.Context, *DropRestRequest) (*DropRestResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DropRest not implemented")
+}
+func (UnimplementedSessionServiceServer) Detach(context.Context, *DetachRequest) (*DetachResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Detach not implemented")
 }
 func (UnimplementedSessionServiceServer) Stats(context.Context, *StatsRequest) (*StatsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stats not implemented")
@@ -202,6 +250,42 @@ func _SessionService_Close_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SessionService_DropRest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DropRestRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).DropRest(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_DropRest_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).DropRest(ctx, req.(*DropRestRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_Detach_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DetachRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).Detach(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_Detach_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).Detach(ctx, req.(*DetachRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _SessionService_Stats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(StatsRequest)
 	if err := dec(in); err != nil {
@@ -230,6 +314,14 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Close",
 			Handler:    _SessionService_Close_Handler,
+		},
+		{
+			MethodName: "DropRest",
+			Handler:    _SessionService_DropRest_Handler,
+		},
+		{
+			MethodName: "Detach",
+			Handler:    _SessionService_Detach_Handler,
 		},
 		{
 			MethodName: "Stats",

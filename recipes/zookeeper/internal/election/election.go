@@ -73,8 +73,8 @@ func (e *election) TakeUp(ctx context.Context, znode string, token recipes.Token
 }
 
 // Rejoin is line.Line.Rejoin.
-func (e *election) Rejoin(ctx context.Context, znode string) (recipes.Leadership, error) {
-	grant, err := e.line.Rejoin(ctx, znode, line.Request{Joined: e.cfg.Joined})
+func (e *election) Rejoin(ctx context.Context, znode string, try bool) (recipes.Leadership, error) {
+	grant, err := e.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: e.cfg.Joined})
 	if err != nil {
 		return nil, e.failed(err)
 	}

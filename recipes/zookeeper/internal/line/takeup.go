@@ -13,9 +13,9 @@ import (
 
 // TakeUp takes up a turn that another process was granted in the line, in this session:
 // see session.Resume. znode and token are the turn's. It decides as for a contender that
-// arrives: a listing shows nobody ahead that blocks it, and a look at its znode after
-// that shows this session's, created by the transaction that is the token. So whatever
-// the caller says, nothing is granted that the line does not grant.
+// arrives. A listing shows nobody ahead that blocks it. A look at its znode after that
+// shows this session's, created by the transaction that is the token. So nothing is
+// granted that the line does not grant.
 //
 // A znode is taken up once, and before session.DropRest; otherwise the error matches
 // recipes.ErrInvalid.

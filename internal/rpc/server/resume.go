@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// movable is what a session needs to go on in another plugin. Its ticket is a secret.
+type movable interface {
+	ResumeTicket() []byte
+	Detach(context.Context) error   // ends the session here, and not in ZooKeeper
+	DropRest(context.Context) error // deletes what nobody has taken up
+}
+
+// movable returns what moves a session, if this plugin can move sessions.
+func (s *Server) movable(ss *session) (movable, error) {
+	if m, ok := ss.Session.(movable); ok && s.cfg.Resume != nil {
+		return m, nil
+	}
+	return nil, fmt.Errorf("%w: the plugin does not resume sessions", recipes.ErrUnsupported)
+}
+
+// reserve keeps a plugin from resuming a session that it serves itself, until release.
+func (s *Server) reserve(r *pb.Resume) (release func(), err error) {
+	if r == nil {
+		return func() {}, nil
+	}
+	handle := r.GetSession()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions[handle] != nil || s.reserved[handle] {
+		return nil, fmt.Errorf("resume session: %w: the plugin has a session of that name", recipes.ErrInvalid)
+	}
+	s.reserved[handle] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.reserved, handle)
+	}, nil
+}
+
+// resume opens the session of a ticket.
+func (s *Server) resume(ctx context.Context, cfg recipes.SessionConfig, r *pb.Resume) (recipes.Session, error) {
+	age := r.GetKnownContactAge()
+	switch {
+	case s.cfg.Resume == nil:
+		return nil, fmt.Errorf("%w: the plugin does not resume sessions", recipes.ErrUnsupported)
+	case r.GetSession() == "" || age == nil || age.AsDuration() < 0:
+		return nil, fmt.Errorf("resume session: %w: session or known_contact_age is missing", recipes.ErrInvalid)
+	}
+	return s.cfg.Resume(ctx, cfg, r.GetTicket(), time.Now().Add(-age.AsDuration()))
+}
+
+// taking is whether a session still takes up what it had in another plugin.
+type taking struct {
+	settled chan struct{} // closed when it does not
+}
+
+func newTaking(resumed bool) taking {
+	t := taking{settled: make(chan struct{})}
+	if !resumed {
+		close(t.settled)
+	}
+	return t
+}
+
+func (t taking) over() bool {
+	select {
+	case <-t.settled:
+		return true
+	default:
+		return false
+	}
+}
+
+// allows refuses a contender that is new while DropRest would delete it, and one that
+// is taken up after that.
+func (t taking) allows(resumed *pb.Grant) error {
+	switch {
+	case resumed == nil && !t.over():
+		return fmt.Errorf("%w: the session was resumed, and DropRest was not called", recipes.ErrInvalid)
+	case resumed != nil && t.over():
+		return fmt.Errorf("%w: the field resumed is for a session that was resumed, before DropRest", recipes.ErrInvalid)
+	}
+	return nil
+}
+
+// A line is a recipe whose contenders G can be taken up where another plugin has left
+// them.
+type line[G any] interface {
+	TakeUp(ctx context.Context, znode string, token recipes.Token) (G, error)
+	Rejoin(ctx context.Context, znode string, try bool) (G, error)
+}
+
+// takeUp takes up the grant of a recipe, or its place in line.
+func takeUp[G any](ctx context.Context, recipe any, had *pb.Grant, try bool) (g G, err error) {
+	l, ok := recipe.(line[G])
+	switch {
+	case !ok:
+		return g, errNotTakenUp
+	case had.GetToken() != 0:
+		return l.TakeUp(ctx, had.GetZnode(), recipes.Token(had.GetToken()))
+	}
+	return l.Rejoin(ctx, had.GetZnode(), try)
+}
+
+// takeUpGrant is takeUp for a recipe without a line.
+func takeUpGrant[G any](ctx context.Context, recipe any, had *pb.Grant) (g G, err error) {
+	l, ok := recipe.(interface {
+		TakeUp(ctx context.Context, znode string, token recipes.Token) (G, error)
+	})
+	if !ok {
+		return g, errNotTakenUp
+	}
+	return l.TakeUp(ctx, had.GetZnode(), recipes.Token(had.GetToken()))
+}
+
+var errNotTakenUp = fmt.Errorf("take up: %w: the recipe cannot be taken up", recipes.ErrUnsupported)
+
+func (s sessionService) DropRest(ctx context.Context, r *pb.DropRestRequest) (*pb.DropRestResponse, error) {
+	ss, err := s.session(r.GetSession())
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.movable(ss)
+	if err != nil {
+		return nil, err
+	}
+	ss.dropping.Lock()
+	defer ss.dropping.Unlock()
+	if ss.taking.over() { // a call that was repeated
+		return &pb.DropRestResponse{}, nil
+	}
+	if err := m.DropRest(ctx); err != nil {
+		return nil, err
+	}
+	close(ss.taking.settled)
+	return &pb.DropRestResponse{}, nil
+}
+
+func (s sessionService) Detach(ctx context.Context, r *pb.DetachRequest) (*pb.DetachResponse, error) {
+	ss, err := s.session(r.GetSession())
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.movable(ss)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.DetachResponse{}, m.Detach(ctx)
+}
+
+// ticket returns a session's ticket for its host, or nothing.
+func (s *Server) ticket(ss *session) []byte {
+	m, err := s.movable(ss)
+	if err != nil {
+		return nil
+	}
+	return m.ResumeTicket()
+}
