@@ -22,7 +22,7 @@ const (
 // realPlugin is a plugin over ZooKeeper.
 func realPlugin() {
 	report("plugin", fmt.Sprint(os.Getpid()))
-	plugin.Serve(zookeeper.Open)
+	plugin.Serve(zookeeper.Open, plugin.Resume(zookeeper.Resume))
 }
 
 // doings are what a host is doing when a process dies. Those that end report it.
