@@ -180,8 +180,9 @@ func TestWhatASessionHeldIsTakenUp(t *testing.T) {
 
 		// By its identity it can release, which a waiter understands.
 		waiting, granted := make(chan struct{}), make(chan error, 1)
-		lock, line := k.name == "lock by handoff", must[recipes.Lock](t)(other.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(waiting) }}))
+		lock := k.name == "lock by handoff"
 		if lock {
+			line := must[recipes.Lock](t)(other.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(waiting) }}))
 			go func() { _, err := line.Acquire(ctx); granted <- err }()
 			<-waiting
 		}
