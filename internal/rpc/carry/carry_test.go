@@ -118,7 +118,9 @@ func newPair(t *testing.T, s setting) *pair {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.hangUp = cancel
 	if s.alone {
-		p.socket = listen(t, ctx, &running, d, s.service)
+		serving, stop := context.WithCancel(context.Background())
+		defer t.Cleanup(stop) // before the cleanup below, which waits for it
+		p.socket = listen(t, serving, &running, d, s.service)
 		p.conn = carry.New(conn, p.dial)
 	}
 	p.LockServiceClient = pb.NewLockServiceClient(p.conn)

@@ -77,7 +77,14 @@ func (f *frames) Context() context.Context {
 	return f.ctx
 }
 
-func (f *frames) Send(m *pb.CarryResponse) error { return f.send(m) }
+// Send sends m. Its unknown fields are sent alone, as they are.
+func (f *frames) Send(m *pb.CarryResponse) error {
+	if raw := m.ProtoReflect().GetUnknown(); len(raw) > 0 {
+		_, err := f.conn.Write(raw)
+		return err
+	}
+	return f.send(m)
+}
 
 func (f *frames) Recv() (*pb.CarryRequest, error) {
 	m := new(pb.CarryRequest)
@@ -172,6 +179,30 @@ func TestHostThatBreaksTheRulesOfAConnectionIsRefused(t *testing.T) {
 			running.Wait()
 			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Path: "free"}); err != nil || p.unary.get() > 0 {
 				t.Errorf("another connection: %v", err)
+			}
+		})
+	}
+}
+
+// TestPluginThatMakesNoSenseOnAConnectionIsGivenUp: as on a stream, where gRPC would
+// notice it.
+func TestPluginThatMakesNoSenseOnAConnectionIsGivenUp(t *testing.T) {
+	for name, raw := range map[string][]byte{
+		"a long message": {0, 0x10, 0, 1},
+		"no message":     {0, 0, 0, 1, 0xff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, setting{alone: true, acquire: echo, service: scripted{script: func(st callStream) error {
+				_ = st.Send(&pb.CarryResponse{Limits: wide})
+				nonsense := new(pb.CarryResponse)
+				nonsense.ProtoReflect().SetUnknown(raw)
+				_ = st.Send(nonsense)
+				<-st.Context().Done() // the host hangs up
+				return nil
+			}}})
+			closes(t, "the end of the connection", p.stream.Broken())
+			if err := p.stream.Err(); !errors.Is(err, recipes.ErrPluginLost) || !errors.Is(err, recipes.ErrInternal) {
+				t.Error(err)
 			}
 		})
 	}
