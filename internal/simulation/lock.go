@@ -6,14 +6,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func locks(*World) game { return game{turn: lockTurn} }
+// locks are of mixed strategies, or all of one.
+func locks(w *World) game {
+	strategies := recipes.Strategies()
+	if w.chance.chance(50) {
+		strategies = []recipes.Strategy{pick(w.chance, strategies...)}
+	}
+	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+		return lockTurn(ctx, c, s, strategies)
+	}}
+}
 
 // lockTurn acquires a lock, or gives up, and works under it.
-func lockTurn(ctx context.Context, c *client, s recipes.Session) error {
+func lockTurn(ctx context.Context, c *client, s recipes.Session, strategies []recipes.Strategy) error {
 	const path = "/lock"
 	unconfirmed := c.chance.chance(50)
 	l, err := s.Lock(path, recipes.LockConfig{
-		Strategy:    pick(c.chance, recipes.Strategies()...),
+		Strategy:    pick(c.chance, strategies...),
 		Unconfirmed: unconfirmed,
 		Joined:      c.joined,
 	})
