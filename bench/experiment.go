@@ -72,6 +72,11 @@ type Experiment struct {
 	// named in the records.
 	Wanted []string
 
+	// Progress, if not nil, is told how many of a trial's sessions are open, and then how
+	// many contenders of a line have joined it ("open", "in line"). It is called by
+	// several goroutines at once and must not block.
+	Progress func(what string, done, of int)
+
 	// Part says that other processes run the same trials; nil: none do.
 	Part *Part
 }

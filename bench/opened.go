@@ -50,7 +50,7 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 		all.kill = func(ctx context.Context, i int) error { return e.Kill(ctx, all.sessions[i]) }
 	}
 	var err error
-	if all.sessions, err = open(ctx, t.Transport.Open, configs, n); err != nil {
+	if all.sessions, err = open(ctx, t.Transport.Open, configs, n, e.counter("open", n)); err != nil {
 		all.close(ctx)
 		return opened{}, err
 	}

@@ -96,6 +96,7 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 // load returns the load of a trial over its sessions.
 func (e Experiment) load(t Trial, all opened) load.Load {
 	l := load.Load{
+		Enrolled: e.counter("in line", len(all.sessions)),
 		Workload: t.Workload, Recipe: t.Recipe, Strategy: t.Strategy, Unconfirmed: t.Unconfirmed, Sessions: all.sessions,
 		Path: fmt.Sprintf("%s/%04d", e.Root, t.Number),
 		Hold: e.Hold, Duration: e.Duration, Warmup: e.Warmup,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,8 +19,19 @@ const (
 	closeTimeout = 10 * time.Second
 )
 
-// open opens n sessions, each with a configuration of its own, or none.
-func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes.SessionConfig, n int) ([]recipes.Session, error) {
+// counter returns a function that tells Progress of one more.
+func (e Experiment) counter(what string, of int) func() {
+	var done atomic.Int64
+	return func() {
+		if n := int(done.Add(1)); e.Progress != nil && n <= of {
+			e.Progress(what, n, of)
+		}
+	}
+}
+
+// open opens n sessions, each with a configuration of its own, or none. It calls one for
+// each that is open.
+func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes.SessionConfig, n int, one func()) ([]recipes.Session, error) {
 	sessions := make([]recipes.Session, n)
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelism)
@@ -35,6 +47,7 @@ func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes
 			case err != nil:
 				return fmt.Errorf("open session %d of %d: %w", i+1, n, err)
 			}
+			one()
 			return nil
 		})
 	}

@@ -97,6 +97,7 @@ func (l *line) join(id int64) {
 	j.at = l.now()
 	if j.first {
 		j.first = false
+		l.enrolled()
 		<-l.entrance
 	}
 	l.rest.add(1)

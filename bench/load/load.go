@@ -60,6 +60,9 @@ type Load struct {
 	// and of Open. A Cycle warms up for just Warmup, and ends for each contender
 	// with the first turn after Duration that it asked for in the measured part.
 	Shared bool
+	// Enrolled, if not nil, is called when a contender of a line joins it for the first
+	// time, by several goroutines at once. It must not block.
+	Enrolled func()
 	// Begin, if not nil, is called when the measured part is about to begin and
 	// everybody is at rest; End when it has ended and everybody is at rest
 	// again. An error of theirs ends the load.
@@ -109,6 +112,12 @@ func (l Load) Run(ctx context.Context) (Measurement, error) {
 		return l.contend(ctx, drain{contenders: len(l.Sessions)})
 	}
 	return Measurement{}, fmt.Errorf("workload %q is unknown", l.Workload)
+}
+
+func (l Load) enrolled() {
+	if l.Enrolled != nil {
+		l.Enrolled()
+	}
 }
 
 func (l Load) begin(ctx context.Context) error { return call(ctx, l.Begin) }

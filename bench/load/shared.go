@@ -33,7 +33,7 @@ type share struct {
 	recorder *recorder
 	entrance chan struct{}   // bounds how many join for the first time at once
 	joined   []time.Duration // by id, of the latest joining
-	enrolled []bool          // by id
+	there    []bool          // by id
 	start    chan struct{}   // closed when Begin has returned, at began
 	began    time.Duration
 	turns    atomic.Int64
@@ -59,7 +59,7 @@ func (l Load) part(ctx context.Context) (Measurement, error) {
 	s := &share{
 		Load: l, started: time.Now(), rest: newRest(), recorder: newRecorder(),
 		entrance: make(chan struct{}, parallelism), start: make(chan struct{}),
-		joined: make([]time.Duration, n+1), enrolled: make([]bool, n+1),
+		joined: make([]time.Duration, n+1), there: make([]bool, n+1),
 	}
 	if l.Workload == Cycle {
 		s.recorder.m.Turns = make([]int64, n)
@@ -101,8 +101,9 @@ func (s *share) now() time.Duration { return time.Since(s.started) }
 // join is called when a contender has joined the line.
 func (s *share) join(id int64) {
 	s.joined[id] = s.now()
-	if !s.enrolled[id] {
-		s.enrolled[id] = true
+	if !s.there[id] {
+		s.there[id] = true
+		s.enrolled()
 		<-s.entrance
 		s.rest.add(1)
 	}

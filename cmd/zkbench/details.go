@@ -23,7 +23,7 @@ func environment(ctx context.Context, srv server, args []string) record.Environm
 		"flags":      strings.Join(args, " "),
 		"started":    time.Now().UTC().Format(time.RFC3339),
 	}
-	if memory := memoryTotal(); memory != "" {
+	if memory := memory("MemTotal:"); memory != "" {
 		env.Details["memory"] = memory
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -37,14 +37,14 @@ func environment(ctx context.Context, srv server, args []string) record.Environm
 	return env
 }
 
-// memoryTotal is what the machine has, as Linux writes it; "" elsewhere.
-func memoryTotal() string {
+// memory is a figure of the machine's memory, as Linux writes it; "" elsewhere.
+func memory(figure string) string {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return ""
 	}
 	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "MemTotal:"); ok {
+		if value, ok := strings.CutPrefix(line, figure); ok {
 			return strings.TrimSpace(value)
 		}
 	}

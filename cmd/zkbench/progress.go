@@ -13,6 +13,7 @@ import (
 type progress struct {
 	bar       *progressbar.ProgressBar
 	remaining *remaining
+	trial     string // the present one, in words
 }
 
 func (c command) newProgress(trials []bench.Trial) *progress {
@@ -27,7 +28,7 @@ func (c command) newProgress(trials []bench.Trial) *progress {
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetPredictTime(false), // it takes all trials for equal
 		progressbar.OptionSetRenderBlankState(true),
-	), newRemaining(trials)}
+	), newRemaining(trials), ""}
 }
 
 // begin is called before each trial.
@@ -39,8 +40,23 @@ func (p *progress) begin(t bench.Trial) {
 	if d, ok := p.remaining.estimate(); ok {
 		left = "about " + d.Round(time.Second).String() + " left"
 	}
-	p.bar.Describe(fmt.Sprintf("%s, %s %s of %d", left, t.Strategy, t.Workload, t.Contenders))
+	p.trial = fmt.Sprintf("%s, %s %s of %d", left, t.Strategy, t.Workload, t.Contenders)
+	p.bar.Describe(p.trial)
 	p.remaining.begin(t, time.Now())
+}
+
+// enrol is told how many of a trial's contenders have come so far. Ten thousand take a
+// while.
+func (p *progress) enrol(what string, done, of int) {
+	const steps = 20
+	if p.bar == nil || of < 10*steps || done%(of/steps) != 0 {
+		return
+	}
+	description := fmt.Sprintf("%s, %d %s", p.trial, done, what)
+	if done == of && what == "in line" {
+		description = p.trial
+	}
+	p.bar.Describe(description)
 }
 
 // pause takes the bar away, so that something else can be written to the

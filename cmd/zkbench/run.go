@@ -168,6 +168,7 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 	trials := e.Trials()
 	records := known.records()
 	progress := c.newProgress(trials)
+	e.Progress = progress.enrol
 	defer func() {
 		progress.end()
 		err = errors.Join(err, c.tabulate(show, records))

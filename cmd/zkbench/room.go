@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+)
+
+// ownFiles is more than zkbench has open besides its sessions.
+const ownFiles = 100
+
+// openFiles is how many files the experiment needs at once in this process. A session
+// needs one, an embedded server another for it, a relay two, and the relay of a failover,
+// which listens for one session alone, three. Over the plugin or the relay process it is
+// as many there.
+func (s settings) openFiles() int {
+	each := 1
+	if s.inside() {
+		each++
+	}
+	switch {
+	case slices.Contains(s.workloads.values, load.Failover):
+		each += 3
+	case slices.Max(s.delays.values) > 0:
+		each += 2
+	}
+	return s.connections()*each + ownFiles
+}
+
+// fits returns a usageError if the machine cannot hold the experiment, with what is
+// missing.
+func (s settings) fits() error { return s.fitsInto(thisMachine()) }
+
+func (s settings) fitsInto(m machine) error {
+	sessions := s.connections()
+	var lacks []string
+	if needed := s.openFiles(); m.files > 0 && needed > m.files {
+		lacks = append(lacks, fmt.Sprintf("%d sessions need %d open files, and this process may have %d; raise the limit (ulimit -n, LimitNOFILE= of systemd) by %d",
+			sessions, needed, m.files, needed-m.files))
+	}
+	servers := max(1, s.ensemble, len(s.servers.values))
+	if most := m.ports * servers; m.ports > 0 && sessions > most {
+		lacks = append(lacks, fmt.Sprintf("%d sessions need as many ports, and this machine has %d for each of %d servers; widen net.ipv4.ip_local_port_range by %d",
+			sessions, m.ports, servers, (sessions-most+servers-1)/servers))
+	}
+	if needed := int64(sessions) * s.sessionMemory(); m.memory > 0 && needed > m.memory {
+		lacks = append(lacks, fmt.Sprintf("%d sessions need about %d MiB of memory, and %d MiB are available: %d MiB are missing",
+			sessions, needed>>20, m.memory>>20, (needed-m.memory)>>20+1))
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return usageError{fmt.Errorf("%s; or use fewer -contenders, or spread them over machines with -join", strings.Join(lacks, "; "))}
+}
+
+// sessionMemory is what a session takes with its contender, in all processes of this
+// machine, in bytes. It is more than was measured, for garbage.
+func (s settings) sessionMemory() int64 {
+	each := int64(64 << 10)
+	if s.inside() {
+		each += 32 << 10
+	}
+	if slices.Contains(s.via.values, plugin) || slices.Contains(s.via.values, inprocess) {
+		each += 96 << 10
+	}
+	if slices.Contains(s.workloads.values, load.Failover) || slices.Max(s.delays.values) > 0 {
+		each += 64 << 10
+	}
+	return each
+}
+
+// machine is what this machine, and this process, have for sessions. 0 is not known.
+type machine struct {
+	files  int   // that the process may have open
+	ports  int   // that connections to one address can go out from
+	memory int64 // bytes that are available
+}
+
+func thisMachine() machine {
+	var m machine
+	m.files, _ = mostOpenFiles()
+	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		var first, last int
+		if _, err := fmt.Sscan(string(text), &first, &last); err == nil {
+			m.ports = last - first + 1
+		}
+	}
+	var kib int64
+	if _, err := fmt.Sscan(memory("MemAvailable:"), &kib); err == nil {
+		m.memory = kib << 10
+	}
+	return m
+}

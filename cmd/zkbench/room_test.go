@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/bench"
+)
+
+func TestWhatAMachineCannotHoldIsRefusedWithWhatIsMissing(t *testing.T) {
+	enough := machine{files: 1 << 20, ports: 28_232, memory: 64 << 30}
+	for _, c := range []struct {
+		name  string
+		flags string
+		m     machine
+		want  []string // of the error; none: it fits
+	}{
+		{"it fits", "-servers a:1 -contenders 10000", enough, nil},
+		{"nothing is known", "-servers a:1 -contenders 100000", machine{}, nil},
+		{"files", "-servers a:1 -contenders 10000", machine{files: 1024, ports: 28_232, memory: 64 << 30},
+			[]string{"10000 sessions need 10100 open files, and this process may have 1024", "by 9076"}},
+		{"ports", "-servers a:1,b:1 -contenders 100000", enough,
+			[]string{"100000 sessions need as many ports, and this machine has 28232 for each of 2 servers", "by 21768"}},
+		{"ports of more servers", "-servers a:1,b:1,c:1,d:1 -contenders 100000", enough, nil},
+		{"memory", "-servers a:1 -contenders 10000", machine{memory: 512 << 20},
+			[]string{"10000 sessions need about 625 MiB of memory, and 512 MiB are available: 114 MiB are missing"}},
+		{"memory of a plugin", "-servers a:1 -contenders 10000 -via plugin", machine{memory: 1 << 30}, []string{"about 1562 MiB"}},
+		{"lines", "-servers a:1 -workload many -lines 100 -contenders 100", machine{files: 1024}, []string{"10100 open files"}},
+		{"relays", "-servers a:1 -contenders 1000 -delay 1ms", machine{files: 1024}, []string{"3100 open files"}},
+		{"all of it", "-servers a:1 -contenders 100000", machine{1024, 28_232, 1 << 30}, []string{"open files", "ports", "memory", "-join"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := command{transports: transports}.parseSettings(strings.Fields(c.flags))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.fitsInto(c.m)
+			if len(c.want) == 0 && err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v; want %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestThisMachineIsKnown(t *testing.T) {
+	if m := thisMachine(); memory("MemTotal:") != "" && (m.files <= 0 || m.ports <= 0 || m.memory <= 0) {
+		t.Errorf("%+v", m)
+	}
+}
+
+// Ten thousand sessions take a while to open, and to enrol.
+func TestEnrolmentShowsProgressOnATerminal(t *testing.T) {
+	var out bytes.Buffer
+	trial := bench.Trial{Workload: "drain", Strategy: "handoff", Contenders: 1000}
+	c := command{stderr: &out, terminal: func(io.Writer) (int, bool) { return 200, true }}
+	p := c.newProgress([]bench.Trial{trial})
+	p.begin(trial)
+	for _, what := range []string{"open", "in line"} {
+		for i := range 1000 {
+			p.enrol(what, i+1, 1000)
+		}
+	}
+	for _, want := range []string{"handoff drain of 1000, 500 open", "handoff drain of 1000, 950 in line"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %q", want, out.String())
+		}
+	}
+	p.end()
+}
