@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -112,7 +113,76 @@ func things() []thing {
 		}, func(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }, nil, recipes.Membership.Leave),
 		kind("name", func(s recipes.Session, p string) (recipes.Names, error) { return s.Names(p) },
 			register, register, recipes.Registration.Unregister),
+		kind("delivery", func(s recipes.Session, p string) (recipes.Queue, error) { return s.Queue(p, recipes.QueueConfig{}) },
+			receive, nil, recipes.Delivery.Return),
+		kind("delivery by priority", func(s recipes.Session, p string) (recipes.PriorityQueue, error) {
+			return s.PriorityQueue(p, recipes.QueueConfig{})
+		}, receiveByPriority, nil, recipes.Delivery.Return),
 	)
+}
+
+func receive(q recipes.Queue, ctx context.Context) (recipes.Delivery, error) {
+	if _, err := q.Put(ctx, []byte("x")); err != nil {
+		return nil, err
+	}
+	return q.Receive(ctx)
+}
+
+func receiveByPriority(q recipes.PriorityQueue, ctx context.Context) (recipes.Delivery, error) {
+	if _, err := q.Put(ctx, 7, []byte("x")); err != nil {
+		return nil, err
+	}
+	return q.Receive(ctx)
+}
+
+// What a delivery is, and how often it was delivered, is as before. It can be ended.
+func TestADeliveryIsTakenUp(t *testing.T) {
+	srv := embedded(t)
+	ctx, s := bounded(t), open(t, srv)
+	at := func(s recipes.Session) recipes.PriorityQueue {
+		return must[recipes.PriorityQueue](t)(s.PriorityQueue("/q", recipes.QueueConfig{}))
+	}
+	if _, err := at(s).Put(ctx, 7, []byte("data")); err != nil {
+		t.Fatal(err)
+	}
+	if err := must[recipes.Delivery](t)(at(s).Receive(ctx)).Return(ctx); err != nil {
+		t.Fatal(err)
+	}
+	had := must[recipes.Delivery](t)(at(s).Receive(ctx))
+	s = move(t, srv.Addr(), s)
+	taken := must[recipes.Delivery](t)(at(s).(taker[recipes.Delivery]).TakeUp(ctx, had.Znode(), had.Token()))
+	if !reflect.DeepEqual(taken.Element(), had.Element()) || taken.Attempt() != 2 {
+		t.Errorf("%+v, attempt %d; it was %+v", taken.Element(), taken.Attempt(), had.Element())
+	}
+	if err := s.(movable).DropRest(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := taken.Ack(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range srv.Tree() {
+		if strings.HasSuffix(node.Path, "/"+string(had.Element().ID)) {
+			t.Errorf("%s is still there", node.Path)
+		}
+	}
+}
+
+// An element that another client has written to is not what was claimed.
+func TestADeliveryThatWasChangedIsNotTakenUp(t *testing.T) {
+	srv := embedded(t)
+	ctx, s, other := bounded(t), open(t, srv), open(t, srv)
+	q := must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{}))
+	id := must[recipes.ElementID](t)(q.Put(ctx, nil))
+	had := must[recipes.Delivery](t)(q.Receive(ctx))
+	lock := must[recipes.Hold](t)(must[recipes.Lock](t)(other.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
+	if err := lock.Write(ctx, recipes.Set("/q/"+string(id), nil, recipes.AnyVersion)); err != nil {
+		t.Fatal(err)
+	}
+	s = move(t, srv.Addr(), s)
+	q = must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{}))
+	if _, err := q.(taker[recipes.Delivery]).TakeUp(ctx, had.Znode(), had.Token()); !errors.Is(err, recipes.ErrNotHeld) {
+		t.Errorf("taken up: %v", err)
+	}
 }
 
 func campaign(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {

@@ -87,7 +87,12 @@ func (s queueService) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRe
 		if err != nil {
 			return nil, err
 		}
-		d, err := queue.Receive(ctx)
+		var d recipes.Delivery
+		if had := r.GetResumed(); had != nil {
+			d, err = takeUpGrant[recipes.Delivery](ctx, queue, had)
+		} else {
+			d, err = queue.Receive(ctx)
+		}
 		if err != nil {
 			return nil, err
 		}

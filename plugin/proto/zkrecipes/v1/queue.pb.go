@@ -316,8 +316,10 @@ type ReceiveElementRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// As AcquireRequest.request_id.
-	RequestId     string    `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Queue         *QueueRef `protobuf:"bytes,3,opt,name=queue,proto3" json:"queue,omitempty"`
+	RequestId string    `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Queue     *QueueRef `protobuf:"bytes,3,opt,name=queue,proto3" json:"queue,omitempty"`
+	// As AcquireRequest.resumed.
+	Resumed       *Grant `protobuf:"bytes,4,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -369,6 +371,13 @@ func (x *ReceiveElementRequest) GetRequestId() string {
 func (x *ReceiveElementRequest) GetQueue() *QueueRef {
 	if x != nil {
 		return x.Queue
+	}
+	return nil
+}
+
+func (x *ReceiveElementRequest) GetResumed() *Grant {
+	if x != nil {
+		return x.Resumed
 	}
 	return nil
 }
@@ -946,12 +955,13 @@ const file_zkrecipes_v1_queue_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x05 \x01(\tR\trequestId\"'\n" +
 	"\x13PutElementsResponse\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"~\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xad\x01\n" +
 	"\x15ReceiveElementRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x12,\n" +
-	"\x05queue\x18\x03 \x01(\v2\x16.zkrecipes.v1.QueueRefR\x05queue\"\x8e\x01\n" +
+	"\x05queue\x18\x03 \x01(\v2\x16.zkrecipes.v1.QueueRefR\x05queue\x12-\n" +
+	"\aresumed\x18\x04 \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"\x8e\x01\n" +
 	"\x16ReceiveElementResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12/\n" +
 	"\aelement\x18\x02 \x01(\v2\x15.zkrecipes.v1.ElementR\aelement\x12\x18\n" +
@@ -1029,34 +1039,35 @@ var file_zkrecipes_v1_queue_proto_depIdxs = []int32{
 	16, // 0: zkrecipes.v1.Element.put:type_name -> google.protobuf.Timestamp
 	0,  // 1: zkrecipes.v1.PutElementsRequest.queue:type_name -> zkrecipes.v1.QueueRef
 	0,  // 2: zkrecipes.v1.ReceiveElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	17, // 3: zkrecipes.v1.ReceiveElementResponse.grant:type_name -> zkrecipes.v1.Grant
-	1,  // 4: zkrecipes.v1.ReceiveElementResponse.element:type_name -> zkrecipes.v1.Element
-	0,  // 5: zkrecipes.v1.TakeElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	1,  // 6: zkrecipes.v1.TakeElementResponse.element:type_name -> zkrecipes.v1.Element
-	0,  // 7: zkrecipes.v1.PeekElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	1,  // 8: zkrecipes.v1.PeekElementResponse.element:type_name -> zkrecipes.v1.Element
-	0,  // 9: zkrecipes.v1.CountElementsRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	0,  // 10: zkrecipes.v1.ListDeadLettersRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	1,  // 11: zkrecipes.v1.ListDeadLettersResponse.elements:type_name -> zkrecipes.v1.Element
-	2,  // 12: zkrecipes.v1.QueueService.PutElements:input_type -> zkrecipes.v1.PutElementsRequest
-	4,  // 13: zkrecipes.v1.QueueService.ReceiveElement:input_type -> zkrecipes.v1.ReceiveElementRequest
-	6,  // 14: zkrecipes.v1.QueueService.TakeElement:input_type -> zkrecipes.v1.TakeElementRequest
-	8,  // 15: zkrecipes.v1.QueueService.AcknowledgeElement:input_type -> zkrecipes.v1.AcknowledgeElementRequest
-	10, // 16: zkrecipes.v1.QueueService.PeekElement:input_type -> zkrecipes.v1.PeekElementRequest
-	12, // 17: zkrecipes.v1.QueueService.CountElements:input_type -> zkrecipes.v1.CountElementsRequest
-	14, // 18: zkrecipes.v1.QueueService.ListDeadLetters:input_type -> zkrecipes.v1.ListDeadLettersRequest
-	3,  // 19: zkrecipes.v1.QueueService.PutElements:output_type -> zkrecipes.v1.PutElementsResponse
-	5,  // 20: zkrecipes.v1.QueueService.ReceiveElement:output_type -> zkrecipes.v1.ReceiveElementResponse
-	7,  // 21: zkrecipes.v1.QueueService.TakeElement:output_type -> zkrecipes.v1.TakeElementResponse
-	9,  // 22: zkrecipes.v1.QueueService.AcknowledgeElement:output_type -> zkrecipes.v1.AcknowledgeElementResponse
-	11, // 23: zkrecipes.v1.QueueService.PeekElement:output_type -> zkrecipes.v1.PeekElementResponse
-	13, // 24: zkrecipes.v1.QueueService.CountElements:output_type -> zkrecipes.v1.CountElementsResponse
-	15, // 25: zkrecipes.v1.QueueService.ListDeadLetters:output_type -> zkrecipes.v1.ListDeadLettersResponse
-	19, // [19:26] is the sub-list for method output_type
-	12, // [12:19] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	17, // 3: zkrecipes.v1.ReceiveElementRequest.resumed:type_name -> zkrecipes.v1.Grant
+	17, // 4: zkrecipes.v1.ReceiveElementResponse.grant:type_name -> zkrecipes.v1.Grant
+	1,  // 5: zkrecipes.v1.ReceiveElementResponse.element:type_name -> zkrecipes.v1.Element
+	0,  // 6: zkrecipes.v1.TakeElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
+	1,  // 7: zkrecipes.v1.TakeElementResponse.element:type_name -> zkrecipes.v1.Element
+	0,  // 8: zkrecipes.v1.PeekElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
+	1,  // 9: zkrecipes.v1.PeekElementResponse.element:type_name -> zkrecipes.v1.Element
+	0,  // 10: zkrecipes.v1.CountElementsRequest.queue:type_name -> zkrecipes.v1.QueueRef
+	0,  // 11: zkrecipes.v1.ListDeadLettersRequest.queue:type_name -> zkrecipes.v1.QueueRef
+	1,  // 12: zkrecipes.v1.ListDeadLettersResponse.elements:type_name -> zkrecipes.v1.Element
+	2,  // 13: zkrecipes.v1.QueueService.PutElements:input_type -> zkrecipes.v1.PutElementsRequest
+	4,  // 14: zkrecipes.v1.QueueService.ReceiveElement:input_type -> zkrecipes.v1.ReceiveElementRequest
+	6,  // 15: zkrecipes.v1.QueueService.TakeElement:input_type -> zkrecipes.v1.TakeElementRequest
+	8,  // 16: zkrecipes.v1.QueueService.AcknowledgeElement:input_type -> zkrecipes.v1.AcknowledgeElementRequest
+	10, // 17: zkrecipes.v1.QueueService.PeekElement:input_type -> zkrecipes.v1.PeekElementRequest
+	12, // 18: zkrecipes.v1.QueueService.CountElements:input_type -> zkrecipes.v1.CountElementsRequest
+	14, // 19: zkrecipes.v1.QueueService.ListDeadLetters:input_type -> zkrecipes.v1.ListDeadLettersRequest
+	3,  // 20: zkrecipes.v1.QueueService.PutElements:output_type -> zkrecipes.v1.PutElementsResponse
+	5,  // 21: zkrecipes.v1.QueueService.ReceiveElement:output_type -> zkrecipes.v1.ReceiveElementResponse
+	7,  // 22: zkrecipes.v1.QueueService.TakeElement:output_type -> zkrecipes.v1.TakeElementResponse
+	9,  // 23: zkrecipes.v1.QueueService.AcknowledgeElement:output_type -> zkrecipes.v1.AcknowledgeElementResponse
+	11, // 24: zkrecipes.v1.QueueService.PeekElement:output_type -> zkrecipes.v1.PeekElementResponse
+	13, // 25: zkrecipes.v1.QueueService.CountElements:output_type -> zkrecipes.v1.CountElementsResponse
+	15, // 26: zkrecipes.v1.QueueService.ListDeadLetters:output_type -> zkrecipes.v1.ListDeadLettersResponse
+	20, // [20:27] is the sub-list for method output_type
+	13, // [13:20] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_queue_proto_init() }
