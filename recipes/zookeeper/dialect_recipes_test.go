@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
@@ -533,4 +534,24 @@ func TestASemaphoreOfAnotherLibraryIsSeen(t *testing.T) {
 			})
 		}
 	}
+}
+
+// kazoo's contenders wait until there are fewer leases than permits. A lease that waits
+// would keep them waiting.
+func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		open := func(s recipes.Session) recipes.Semaphore {
+			return must[recipes.Semaphore](t)(s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo}))
+		}
+		first := must[recipes.Hold](t)(open(s).Acquire(ctx))
+		second, next := open(openVirtual(t, srv)), make(chan recipes.Hold, 1)
+		go func() { next <- must[recipes.Hold](t)(second.Acquire(ctx)) }()
+		synctest.Wait()
+		if leases := strings.Fields(shape(srv, "/s")); len(leases) != 1 {
+			t.Errorf("there are %q while one waits", leases)
+		}
+		if err := errors.Join(first.Release(ctx), (<-next).Release(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
 }

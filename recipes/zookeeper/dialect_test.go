@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
@@ -404,6 +405,42 @@ func TestAQueueOfAnotherLibraryIsRefused(t *testing.T) {
 				if err := take(); !errors.As(err, &got) || *got != want {
 					t.Errorf("%s beside %s: %v", what, name, err)
 				}
+			}
+		})
+	}
+}
+
+// Whoever waits ahead looks for the last number. If the contender that has met a foreign
+// one returned before it had left, its next attempt would stand there instead.
+func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
+	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor} {
+		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, kazoo recipes.Session) {
+			theirs := must[recipes.Hold](t)(must[recipes.Lock](t)(kazoo.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo})).Acquire(ctx))
+			ours := openVirtual(t, srv)
+			leave := make(chan struct{})
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				if r.SessionID == ours.ID() && r.Op == zkserver.OpDelete {
+					return zkserver.Fault{Hold: leave}
+				}
+				return zkserver.Fault{}
+			})
+			returned := make(chan error, 1)
+			go func() {
+				_, err := must[recipes.Lock](t)(ours.Lock("/l", recipes.LockConfig{Strategy: strategy})).Acquire(ctx)
+				returned <- err
+			}()
+			synctest.Wait()
+			select {
+			case err := <-returned:
+				t.Errorf("%s: returned %v, and stands in line", strategy, err)
+			default:
+			}
+			close(leave)
+			if err := <-returned; !errors.Is(err, recipes.ErrForeign) {
+				t.Errorf("%s: %v", strategy, err)
+			}
+			if err := theirs.Release(ctx); err != nil {
+				t.Error(err)
 			}
 		})
 	}
