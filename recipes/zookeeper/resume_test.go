@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -133,6 +134,48 @@ func receiveByPriority(q recipes.PriorityQueue, ctx context.Context) (recipes.De
 		return nil, err
 	}
 	return q.Receive(ctx)
+}
+
+// A DropRest that fails is called again, and again leaves what was taken up.
+func TestDropRestIsRepeated(t *testing.T) {
+	srv := embedded(t)
+	ctx, s := bounded(t), open(t, srv)
+	at := func(path string) recipes.Lock {
+		return must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{}))
+	}
+	had := must[recipes.Hold](t)(at("/kept").Acquire(ctx))
+	must[recipes.Hold](t)(at("/dropped").Acquire(ctx))
+	if err := s.(movable).DropRest(ctx); !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("of a session that was not resumed: %v", err)
+	}
+	for _, fails := range []zkserver.Op{zkserver.OpGetEphemerals, zkserver.OpDelete} {
+		s = move(t, srv.Addr(), s)
+		taken := must[recipes.Hold](t)(at("/kept").(taker[recipes.Hold]).TakeUp(ctx, had.Znode(), had.Token()))
+		trying, giveUp := context.WithCancel(ctx)
+		hold := make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op != fails {
+				return zkserver.Fault{}
+			}
+			giveUp()
+			return zkserver.Fault{Hold: hold}
+		})
+		if err := s.(movable).DropRest(trying); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v fails: %v", fails, err)
+		}
+		srv.SetFault(nil)
+		close(hold)
+		if err := s.(movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := taken.Write(ctx); err != nil {
+			t.Fatalf("what was taken up: %v", err)
+		}
+		if line := must[[]recipes.Contender](t)(at("/dropped").Contenders(ctx)); len(line) != 0 {
+			t.Errorf("what was not: %+v", line)
+		}
+		must[recipes.Hold](t)(at("/dropped").Acquire(ctx))
+	}
 }
 
 // What a delivery is, and how often it was delivered, is as before. It can be ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,7 +15,12 @@ import (
 // kept are the znodes from before Resume that were taken up.
 type kept struct {
 	mu    sync.Mutex
-	paths map[string]bool // nil before Resume, and after DropRest
+	paths map[string]bool // nil: the session was not resumed
+	late  bool            // DropRest was called
+
+	dropping sync.Mutex // held while DropRest runs
+	listed   bool       // rest is what the first DropRest has found
+	rest     []string
 }
 
 // Keep says that a znode of the time before Resume is taken up: DropRest leaves it. It
@@ -22,14 +28,14 @@ type kept struct {
 func (s *Session) Keep(path string) bool {
 	s.kept.mu.Lock()
 	defer s.kept.mu.Unlock()
-	if s.kept.paths == nil || s.kept.paths[path] {
+	if s.kept.paths == nil || s.kept.late || s.kept.paths[path] {
 		return false
 	}
 	s.kept.paths[path] = true
 	return true
 }
 
-// Kept reports whether Keep was called for the path, and DropRest not yet.
+// Kept reports whether Keep was called for the path.
 func (s *Session) Kept(path string) bool {
 	s.kept.mu.Lock()
 	defer s.kept.mu.Unlock()
@@ -41,23 +47,29 @@ func (s *Session) AdoptPlace(place Place) { s.places.made(place) }
 
 // DropRest deletes what the session had before Resume, and nobody has taken up: contenders
 // whose callers do not know of them, receipts, guards. It returns when they are known to
-// be gone. It is called when everything was taken up and nothing else was created.
+// be gone. It is called when everything was taken up and nothing else was created. If it
+// fails, it can be called again, and deletes what the first call has found.
 //
 // It needs ZooKeeper 3.6, which can list a session's ephemeral znodes.
 func (s *Session) DropRest(ctx context.Context) error {
-	all, err := s.ephemerals(ctx)
-	if err != nil {
-		return err
-	}
+	s.kept.dropping.Lock()
+	defer s.kept.dropping.Unlock()
 	s.kept.mu.Lock()
-	keep := s.kept.paths
-	s.kept.paths = nil
+	resumed := s.kept.paths != nil
+	s.kept.late = true
 	s.kept.mu.Unlock()
-	var deletions []<-chan error
-	for _, path := range all {
-		if keep[path] {
-			continue
+	if !resumed {
+		return fmt.Errorf("%w: the session was not resumed", recipes.ErrInvalid)
+	}
+	if !s.kept.listed {
+		all, err := s.ephemerals(ctx)
+		if err != nil {
+			return err
 		}
+		s.kept.rest, s.kept.listed = slices.DeleteFunc(all, s.Kept), true
+	}
+	var deletions []<-chan error
+	for _, path := range s.kept.rest {
 		stat, err := s.Stat(ctx, path)
 		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.EphemeralOwner != s.id {
 			continue
@@ -77,6 +89,7 @@ func (s *Session) DropRest(ctx context.Context) error {
 			return fmt.Errorf("delete what was left: %w", ctx.Err())
 		}
 	}
+	s.kept.rest = nil
 	return nil
 }
 
