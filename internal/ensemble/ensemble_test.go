@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,27 @@ func TestAnotherServerLeadsWhenTheLeaderIsKilled(t *testing.T) {
 	t.Logf("restarted in %v", time.Since(began))
 	if mode, err := first.Mode(t.Context()); err != nil || mode != ensemble.Follower {
 		t.Errorf("the former leader is %q, %v; want a follower", mode, err)
+	}
+
+	if err := first.Forget(); err == nil {
+		t.Error("it has forgotten what it stores while it runs")
+	}
+	if err := first.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Forget(); err != nil {
+		t.Fatal(err)
+	}
+	const learns = "Getting a " // a snapshot, or a diff, from the leader
+	learned := strings.Count(first.Log(), learns)
+	if err := first.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if mode, err := first.Mode(t.Context()); err != nil || mode != ensemble.Follower {
+		t.Errorf("the server that has forgotten is %q, %v; want a follower", mode, err)
+	}
+	if log := first.Log(); strings.Count(log, learns) <= learned {
+		t.Errorf("it has learned nothing from the leader:\n%s", log)
 	}
 }
 

@@ -92,6 +92,17 @@ func (s *Server) relaunch() (*process, error) {
 	return s.launch()
 }
 
+// Forget deletes what the server has stored. It must not run. Started again, it learns
+// everything from the leader, as long as the others are a majority.
+func (s *Server) Forget() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running() {
+		return fmt.Errorf("ensemble: server %d runs; kill it before it forgets", s.id)
+	}
+	return os.RemoveAll(filepath.Join(s.dir, "data", "version-2"))
+}
+
 // Freeze stops all threads of the server (SIGSTOP). It keeps its connections and answers
 // nothing, like a machine that swaps or pauses. On Linux it is frozen when Freeze
 // returns. Where there are no Unix signals the error is errors.ErrUnsupported.

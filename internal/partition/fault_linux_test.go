@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -100,15 +101,26 @@ func (r *run) inject(f fault) {
 // revive starts servers again that have ended by themselves, as the system that runs
 // them does, and waits until all serve. ZooKeeper 3.8.0 ends itself when it meets an
 // ACL that a snapshot has left out (ZOOKEEPER-4846). It cannot lose what a majority
-// has, so it is counted and is no failure.
+// has, so it is counted and is no failure. If it ends at each start, for the snapshot
+// is the same, it forgets what it has stored, while the others are a majority.
 func (r *run) revive(ctx context.Context, f fault) {
-	for {
+	for try := 0; ; try++ {
 		var starting errgroup.Group
+		var down []*ensemble.Server
 		for i, s := range r.ensemble.Servers() {
 			if s.Pid() == 0 {
 				r.ended = append(r.ended, fmt.Sprintf("server %d, after %s", i+1, f))
-				starting.Go(func() error { return s.Restart(ctx) })
+				down = append(down, s)
 			}
+		}
+		if try > 0 && len(down) == 1 && strings.Contains(down[0].Log(), "Failed to fetch acls") {
+			r.Log("it forgets what it has stored")
+			if err := down[0].Forget(); err != nil {
+				r.Fatal(err)
+			}
+		}
+		for _, s := range down {
+			starting.Go(func() error { return s.Restart(ctx) })
 		}
 		err := starting.Wait()
 		if err == nil {
