@@ -199,7 +199,7 @@ func readyBarriers(w *World) game {
 // cachedQueues take elements off a list that they have read before. A deletion whose
 // reply was lost is repeated, and an element that is not there was another's.
 func cachedQueues(w *World) game {
-	q := &stock{world: w, put: make(map[string]bool), consumed: make(map[string]string), doubtful: make(map[string]bool)}
+	q := newStock(w)
 	cached := make(map[string][]string)
 	turn := func(ctx context.Context, c *client, s recipes.Session) error {
 		const path = "/queue"

@@ -31,7 +31,8 @@ type anyQueue interface {
 }
 
 func queues(w *World) game {
-	return stocks(w, func(s recipes.Session) (anyQueue, error) { return s.Queue("/queue", recipes.QueueConfig{}) })
+	q := newStock(w)
+	return game{q.turn, q.check}
 }
 
 // prioritized is a priority queue into which elements are put with all priorities.
@@ -43,15 +44,23 @@ func (p prioritized) Put(ctx context.Context, data []byte) (recipes.ElementID, e
 }
 
 func priorityQueues(w *World) game {
-	return stocks(w, func(s recipes.Session) (anyQueue, error) {
+	q := newStock(w)
+	q.open = func(s recipes.Session) (anyQueue, error) {
 		q, err := s.PriorityQueue("/queue", recipes.QueueConfig{})
 		return prioritized{q}, err
-	})
+	}
+	return game{q.turn, q.check}
 }
 
-func stocks(w *World, open func(recipes.Session) (anyQueue, error)) game {
-	q := &stock{world: w, open: open, put: make(map[string]bool), consumed: make(map[string]string), doubtful: make(map[string]bool)}
-	return game{q.turn, q.check}
+// newStock is that of a queue without priorities.
+func newStock(w *World) *stock {
+	return &stock{
+		world:    w,
+		open:     func(s recipes.Session) (anyQueue, error) { return s.Queue("/queue", recipes.QueueConfig{}) },
+		put:      make(map[string]bool),
+		consumed: make(map[string]string),
+		doubtful: make(map[string]bool),
+	}
 }
 
 // turn puts an element and consumes one, which may be another's.
