@@ -145,10 +145,6 @@ func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Durati
 	}
 	w.fault("follower", "cut off", "for %v", length)
 	f.CutOff()
-	if s.chance(50) { // after whoever holds may have left, and before its sessions expire
-		_ = sleep(w.calm, sessionTimeout/4)
-		f.Lag()
-	}
 	_ = sleep(w.calm, length)
 	for s.chance(90) && f.Deliver() {
 		_ = sleep(w.calm, s.about(100*time.Millisecond))
