@@ -426,3 +426,18 @@ func TestWhatTheStreamCannotHaveGoesByItself(t *testing.T) {
 		}
 	}
 }
+
+// gRPC refuses such metadata. A stream cannot have them, and goes on without them.
+func TestMetadataThatIsNotUTF8IsNotCarried(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		for _, size := range []int{10, 20 << 10} {
+			p := newPair(t, setting{alone: alone, acquire: echo})
+			bad := metadata.AppendToOutgoingContext(bounded(t), "who", "Jos\xe9")
+			_, _ = p.Acquire(bad, &pb.AcquireRequest{Data: bytes.Repeat([]byte("x"), size)})
+			before := p.unary.get()
+			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || p.unary.get() != before {
+				t.Errorf("alone %v, %d bytes: the next call: %v", alone, size, err)
+			}
+		}
+	}
+}

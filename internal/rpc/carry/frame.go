@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
@@ -42,7 +43,7 @@ func toMetadata(ctx context.Context) (m map[string]string, ok bool) {
 	}
 	m = make(map[string]string, len(md))
 	for k, values := range md {
-		if len(values) != 1 || strings.HasSuffix(k, "-bin") {
+		if len(values) != 1 || strings.HasSuffix(k, "-bin") || !utf8.ValidString(k) || !utf8.ValidString(values[0]) {
 			return nil, false
 		}
 		m[k] = values[0]

@@ -36,9 +36,14 @@ func newFramed(conn net.Conn, most int) *framed {
 }
 
 // send sends a message in one write, which is one TLS record if it is small.
-func (f *framed) send(m proto.Message) error {
+func (f *framed) send(m proto.Message) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer func() {
+		if err != nil {
+			_ = f.conn.Close() // whoever reads tells of it, as on a stream of gRPC's
+		}
+	}()
 	b, err := proto.MarshalOptions{}.MarshalAppend(append(f.out[:0], make([]byte, lengthSize)...), m)
 	if err != nil {
 		return err

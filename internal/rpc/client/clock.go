@@ -35,6 +35,7 @@ type clock struct {
 	contact time.Time // no later than the last contact; zero before the first echo
 	known   time.Time // no later than the last one that the leader knows
 	heard   time.Time // when the last beat that was echoed was sent
+	next    time.Time // when left is looked at again
 }
 
 func newClock(timeout time.Duration) *clock {
@@ -101,12 +102,13 @@ func later(a, b time.Time) time.Time {
 }
 
 // hold says whether the host holds something. If the deadline that counts then is near,
-// the plugin is asked at once, and not by the next beat. It mostly is not: to wake
-// somebody for each grant would cost more than the grant.
+// or earlier than the one that is waited for, the plugin is asked at once, and not by the
+// next beat. It mostly is not: to wake somebody for each grant would cost more than the
+// grant.
 func (c *clock) hold(holding bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if holding && !c.holding && c.until(c.known) < c.timeout/4 {
+	if left := c.until(c.known); holding && !c.holding && (left < c.timeout/4 || left < time.Until(c.next)) {
 		c.poke()
 	}
 	c.holding = holding
@@ -156,8 +158,9 @@ func (c *clock) look() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known := c.until(c.known); known > 0 {
-		return min(left, known)
+		left = min(left, known)
 	}
+	c.next = time.Now().Add(left)
 	return left
 }
 

@@ -117,6 +117,21 @@ func TestFirstGrantBeatsOnlyIfTheDeadlineIsNear(t *testing.T) {
 	}
 }
 
+// Nothing was held and the leader was not heard, so the timer waits for the last contact's
+// deadline. A grant counts from what the leader knows, and that is over before.
+func TestFirstGrantIsToldIfTheTimerIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock(10 * time.Second)
+		c.echo(echo{number: c.beat(), known: 20 * time.Second})
+		c.look()
+		c.echo(echo{number: c.beat(), known: 4 * time.Second})
+		c.hold(true)
+		if len(c.changed) == 0 {
+			t.Errorf("the deadline is in %v, and nobody looks before", c.left())
+		}
+	})
+}
+
 func TestASmallerTimeoutMovesTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(40 * time.Second)
