@@ -27,6 +27,9 @@ func (s settings) openFiles() int {
 	case slices.Max(s.delays.values) > 0:
 		each += 2
 	}
+	if slices.Contains(s.via.values, byRelay) { // two there, too
+		each = max(each, 2)
+	}
 	return s.connections()*each + ownFiles
 }
 
