@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
@@ -551,6 +552,37 @@ func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
 			t.Errorf("there are %q while one waits", leases)
 		}
 		if err := errors.Join(first.Release(ctx), (<-next).Release(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A semaphore of Curator's that cannot give its lock back gives its lease back, and the
+// session does not go on as if it held something.
+func TestALeaseThatIsNotGrantedIsNotHeld(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Session) {
+		s := openVirtual(t, srv)
+		sem := must[recipes.Semaphore](t)(s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator}))
+		once, cancel := context.WithCancel(ctx)
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op != zkserver.OpDelete || once.Err() != nil {
+				return zkserver.Fault{}
+			}
+			cancel()
+			return zkserver.Fault{CloseBefore: true}
+		})
+		if _, err := sem.Acquire(once); !errors.Is(err, context.Canceled) {
+			t.Fatalf("acquire: %v", err)
+		}
+		time.Sleep(time.Minute)
+		syncs := must[recipes.Stats](t)(s.Stats(ctx)).ByKind["sync"]
+		time.Sleep(time.Minute)
+		if more := must[recipes.Stats](t)(s.Stats(ctx)).ByKind["sync"]; more != syncs {
+			t.Errorf("%d syncs in a minute in which nothing was held", more-syncs)
+		}
+		if h, err := sem.Acquire(ctx); err != nil {
+			t.Errorf("the lease was not given back: %v", err)
+		} else if err := h.Release(ctx); err != nil {
 			t.Error(err)
 		}
 	})

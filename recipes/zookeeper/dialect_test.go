@@ -445,3 +445,43 @@ func TestAContenderThatHasMetAForeignOneHasLeft(t *testing.T) {
 		})
 	}
 }
+
+// Whoever leaves with the last number has the next at their turns list, once for each
+// session, and not once for each handoff.
+func TestAContenderThatHasLeftCostsOneListing(t *testing.T) {
+	addr := embedded(t).Addr()
+	ctx, waiters := bounded(t), openAt(t, addr)
+	lock := func(s recipes.Session, joined func(recipes.Place)) recipes.Lock {
+		return must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Joined: joined}))
+	}
+	hold := must[recipes.Hold](t)(lock(openAt(t, addr), nil).Acquire(ctx))
+	const waiting = 20
+	done := make(chan error, waiting)
+	for range waiting {
+		joined := make(chan struct{})
+		l := lock(waiters, func(recipes.Place) { close(joined) })
+		go func() {
+			h, err := l.Acquire(ctx)
+			if err == nil {
+				err = h.Release(ctx)
+			}
+			done <- err
+		}()
+		<-joined
+	}
+	if _, err := lock(openAt(t, addr), nil).TryAcquire(ctx); !errors.Is(err, recipes.ErrContended) {
+		t.Fatal(err)
+	}
+	before := must[recipes.Stats](t)(waiters.Stats(ctx)).ByKind["getChildren2"]
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for range waiting {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if listings := must[recipes.Stats](t)(waiters.Stats(ctx)).ByKind["getChildren2"] - before; listings != 1 {
+		t.Errorf("%d listings in %d handoffs", listings, waiting)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -213,4 +214,81 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 			t.Errorf("after it has left: %v", e.err)
 		}
 	})
+}
+
+// A waiter that was taken up may be granted before DropRest, and have made another znode
+// for that: a priority lock does.
+func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
+	eachContention(t, func(t *testing.T, addr, path string, c contention) {
+		ctx, first, second := bounded(t), openAt(t, addr), openAt(t, addr)
+		_, granted := c.start(ctx, first, path)
+		if e := <-granted; e.err != nil {
+			t.Fatal(e.err)
+		}
+		znode, _ := c.start(ctx, second, path)
+		second = move(t, addr, second)
+		next := c.goOn(ctx, second, path, znode)
+		for !kept(second, znode) {
+			runtime.Gosched()
+		}
+		if err := first.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		won := <-next
+		if won.err != nil {
+			t.Fatal(won.err)
+		}
+		leader, leads := won.grant.(recipes.Leadership)
+		if leads {
+			if err := leader.Acknowledge(ctx, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := second.(movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		guardedWrite(t, won.grant, path+"-written")
+		if leads {
+			e := must[recipes.Election](t)(second.Election(path, recipes.ElectionConfig{}))
+			if l := must[recipes.Leader](t)(e.Leader(ctx)); !l.Acknowledged {
+				t.Error("the acknowledgement is gone")
+			}
+		}
+	})
+}
+
+// A take-up that fails has taken up nothing, whenever it fails.
+func TestATakeUpThatFailsCanBeTriedAgain(t *testing.T) {
+	for failing := range 4 {
+		srv := embedded(t)
+		ctx, first := bounded(t), openAt(t, srv.Addr())
+		l := must[recipes.SharedLock](t)(first.SharedLock("/shared", recipes.SharedLockConfig{}))
+		h := must[recipes.SharedHold](t)(l.AcquireWrite(ctx))
+		second := move(t, srv.Addr(), first)
+		l = must[recipes.SharedLock](t)(second.SharedLock("/shared", recipes.SharedLockConfig{}))
+		once, cancel := context.WithCancel(ctx)
+		reads := 0
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op != zkserver.OpGetData && r.Op != zkserver.OpGetChildren2 {
+				return zkserver.Fault{}
+			}
+			if reads++; reads != failing+1 {
+				return zkserver.Fault{}
+			}
+			cancel()
+			return zkserver.Fault{CloseBefore: true}
+		})
+		taken, err := l.(taker[recipes.SharedHold]).TakeUp(once, h.Znode(), h.Token())
+		cancel()
+		if err != nil {
+			taken, err = l.(taker[recipes.SharedHold]).TakeUp(ctx, h.Znode(), h.Token())
+		}
+		if err != nil {
+			t.Fatalf("failing in read %d: %v", failing, err)
+		}
+		if err := taken.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		_ = second.Close(ctx)
+	}
 }

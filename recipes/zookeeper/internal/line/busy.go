@@ -1,13 +1,30 @@
 package line
 
-import "sync"
+import (
+	"sync"
 
-// Busy remembers at which paths a session last had to wait. That only tells what is
-// cheaper to ask first. So it forgets them when they are too many, for a session
-// that lives long may lock each of its paths once. A nil one remembers nothing.
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// Busy remembers at which paths a session last had to wait, and up to which number it
+// has seen that nothing foreign stands there. That only saves requests. So it forgets
+// the paths when they are too many, for a session that lives long may lock each of its
+// paths once. A nil one remembers nothing.
 type Busy struct {
-	mu    sync.Mutex
-	paths map[string]struct{}
+	mu     sync.Mutex
+	paths  map[string]struct{}
+	listed map[string]listing
+}
+
+// listing names the last child that was created before a listing. parent is the czxid
+// of the path, whose numbers begin again when it is made anew.
+type listing struct {
+	parent int64
+	last   int32
+}
+
+func listingOf(parent session.Stat) listing {
+	return listing{parent.Czxid, session.LastNumber(parent)}
 }
 
 const maxBusy = 4096
@@ -36,4 +53,29 @@ func (b *Busy) note(path string, busy bool) {
 	default:
 		b.paths[path] = struct{}{}
 	}
+}
+
+// clean notes that a listing of a line, with this record of its path, had nothing foreign.
+func (b *Busy) clean(line string, parent session.Stat) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.listed == nil || len(b.listed) >= maxBusy {
+		b.listed = make(map[string]listing)
+	}
+	b.listed[line] = listingOf(parent)
+}
+
+// unchanged reports that no child was created since a listing of the line that had
+// nothing foreign.
+func (b *Busy) unchanged(line string, parent session.Stat) bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seen, ok := b.listed[line]
+	return ok && seen == listingOf(parent)
 }

@@ -212,7 +212,8 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 // does so at a cost that does not depend on the length of the line. The record of the
 // parent tells the number that was given last. Where a place has that number, each of
 // those between has been looked at: whoever joins looks at the number before its own,
-// and lists the line if no place has it. Otherwise this one lists.
+// and lists the line if no place has it. Otherwise this one lists: the contender with
+// that number has left. The session lists once for that number.
 func (w *waiter) behind(ctx context.Context, parent session.Stat) error {
 	last := session.LastNumber(parent)
 	if last == w.me.Sequence {
@@ -225,9 +226,15 @@ func (w *waiter) behind(ctx context.Context, parent session.Stat) error {
 			return err
 		}
 	}
+	if w.line.Busy.unchanged(w.kindAt(), parent) {
+		return nil
+	}
 	_, err := w.look(ctx)
 	return err
 }
+
+// kindAt names the line for Busy: what is foreign to a lock is not to an election.
+func (w *waiter) kindAt() string { return gopath.Join(w.line.Path, w.me.Kind) }
 
 // sight is what the read that set the watch showed of the contender called target.
 func (w *waiter) sight(target string, node session.Node) sight {
@@ -258,6 +265,9 @@ func (w *waiter) look(ctx context.Context) (ahead []Entry, err error) {
 	}
 	if err := l.foreign(ctx, names); err != nil {
 		return nil, err
+	}
+	if !l.semaphore() { // Curator's leases stand below the path
+		l.Busy.clean(w.kindAt(), parent)
 	}
 	entries := Parse(names, l.Markers...)
 	Sort(entries)

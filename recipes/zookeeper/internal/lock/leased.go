@@ -73,7 +73,7 @@ func (s *leased) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 	lease, err := s.take(ctx, turn, try)
 	released := turn.Release(ctx) // which goes on when ctx ends
 	if err == nil && released != nil {
-		s.lock.Session.Delete(lease.Znode())
+		_ = lease.Release(ctx) // as that does
 		err = released
 	}
 	if err != nil {

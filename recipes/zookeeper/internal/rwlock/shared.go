@@ -122,13 +122,13 @@ func (l *sharedLock) writes(znode string) bool {
 // TakeUp is line.Line.TakeUp, with the mode that the znode tells. A writer that has
 // downgraded reads.
 func (l *sharedLock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.SharedHold, error) {
-	grant, err := l.line.TakeUp(ctx, znode, token)
-	if err != nil {
+	// Read before: what is taken up is not given back by an error.
+	node, err := l.line.Session.Get(ctx, znode)
+	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return nil, l.failed(err)
 	}
-	node, err := l.line.Session.Get(ctx, znode)
+	grant, err := l.line.TakeUp(ctx, znode, token) // which says what became of a znode that is gone
 	if err != nil {
-		grant.Conclude()
 		return nil, l.failed(err)
 	}
 	h := &sharedHold{Grant: grant, session: l.line.Session, writer: l.writes(znode)}

@@ -139,8 +139,9 @@ func (c *conn) reply() (request sent, own bool) {
 	zxid := int64(binary.BigEndian.Uint64(body[4:]))
 	auth, accepted := false, false
 	c.mu.Lock()
-	for i := range c.pending {
-		if request = c.pending[i]; request.xid == xid {
+	for i, p := range c.pending {
+		if p.xid == xid {
+			request = p
 			if request.op == opAuth && c.wire.reauth.Load() && !isRaw(xid) {
 				auth, accepted = true, binary.BigEndian.Uint32(body[12:]) == 0
 				c.trusted = accepted

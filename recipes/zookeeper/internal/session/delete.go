@@ -31,7 +31,7 @@ func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 		if sent && errors.Is(err, zk.ErrNoNode) {
 			err = nil // the attempt whose reply was lost has done it
 		}
-		sent = true
+		sent = sent || !errors.Is(err, errNotSent)
 		return struct{}{}, err
 	})
 	if err != nil && !IsGone(err) {

@@ -76,7 +76,7 @@ func (h *handOver) finish(life context.Context) error {
 			}
 			return deletion
 		}
-		sent = true
+		sent = sent || !errors.Is(err, errNotSent)
 		if _, err := s.connectedAfter(life, h.connections); err != nil {
 			return s.Err()
 		}

@@ -17,6 +17,7 @@ type kept struct {
 	mu    sync.Mutex
 	paths map[string]bool // nil: the session was not resumed
 	late  bool            // DropRest was called
+	until int64           // the last transaction of the time before Resume
 
 	dropping sync.Mutex // held while DropRest runs
 	listed   bool       // rest is what the first DropRest has found
@@ -46,9 +47,10 @@ func (s *Session) Kept(path string) bool {
 func (s *Session) AdoptPlace(place Place) { s.places.made(place) }
 
 // DropRest deletes what the session had before Resume, and nobody has taken up: contenders
-// whose callers do not know of them, receipts, guards. It returns when they are known to
-// be gone. It is called when everything was taken up and nothing else was created. If it
-// fails, it can be called again, and deletes what the first call has found.
+// whose callers do not know of them, receipts, guards. What the session has created since
+// stays: a waiter that was taken up may have been granted meanwhile, with another znode.
+// DropRest returns when the rest is known to be gone. If it fails, it can be called again,
+// and deletes what the first call has found.
 //
 // It needs ZooKeeper 3.6, which can list a session's ephemeral znodes.
 func (s *Session) DropRest(ctx context.Context) error {
@@ -71,7 +73,7 @@ func (s *Session) DropRest(ctx context.Context) error {
 	var deletions []<-chan error
 	for _, path := range s.kept.rest {
 		stat, err := s.Stat(ctx, path)
-		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.EphemeralOwner != s.id {
+		if errors.Is(err, recipes.ErrNoNode) || err == nil && (stat.EphemeralOwner != s.id || stat.Czxid > s.kept.until) {
 			continue
 		}
 		if err != nil {

@@ -52,6 +52,7 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 		err = s.Sync(ctx, "/") // the answer tells the last transaction, too
 	}
 	if err == nil {
+		s.kept.until = s.wire.lastZxid.Load()
 		s.wire.spared.Store(false)
 		err = s.Err()
 	}

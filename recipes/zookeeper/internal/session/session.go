@@ -113,6 +113,10 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc) (*Session, error) {
 // connect starts go-zookeeper and waits for the session and its credentials.
 func (s *Session) connect(ctx context.Context) error {
 	s.mu.Lock()
+	if s.over { // nobody would close the connection
+		s.mu.Unlock()
+		return s.Err()
+	}
 	conn, ended, err := zk.Connect(s.cfg.Servers, s.cfg.SessionTimeout,
 		zk.WithHostProvider(s.dialer),
 		zk.WithDialer(s.dialer.Dial),
