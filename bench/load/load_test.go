@@ -72,6 +72,44 @@ func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
 	}
 }
 
+// The others would be in line long before the first one, if they did not wait for it.
+func TestTheFirstContenderHeadsTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := new(fake.World)
+		all := sessions(t, server, 50)
+		all[0] = lateSession{all[0]}
+		began := false
+		_, err := load.Load{
+			Workload: load.Drain, Recipe: load.Lock, Strategy: recipes.Handoff, Path: path, Sessions: all,
+			Begin: func(context.Context) error {
+				began = true
+				if owner := server.Line(path)[0].SessionID; owner != all[0].ID() {
+					t.Errorf("session %#x heads the line; want %#x", owner, all[0].ID())
+				}
+				return nil
+			},
+		}.Run(t.Context())
+		if err != nil || !began {
+			t.Fatal(began, err)
+		}
+	})
+}
+
+// lateSession is a session whose locks are acquired a second later.
+type lateSession struct{ recipes.Session }
+
+func (s lateSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	l, err := s.Session.Lock(path, cfg)
+	return lateLock{l}, err
+}
+
+type lateLock struct{ recipes.Lock }
+
+func (l lateLock) Acquire(ctx context.Context) (recipes.Hold, error) {
+	time.Sleep(time.Second)
+	return l.Lock.Acquire(ctx)
+}
+
 func TestCycleKeepsTheLineFull(t *testing.T) {
 	const n, duration = 5, 30 * time.Millisecond
 	server := new(fake.World)
