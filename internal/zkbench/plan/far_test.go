@@ -130,7 +130,7 @@ func figureOf(records []record.Record, figure string) (float64, bool) {
 func TestLongRecordedLinesArePredictedFromShortOnes(t *testing.T) {
 	var all cells
 	for _, servers := range []string{"1", "3"} {
-		records := recorded(t, filepath.Join("..", "..", "..", "testdata", "results", "zookeeper-"+servers+".jsonl"))
+		records := recorded(t, quiet(servers))
 		for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
 			levels := drains(records, s)
 			m := upTo(t, levels, 100)
@@ -141,6 +141,11 @@ func TestLongRecordedLinesArePredictedFromShortOnes(t *testing.T) {
 		}
 	}
 	all.good(t, 50)
+}
+
+// quiet is the file of the records that were made on a machine that did nothing else.
+func quiet(servers string) string {
+	return filepath.Join("..", "..", "..", "testdata", "results", "zookeeper-"+servers+".jsonl")
 }
 
 // shared is the file of the records that were made on a machine that did other things
@@ -169,35 +174,6 @@ func TestRecordedThousandsArePredictedFromHundreds(t *testing.T) {
 	}
 	own.good(t, 35)
 	disturbed.covered(t, 16)
-}
-
-// TestRecordedHerdsArePredictedFromSmallOnes predicts when a herd's handoff takes longer
-// than it was measured to take with 200 and 500 contenders, from up to 100. The machine
-// was shared, and trials of large herds are marked for that as invalid. They are compared
-// all the same: there are no others. So only intervals are promised.
-func TestRecordedHerdsArePredictedFromSmallOnes(t *testing.T) {
-	var all cells
-	for _, servers := range []string{"1", "3"} {
-		m := upTo(t, drains(recorded(t, shared(servers)), recipes.Herd), 100)
-		levels := drains(everything(t, shared(servers)), recipes.Herd)
-		for _, n := range []int{200, 500} {
-			all.predict(t, "herd, servers "+servers, m, n, levels[n], unit.HandoffP50, unit.HandoffP99, unit.Handoffs)
-			limit, ok := figureOf(levels[n], unit.HandoffP50)
-			if !ok {
-				continue
-			}
-			most, err := m.Most(unit.HandoffP50, limit)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("servers %s: a handoff of %.3g ms, measured with %d contenders, is predicted for %d; surely kept up to %d",
-				servers, limit/1e6, n, most.Likely, most.Safe)
-			if most.Safe > n {
-				t.Errorf("servers %s: %.3g ms are said to be surely kept with %d contenders, and were reached with %d", servers, limit/1e6, most.Safe, n)
-			}
-		}
-	}
-	all.covered(t, 8)
 }
 
 // peers are the cycles a second of testdata/results/peers.txt, by lock and contenders.
@@ -241,7 +217,7 @@ func peers(t *testing.T) map[string]map[int][]float64 {
 // peers.txt, and both were recorded on the same quiet machine.
 func TestRecordedCyclesArePredictedFromDrains(t *testing.T) {
 	var all cells
-	records := recorded(t, filepath.Join("..", "..", "..", "testdata", "results", "zookeeper-1.jsonl"))
+	records := recorded(t, quiet("1"))
 	cycles := peers(t)
 	for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
 		m := upTo(t, drains(records, s), 1000)
@@ -260,48 +236,6 @@ func TestRecordedCyclesArePredictedFromDrains(t *testing.T) {
 		}
 	}
 	all.good(t, 8)
-}
-
-// TestRecordedLoadsWithAHoldArePredictedFromDrains predicts cycles and open loads with and
-// without a hold from drains on the same shared machine. Their times are those of its
-// other work too: only intervals are promised.
-func TestRecordedLoadsWithAHoldArePredictedFromDrains(t *testing.T) {
-	var all cells
-	for _, servers := range []string{"1", "3"} {
-		records := recorded(t, shared(servers))
-		for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
-			m := upTo(t, alone(records, s), 1000)
-			groups := map[string][]record.Record{}
-			for _, r := range records {
-				if r.Strategy == s && (r.Workload == load.Cycle || r.Workload == load.Open) {
-					groups[r.Name()] = append(groups[r.Name()], r)
-				}
-			}
-			for name, trials := range groups {
-				r := trials[0]
-				if r.Workload == load.Cycle {
-					e, err := m.Cycle(r.Contenders, r.Hold)
-					if err != nil {
-						t.Fatal(err)
-					}
-					measured, _ := figureOf(trials, unit.Time)
-					e.Unit = unit.Time
-					all.add(t, "servers "+servers+", "+name, r.Contenders, e, measured)
-					continue
-				}
-				b, err := m.Open(r.Rate, r.Hold, 1)
-				if err != nil {
-					t.Fatal(err)
-				}
-				measured, _ := figureOf(trials, unit.WaitP50)
-				b.P50.Unit = unit.WaitP50
-				if b.Share < 1 {
-					all.add(t, "servers "+servers+", "+name, r.Contenders, b.P50, measured)
-				}
-			}
-		}
-	}
-	all.covered(t, 16)
 }
 
 // alone are drains with those of one contender.
