@@ -104,6 +104,7 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 			}
 			s := grpcServer(srv)(opts)
 			watch.Go(func() { process.watch(s, terminated) })
+			watch.Go(func() { trim(process.stopped) })
 			return s
 		},
 	})

@@ -15,6 +15,7 @@ type Feed[T any] struct {
 	value   T
 	closed  bool
 	changed chan struct{} // closed and replaced at each change
+	notify  []func(T)
 }
 
 // New returns a Feed that holds value.
@@ -45,6 +46,19 @@ func (f *Feed[T]) set(value T, last bool) {
 	f.value, f.closed = value, last
 	close(f.changed)
 	f.changed = make(chan struct{})
+	for _, notify := range f.notify {
+		notify(value)
+	}
+}
+
+// Notify calls notify with the present value, and then with each change, one after the
+// other. The call must return soon, and not use the feed. Unlike Watch it misses no
+// value and takes no goroutine.
+func (f *Feed[T]) Notify(notify func(T)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.notify = append(f.notify, notify)
+	notify(f.value)
 }
 
 // Watch returns a channel that gives the present value and then each change. Of changes

@@ -2,6 +2,7 @@ package feed_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
@@ -50,5 +51,18 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	w := feed.New(1).Watch(ctx)
 	cancel()
 	for range w {
+	}
+}
+
+func TestNotifyTellsEveryChange(t *testing.T) {
+	f := feed.New(1)
+	var got []int
+	f.Notify(func(v int) { got = append(got, v) })
+	f.Set(2)
+	f.Set(3)
+	f.Close(4)
+	f.Set(5)
+	if !slices.Equal(got, []int{1, 2, 3, 4}) {
+		t.Errorf("told %v", got)
 	}
 }

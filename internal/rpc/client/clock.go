@@ -171,7 +171,7 @@ func (c *clock) until(contact time.Time) time.Duration {
 	return time.Until(contact.Add(c.timeout - c.timeout/20))
 }
 
-// watchClock sends the beats, and ends the session at its deadline. Sending
+// watchClock has the beats sent, and ends the session at its deadline. Sending
 // does not wait for the plugin: beats are small, and what the stream buffers
 // without an answer lasts for far longer than a session without echoes.
 func (s *session) watchClock() {
@@ -205,9 +205,15 @@ func (s *session) watchClock() {
 	}
 }
 
+// A goroutine of its own sends: the one that waits for the next beat keeps half of the
+// stack that sending takes.
 func (s *session) beat() {
-	b := &pb.Beat{Number: s.clock.beat()}
-	_ = s.stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: b}}) // Recv tells of a broken stream
+	s.spawn(func() {
+		s.beating.Lock()
+		defer s.beating.Unlock()
+		b := &pb.Beat{Number: s.clock.beat()}
+		_ = s.stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: b}}) // Recv tells of a broken stream
+	})
 }
 
 // checkClock ends the session if its deadline has passed. Everything that answers

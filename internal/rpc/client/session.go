@@ -26,11 +26,12 @@ type session struct {
 	handle string
 	id     int64
 
-	stream stream
-	hangUp context.CancelFunc // ends the stream
-	clock  *clock
-	events *feed.Feed[recipes.Event]
-	calls  *carry.Stream // that was there when the session began
+	stream  stream
+	beating sync.Mutex         // held while a beat is sent
+	hangUp  context.CancelFunc // ends the stream
+	clock   *clock
+	events  *feed.Feed[recipes.Event]
+	calls   *carry.Stream // that was there when the session began
 
 	over context.Context // ends when the session is lost
 	end  context.CancelFunc

@@ -6,44 +6,116 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// outbox holds what waits to be sent on a session's stream. It never refuses and
-// never drops. It holds at most one message for each watched grant and each
-// contender that joins, and one beat. So it needs no bound of its own.
+// outbox sends on a session's stream, in a goroutine that is there while there is
+// something to send. It never refuses and never drops before the end. It holds at most
+// one message for each watched grant and each contender that joins, one state and one
+// beat. So it needs no bound of its own.
 type outbox struct {
-	ready chan struct{} // holds one element when there is something to take
+	send func(*pb.OpenResponse) error
+	echo func(beat uint64) *pb.OpenResponse // made when it is sent: it tells ages
+	run  func(func())                       // in another goroutine
+	over chan error                         // gets an element when nothing more is sent
 
 	mu       sync.Mutex
+	sending  bool
+	closed   bool
 	messages []*pb.OpenResponse
-	number   uint64
+	state    *pb.OpenResponse // the latest change, if it was not sent
+	number   uint64           // of the latest beat, 0 if it was echoed
+	last     *pb.OpenResponse
+	then     func() // after last
+}
+
+func (o *outbox) begin(send func(*pb.OpenResponse) error, echo func(uint64) *pb.OpenResponse, run func(func())) {
+	o.send, o.echo, o.run, o.over = send, echo, run, make(chan error, 1)
 }
 
 func (o *outbox) put(m *pb.OpenResponse) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.messages = append(o.messages, m)
-	o.mu.Unlock()
+	o.wake()
+}
+
+// change replaces the state that waits to be sent.
+func (o *outbox) change(m *pb.OpenResponse) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.state = m
 	o.wake()
 }
 
 // beat remembers the latest beat. Its echo answers all beats before it.
 func (o *outbox) beat(number uint64) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.number = number
-	o.mu.Unlock()
 	o.wake()
 }
 
-func (o *outbox) wake() {
-	select {
-	case o.ready <- struct{}{}:
-	default:
+// end sends what waits, and then last. The outbox is over when then has returned. Only
+// the first end counts.
+func (o *outbox) end(last *pb.OpenResponse, then func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.last == nil {
+		o.last, o.then = last, then
+		o.wake()
 	}
 }
 
-// take empties the outbox. beat is 0 if none has come.
-func (o *outbox) take() (messages []*pb.OpenResponse, beat uint64) {
+// wake needs mu.
+func (o *outbox) wake() {
+	if !o.sending && !o.closed {
+		o.sending = true
+		o.run(o.work)
+	}
+}
+
+func (o *outbox) work() {
+	for {
+		messages, last := o.take()
+		for _, m := range messages {
+			if err := o.send(m); err != nil {
+				o.close(err)
+				return
+			}
+		}
+		switch {
+		case last:
+			o.then()
+			o.close(nil)
+			return
+		case len(messages) == 0:
+			return
+		}
+	}
+}
+
+// take empties the outbox. last reports whether nothing comes after messages. If there
+// are none, the goroutine that sends has to end.
+func (o *outbox) take() (messages []*pb.OpenResponse, last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	messages, beat = o.messages, o.number
-	o.messages, o.number = nil, 0
-	return messages, beat
+	messages, o.messages = o.messages, nil
+	if o.state != nil {
+		messages, o.state = append(messages, o.state), nil
+	}
+	if o.number != 0 {
+		messages = append(messages, o.echo(o.number))
+		o.number = 0
+	}
+	if o.last != nil {
+		return append(messages, o.last), true
+	}
+	o.sending = len(messages) > 0
+	return messages, false
+}
+
+func (o *outbox) close(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true // sending stays true
+	o.messages, o.state = nil, nil
+	o.over <- err
 }

@@ -86,6 +86,18 @@ func noted(panicked any, logger hclog.Logger, where string) error {
 	return fmt.Errorf("%w: %s panicked; the plugin's log has more", recipes.ErrInternal, where)
 }
 
+// apart runs f in a goroutine of its own and waits for it. A panic is an error.
+func (s *Server) apart(what string, f func() error) (err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { contain(recover(), s.rpcLog(), what, &err) }()
+		err = f()
+	}()
+	<-done
+	return err
+}
+
 // contained is an attempt whose panic is an error: it runs in a goroutine of its
 // own, where no interceptor is. ctx is that of the call.
 func contained(ctx context.Context, run attempt) attempt {

@@ -24,7 +24,8 @@ func (s *Server) movable(ss *session) (movable, error) {
 	return nil, fmt.Errorf("%w: the plugin does not resume sessions", recipes.ErrUnsupported)
 }
 
-// reserve keeps a plugin from resuming a session that it serves itself, until release.
+// reserve keeps a plugin from resuming a session that it serves itself, until release,
+// which does nothing after an error.
 func (s *Server) reserve(r *pb.Resume) (release func(), err error) {
 	if r == nil {
 		return func() {}, nil
@@ -33,7 +34,7 @@ func (s *Server) reserve(r *pb.Resume) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions[handle] != nil || s.reserved[handle] {
-		return nil, fmt.Errorf("resume session: %w: the plugin has a session of that name", recipes.ErrInvalid)
+		return func() {}, fmt.Errorf("resume session: %w: the plugin has a session of that name", recipes.ErrInvalid)
 	}
 	s.reserved[handle] = true
 	return func() {

@@ -183,6 +183,11 @@ func (s *Session) State() recipes.State {
 // Events implements recipes.Session.
 func (s *Session) Events(ctx context.Context) <-chan recipes.Event { return s.events.Watch(ctx) }
 
+// Notify calls f with the present state and then with every change, as Events tells
+// them and one at a time. f must return soon, and not use the session. It is for those
+// who serve many sessions: Events takes a goroutine for each.
+func (s *Session) Notify(f func(recipes.Event)) { s.events.Notify(f) }
+
 // Done implements recipes.Session.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
