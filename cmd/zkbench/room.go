@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 )
@@ -44,14 +47,14 @@ func (s settings) fitsInto(m machine) error {
 		lacks = append(lacks, fmt.Sprintf("%d sessions need %d open files, and this process may have %d; raise the limit (ulimit -n, LimitNOFILE= of systemd) by %d",
 			sessions, needed, m.files, needed-m.files))
 	}
-	servers := max(1, s.ensemble, len(s.servers.values))
+	servers := max(1, s.ensemble, m.addresses(s.servers.values))
 	if most := m.ports * servers; m.ports > 0 && sessions > most {
-		lacks = append(lacks, fmt.Sprintf("%d sessions need as many ports, and this machine has %d for each of %d servers; widen net.ipv4.ip_local_port_range by %d",
+		lacks = append(lacks, fmt.Sprintf("%d sessions need as many ports, and this machine has %d for each of %d addresses of servers; widen net.ipv4.ip_local_port_range by %d",
 			sessions, m.ports, servers, (sessions-most+servers-1)/servers))
 	}
 	if needed := int64(sessions) * s.sessionMemory(); m.memory > 0 && needed > m.memory {
-		lacks = append(lacks, fmt.Sprintf("%d sessions need about %d MiB of memory, and %d MiB are available: %d MiB are missing",
-			sessions, needed>>20, m.memory>>20, (needed-m.memory)>>20+1))
+		lacks = append(lacks, fmt.Sprintf("%d sessions need about %d MiB of memory, and %d MiB are available%s: %d MiB are missing",
+			sessions, needed>>20, m.memory>>20, m.limited, (needed-m.memory)>>20+1))
 	}
 	if len(lacks) == 0 {
 		return nil
@@ -77,13 +80,44 @@ func (s settings) sessionMemory() int64 {
 
 // machine is what this machine, and this process, have for sessions. 0 is not known.
 type machine struct {
-	files  int   // that the process may have open
-	ports  int   // that connections to one address can go out from
-	memory int64 // bytes that are available
+	files   int    // that the process may have open
+	ports   int    // that connections to one address can go out from
+	memory  int64  // bytes that are available
+	limited string // what else than the machine says so
+
+	resolve func(host string) ([]string, error)
+}
+
+// addresses is how many addresses the servers have. A name may have several, among
+// which sessions spread, and two entries may have the same. What cannot be resolved
+// counts as one.
+func (m machine) addresses(servers []string) int {
+	distinct := map[string]bool{}
+	for _, server := range servers {
+		host, port, err := net.SplitHostPort(server)
+		found, err2 := m.resolve(host)
+		if err != nil || err2 != nil {
+			distinct[server] = true
+			continue
+		}
+		for _, ip := range found {
+			distinct[net.JoinHostPort(ip, port)] = true
+		}
+	}
+	return len(distinct)
+}
+
+// lookupTime bounds a look for a server's addresses.
+const lookupTime = 2 * time.Second
+
+func lookup(host string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
+	defer cancel()
+	return net.DefaultResolver.LookupHost(ctx, host)
 }
 
 func thisMachine() machine {
-	var m machine
+	m := machine{resolve: lookup}
 	m.files, _ = mostOpenFiles()
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
 		var first, last int
@@ -94,6 +128,9 @@ func thisMachine() machine {
 	var kib int64
 	if _, err := fmt.Sscan(memory("MemAvailable:"), &kib); err == nil {
 		m.memory = kib << 10
+	}
+	if left, ok := cgroupMemory("/"); ok && (m.memory == 0 || left < m.memory) {
+		m.memory, m.limited = max(1, left), " under the limit of this process's control group"
 	}
 	return m
 }

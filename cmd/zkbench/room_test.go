@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -10,6 +11,15 @@ import (
 )
 
 func TestWhatAMachineCannotHoldIsRefusedWithWhatIsMissing(t *testing.T) {
+	resolve := func(host string) ([]string, error) {
+		switch host {
+		case "four":
+			return []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}, nil
+		case "same", "twin":
+			return []string{"10.0.0.1"}, nil
+		}
+		return nil, errors.New("no such name")
+	}
 	enough := machine{files: 1 << 20, ports: 28_232, memory: 64 << 30}
 	for _, c := range []struct {
 		name  string
@@ -22,20 +32,26 @@ func TestWhatAMachineCannotHoldIsRefusedWithWhatIsMissing(t *testing.T) {
 		{"files", "-servers a:1 -contenders 10000", machine{files: 1024, ports: 28_232, memory: 64 << 30},
 			[]string{"10000 sessions need 10100 open files, and this process may have 1024", "by 9076"}},
 		{"ports", "-servers a:1,b:1 -contenders 100000", enough,
-			[]string{"100000 sessions need as many ports, and this machine has 28232 for each of 2 servers", "by 21768"}},
+			[]string{"100000 sessions need as many ports, and this machine has 28232 for each of 2 addresses of servers", "by 21768"}},
 		{"ports of more servers", "-servers a:1,b:1,c:1,d:1 -contenders 100000", enough, nil},
+		{"ports of a name with four addresses", "-servers four:1 -contenders 100000", enough, nil},
+		{"ports of three entries with two addresses", "-servers same:1,twin:1,same:2 -contenders 100000", enough,
+			[]string{"28232 for each of 2 addresses"}},
+		{"memory of a control group", "-servers a:1 -contenders 10000", machine{memory: 512 << 20, limited: " under a limit"},
+			[]string{"and 512 MiB are available under a limit: 114 MiB"}},
 		{"memory", "-servers a:1 -contenders 10000", machine{memory: 512 << 20},
 			[]string{"10000 sessions need about 625 MiB of memory, and 512 MiB are available: 114 MiB are missing"}},
 		{"memory of a plugin", "-servers a:1 -contenders 10000 -via plugin", machine{memory: 1 << 30}, []string{"about 1562 MiB"}},
 		{"lines", "-servers a:1 -workload many -lines 100 -contenders 100", machine{files: 1024}, []string{"10100 open files"}},
 		{"relays", "-servers a:1 -contenders 1000 -delay 1ms", machine{files: 1024}, []string{"3100 open files"}},
-		{"all of it", "-servers a:1 -contenders 100000", machine{1024, 28_232, 1 << 30}, []string{"open files", "ports", "memory", "-join"}},
+		{"all of it", "-servers a:1 -contenders 100000", machine{files: 1024, ports: 28_232, memory: 1 << 30}, []string{"open files", "ports", "memory", "-join"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := command{transports: transports}.parseSettings(strings.Fields(c.flags))
 			if err != nil {
 				t.Fatal(err)
 			}
+			c.m.resolve = resolve
 			err = s.fitsInto(c.m)
 			if len(c.want) == 0 && err != nil {
 				t.Errorf("refused: %v", err)
