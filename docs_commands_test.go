@@ -22,6 +22,7 @@ var update = flag.Bool("update", false, "write what the commands of README.md an
 // binaries in go/bin, testdata beside them, and a server.
 type desk struct {
 	home, binaries, addr string
+	caches               []string // of the go command, which would be below home
 }
 
 func newDesk(t *testing.T, binaries string) *desk {
@@ -31,7 +32,7 @@ func newDesk(t *testing.T, binaries string) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	d := &desk{home: t.TempDir(), binaries: binaries, addr: server.Addr()}
+	d := &desk{home: t.TempDir(), binaries: binaries, addr: server.Addr(), caches: goCaches(t)}
 	testdata, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +49,19 @@ func newDesk(t *testing.T, binaries string) *desk {
 	return d
 }
 
+// goCaches returns where the go command keeps modules and builds, as its environment.
+// What it keeps for modules cannot be deleted with the test by a user who is not root.
+func goCaches(t *testing.T) []string {
+	t.Helper()
+	names := []string{"GOMODCACHE", "GOCACHE"}
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"env"}, names...)...).Output()
+	values := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if err != nil || len(values) != len(names) {
+		t.Fatalf("go env: %v\n%s", err, out)
+	}
+	return []string{names[0] + "=" + values[0], names[1] + "=" + values[1]}
+}
+
 // run runs a command, and returns what it prints as it is shown: the page's
 // server listens on ZooKeeper's port, and its reader is called ann.
 func (d *desk) run(t *testing.T, command string) (string, error) {
@@ -57,6 +71,7 @@ func (d *desk) run(t *testing.T, command string) (string, error) {
 	bin := filepath.Join(d.home, "go", "bin")
 	cmd.Env = append(os.Environ(), "HOME="+d.home, "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"),
 		"ZKRECIPES_SERVERS="+d.addr, "ZKRECIPES_LOG_LEVEL=error")
+	cmd.Env = append(cmd.Env, d.caches...)
 	out, err := cmd.CombinedOutput()
 	if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
 		out = append(out, '\n') // as a terminal gets

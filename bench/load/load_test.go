@@ -3,6 +3,7 @@ package load_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -291,7 +292,7 @@ func TestLostSessionEndsTheLoad(t *testing.T) {
 	_, err := load.Load{
 		Workload: load.Drain, Recipe: load.Election, Path: path, Sessions: all,
 		Begin: func(ctx context.Context) error {
-			for _, s := range all {
+			for _, s := range slices.Backward(all) { // the holder's last, or the next one would be granted
 				s.Close(ctx)
 			}
 			return nil
