@@ -65,7 +65,7 @@ func broken(err error) {
 type witness string
 
 func (w witness) turn(ctx context.Context, s recipes.Session, dialect recipes.Dialect, recipe, path string) error {
-	data := []byte(strconv.Itoa(os.Getpid()))
+	data := fmt.Appendf(nil, "ours %d", os.Getpid())
 	switch recipe {
 	case "lock", "selector":
 		l, err := s.Lock(path, recipes.LockConfig{Dialect: dialect, Data: data})
@@ -83,7 +83,7 @@ func (w witness) turn(ctx context.Context, s recipes.Session, dialect recipes.Di
 		if err != nil {
 			return err
 		}
-		if err := w.exclusive(); err != nil {
+		if err := w.exclusive(l); err != nil {
 			return err
 		}
 		return l.Resign(ctx)
@@ -113,12 +113,12 @@ func (w witness) another(ctx context.Context, s recipes.Session, dialect recipes
 	me := strconv.Itoa(os.Getpid())
 	switch recipe {
 	case "semaphore":
-		m, err := s.Semaphore(path, recipes.SemaphoreConfig{Dialect: dialect, Permits: 2, Data: []byte(me)})
+		m, err := s.Semaphore(path, recipes.SemaphoreConfig{Dialect: dialect, Permits: 2, Data: []byte("ours " + me)})
 		if err != nil {
 			return err
 		}
 		h, err := m.Acquire(ctx)
-		return w.in(ctx, w.permit, h, err)
+		return w.in(ctx, func(g recipes.Grant) error { return w.permit(s, g) }, h, err)
 	case "counter":
 		c, err := s.Counter(path, recipes.CounterConfig{Dialect: dialect})
 		if err != nil {
@@ -181,7 +181,7 @@ func (w witness) member(ctx context.Context, s recipes.Session, dialect recipes.
 	return m.Leave(ctx)
 }
 
-func (w witness) permit() error {
+func (w witness) permit(s recipes.Session, g recipes.Grant) error {
 	me := w.file("slot-" + strconv.Itoa(os.Getpid()))
 	if err := os.WriteFile(me, nil, 0o600); err != nil {
 		return err
@@ -192,15 +192,15 @@ func (w witness) permit() error {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	say("held")
+	say("held %d %d", g.Token(), s.ID())
 	return os.Remove(me)
 }
 
-func (w witness) in(ctx context.Context, do func() error, h recipes.Hold, err error) error {
+func (w witness) in(ctx context.Context, do func(recipes.Grant) error, h recipes.Hold, err error) error {
 	if err != nil {
 		return err
 	}
-	if err := do(); err != nil {
+	if err := do(h); err != nil {
 		return err
 	}
 	return h.Release(ctx)
@@ -208,7 +208,7 @@ func (w witness) in(ctx context.Context, do func() error, h recipes.Hold, err er
 
 func (w witness) file(name string) string { return filepath.Join(string(w), name) }
 
-func (w witness) exclusive() error {
+func (w witness) exclusive(g recipes.Grant) error {
 	f, err := os.OpenFile(w.file("writer"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if os.IsExist(err) {
 		say("violation ours holds beside a holder")
@@ -231,11 +231,25 @@ func (w witness) exclusive() error {
 	if err := os.WriteFile(w.file("counter"), []byte(strconv.Itoa(n+1)), 0o600); err != nil {
 		return err
 	}
-	say("turn %d", n+1)
+	say("turn %d %d", n+1, sequenceOf(g))
 	return os.Remove(w.file("writer"))
 }
 
-func (w witness) shared() error {
+// sequenceOf is the number that ZooKeeper gave a contender's znode.
+func sequenceOf(g recipes.Grant) int64 {
+	name := g.Znode()
+	n, _ := strconv.ParseInt(name[len(name)-10:], 10, 64)
+	return n
+}
+
+// turnsUntilNow is the number of the last turn of a writer.
+func (w witness) turnsUntilNow() int64 {
+	text, _ := os.ReadFile(w.file("counter"))
+	n, _ := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+	return n
+}
+
+func (w witness) shared(g recipes.Grant) error {
 	me := w.file("reader-" + strconv.Itoa(os.Getpid()))
 	if err := os.WriteFile(me, nil, 0o600); err != nil {
 		return err
@@ -246,6 +260,6 @@ func (w witness) shared() error {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	say("read")
+	say("read %d %d", w.turnsUntilNow(), sequenceOf(g))
 	return os.Remove(me)
 }

@@ -1,10 +1,14 @@
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Collection;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.atomic.AtomicValue;
@@ -13,6 +17,7 @@ import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
+import org.apache.curator.framework.recipes.leader.Participant;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
@@ -20,6 +25,8 @@ import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.queue.SimpleDistributedQueue;
 import org.apache.curator.retry.RetryForever;
 import org.apache.curator.retry.RetryNTimes;
+import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.data.Stat;
 
 /**
  * Contends with Curator: java Peer.java SERVERS TIMEOUT_MS RECIPE PATH WITNESS. It says
@@ -34,7 +41,12 @@ public class Peer {
         System.out.flush();
     }
 
-    static void exclusive() throws Exception {
+    static int turns() throws Exception {
+        String text = Files.readString(witness.resolve("counter"));
+        return text.isEmpty() ? 0 : Integer.parseInt(text);
+    }
+
+    static void exclusive(int sequence) throws Exception {
         Path file = witness.resolve("writer");
         try {
             Files.write(file, me.getBytes(), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
@@ -47,16 +59,14 @@ public class Peer {
                 say("violation Curator writes beside " + reader);
             }
         }
-        Path counter = witness.resolve("counter");
-        String text = Files.readString(counter);
-        long n = text.isEmpty() ? 0 : Long.parseLong(text);
+        int n = turns();
         Thread.sleep(2);
-        Files.writeString(counter, Long.toString(n + 1));
-        say("turn " + (n + 1));
+        Files.writeString(witness.resolve("counter"), Integer.toString(n + 1));
+        say("turn " + (n + 1) + " " + sequence);
         Files.delete(file);
     }
 
-    static void shared() throws Exception {
+    static void shared(int sequence) throws Exception {
         Path file = witness.resolve("reader-" + me);
         Files.createFile(file);
         for (int i = 0; i < 2; i++) {
@@ -65,11 +75,11 @@ public class Peer {
             }
             Thread.sleep(1);
         }
-        say("read");
+        say("read " + turns() + " " + sequence);
         Files.delete(file);
     }
 
-    static void permit() throws Exception {
+    static void permit(Stat lease) throws Exception {
         Path file = witness.resolve("slot-" + me);
         Files.createFile(file);
         for (int i = 0; i < 2; i++) {
@@ -78,8 +88,25 @@ public class Peer {
             }
             Thread.sleep(1);
         }
-        say("held");
+        say("held " + lease.getCzxid() + " " + lease.getEphemeralOwner());
         Files.delete(file);
+    }
+
+    static int sequence(String znode) {
+        return Integer.parseInt(znode.substring(znode.length() - 10));
+    }
+
+    /** The number of the znode with which this thread has the lock. It is not public. */
+    static int sequence(InterProcessMutex mutex) throws Exception {
+        Method path = InterProcessMutex.class.getDeclaredMethod("getLockPath");
+        path.setAccessible(true);
+        return sequence((String) path.invoke(mutex));
+    }
+
+    static void listed(Collection<Participant> participants) {
+        if (participants.stream().anyMatch(p -> p.getId().startsWith("ours "))) {
+            say("listed");
+        }
     }
 
     static int count(String pattern) throws Exception {
@@ -113,9 +140,17 @@ public class Peer {
         stop.setDaemon(true);
         stop.start();
         say("ready");
-        while (true) {
-            turn(client, recipe, path);
+        try {
+            while (true) {
+                turn(client, recipe, path);
+            }
+        } catch (KeeperException.ConnectionLossException | KeeperException.SessionExpiredException e) {
+            say("lost"); // as on a machine that is busy for too long
+        } catch (Exception e) {
+            e.printStackTrace();
+            say("violation Curator failed: " + e);
         }
+        Runtime.getRuntime().halt(1);
     }
 
     static void turn(CuratorFramework client, String recipe, String path) throws Exception {
@@ -123,7 +158,7 @@ public class Peer {
             case "lock":
                 InterProcessMutex mutex = new InterProcessMutex(client, path);
                 mutex.acquire();
-                exclusive();
+                exclusive(sequence(mutex));
                 mutex.release();
                 break;
             case "rw":
@@ -132,9 +167,9 @@ public class Peer {
                 InterProcessMutex side = reading ? lock.readLock() : lock.writeLock();
                 side.acquire();
                 if (reading) {
-                    shared();
+                    shared(sequence(side));
                 } else {
-                    exclusive();
+                    exclusive(sequence(side));
                 }
                 side.release();
                 break;
@@ -142,27 +177,32 @@ public class Peer {
                 LeaderLatch latch = new LeaderLatch(client, path, me);
                 latch.start();
                 latch.await();
-                exclusive();
-                latch.getParticipants(); // which reads ours too
+                exclusive(sequence(latch.getOurPath()));
+                listed(latch.getParticipants());
                 latch.close();
                 break;
             case "selector":
                 CountDownLatch led = new CountDownLatch(1);
+                Field mutexOfSelector = LeaderSelector.class.getDeclaredField("mutex");
+                mutexOfSelector.setAccessible(true);
+                AtomicReference<InterProcessMutex> turn = new AtomicReference<>();
                 LeaderSelector selector = new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
                     public void takeLeadership(CuratorFramework c) throws Exception {
-                        exclusive();
+                        exclusive(sequence(turn.get()));
                         led.countDown();
                     }
                 });
                 selector.setId(me);
+                turn.set((InterProcessMutex) mutexOfSelector.get(selector));
                 selector.start();
                 led.await();
+                listed(selector.getParticipants());
                 selector.close();
                 break;
             case "semaphore":
                 InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, path, 2);
                 Lease lease = semaphore.acquire();
-                permit();
+                permit(client.checkExists().forPath(path + "/leases/" + lease.getNodeName()));
                 semaphore.returnLease(lease);
                 break;
             case "counter":

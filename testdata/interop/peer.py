@@ -1,10 +1,17 @@
 """Contends with kazoo: peer.py SERVERS TIMEOUT_MS RECIPE PATH WITNESS.
 
 Takes turns at PATH until its standard input ends. Each turn is seen by a witness
-outside ZooKeeper, the directory WITNESS. Prints "turn NUMBER" for each, "read" for a
-reader's, "held" for one that others may have beside it, "put ID" and "took ID" for
-elements of a queue, "enters" and "passed NUMBER" at a double barrier, "violation TEXT" when two were in that should exclude each other, and
-"timeout" when kazoo has waited for too long (kazoo#649)."""
+outside ZooKeeper, the directory WITNESS. Prints
+
+  turn NUMBER SEQUENCE  for each, with the number of its znode
+  read NUMBER SEQUENCE  for a reader's, after that turn of a writer
+  held CZXID SESSION    for a permit; "held" alone for what has no order
+  put ID, took ID       for elements of a queue
+  enters, passed COUNT  at a double barrier
+  listed                when ours are among those that kazoo lists
+  timeout               when kazoo has waited for too long (kazoo#649)
+  lost                  at its end, when the session was lost
+  violation TEXT        when two were in that should exclude each other"""
 
 import glob
 import logging
@@ -15,7 +22,7 @@ import threading
 import time
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import LockTimeout
+from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, LockTimeout, SessionExpiredError
 from kazoo.recipe.lock import ReadLock, WriteLock
 
 servers, timeout, recipe, path, witness = sys.argv[1:6]
@@ -28,7 +35,17 @@ def say(text):
     sys.stdout.flush()
 
 
-def exclusive():
+def turns():
+    with open(os.path.join(witness, "counter")) as f:
+        return int(f.read() or 0)
+
+
+def listed(contenders):
+    if any(c.startswith("ours ") for c in contenders):
+        say("listed")
+
+
+def exclusive(lock):
     file = os.path.join(witness, "writer")
     try:
         with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY), "w") as f:
@@ -39,28 +56,26 @@ def exclusive():
     readers = glob.glob(os.path.join(witness, "reader-*"))
     if readers:
         say("violation kazoo writes beside " + " ".join(readers))
-    counter = os.path.join(witness, "counter")
-    with open(counter) as f:
-        n = int(f.read() or 0)
+    n = turns()
     time.sleep(0.002)
-    with open(counter, "w") as f:
+    with open(os.path.join(witness, "counter"), "w") as f:
         f.write(str(n + 1))
-    say("turn %d" % (n + 1))
+    say("turn %d %d" % (n + 1, int(lock.node[-10:])))
     os.remove(file)
 
 
-def shared():
+def shared(lock):
     file = os.path.join(witness, "reader-" + me)
     open(file, "w").close()
     for _ in range(2):
         if os.path.exists(os.path.join(witness, "writer")):
             say("violation kazoo reads beside a writer")
         time.sleep(0.001)
-    say("read")
+    say("read %d %d" % (turns(), int(lock.node[-10:])))
     os.remove(file)
 
 
-def permit():
+def permit(semaphore):
     file = os.path.join(witness, "slot-" + me)
     open(file, "w").close()
     for _ in range(2):
@@ -68,7 +83,8 @@ def permit():
         if len(slots) > 2:
             say("violation kazoo has a permit beside " + " ".join(slots))
         time.sleep(0.001)
-    say("held")
+    lease = zk.exists(semaphore.create_path)
+    say("held %d %d" % (lease.czxid, lease.owner_session_id))
     os.remove(file)
 
 
@@ -85,12 +101,23 @@ zk.start(timeout=30)
 threading.Thread(target=watch_stdin, args=(zk,), daemon=True).start()
 say("ready")
 counter, queue, puts = zk.Counter(path), zk.Queue(path), 0
-while True:
+
+
+def turn():
+    global counter, puts
     if recipe == "lock":
-        with zk.Lock(path, me):
-            exclusive()
+        lock = zk.Lock(path, me)
+        with lock:
+            exclusive(lock)
+            listed(lock.contenders())
     elif recipe == "election":
-        zk.Election(path, me).run(exclusive)
+        election = zk.Election(path, me)
+
+        def lead():
+            exclusive(election.lock)
+            listed(election.contenders())
+
+        election.run(lead)
     elif recipe == "rw":
         reading = random.random() < 0.5
         lock = (ReadLock if reading else WriteLock)(zk, path, me)
@@ -98,12 +125,14 @@ while True:
             lock.acquire(timeout=2)
         except LockTimeout:
             say("timeout")
-            continue
-        shared() if reading else exclusive()
+            return
+        shared(lock) if reading else exclusive(lock)
         lock.release()
     elif recipe == "semaphore":
-        with zk.Semaphore(path, me, max_leases=2):
-            permit()
+        semaphore = zk.Semaphore(path, me, max_leases=2)
+        with semaphore:
+            permit(semaphore)
+            listed(semaphore.lease_holders())
     elif recipe == "counter":
         counter += 1
         say("turn %d" % counter.post_value)
@@ -132,3 +161,13 @@ while True:
         threading.Event().wait()
     else:
         sys.exit("no recipe " + recipe)
+
+
+try:
+    while True:
+        turn()
+except (ConnectionClosedError, ConnectionLoss, SessionExpiredError):  # as on a machine that is busy for too long
+    say("lost")
+except Exception as e:
+    say("violation kazoo failed: %r" % e)
+os._exit(1)

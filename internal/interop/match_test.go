@@ -1,0 +1,165 @@
+package interop_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// match is one pair at one path.
+type match struct {
+	t            *testing.T
+	pair         pair
+	server, path string
+	witness      witness
+
+	mu        sync.Mutex
+	turns     map[string]int // by side
+	seen      map[int]string // who has counted to that number
+	holder    *peer          // the last to take a turn
+	handovers int            // turns that followed one of the other side
+	most      int            // turns of another between two of one, without a kill between
+	since     map[*peer]map[*peer]int
+	put       map[string]int // elements of a queue, and how often
+	taken     map[string]int
+	reads     int
+	listed    int // ours were among those that theirs listed
+	timeouts  int
+	lost      int // sessions, by a busy machine
+	kills     int
+	killedAs  map[string]int // what they were to the witness
+	broken    []string
+	stopped   bool // what peers say from then on is of their end
+
+	order
+	pauses
+}
+
+// told is what a peer has said on a line.
+func (m *match) told(p *peer, line string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	words := strings.Fields(line)
+	if len(words) == 0 || m.stopped && words[0] != "put" && words[0] != "took" {
+		return
+	}
+	numbers := make([]int64, len(words))
+	for i, w := range words {
+		numbers[i], _ = strconv.ParseInt(w, 10, 64)
+	}
+	switch what := words[0]; {
+	case what == "ready":
+		close(p.ready)
+	case what == "timeout":
+		m.timeouts++
+	case what == "lost":
+		m.lost++
+	case what == "listed":
+		m.listed++
+	case what == "turn" && len(words) >= 2:
+		n := int(numbers[1])
+		if who, again := m.seen[n]; again || n == 0 {
+			m.broken = append(m.broken, fmt.Sprintf("%s and %s have both counted to %s", who, p.side.name, words[1]))
+		}
+		m.seen[n] = p.side.name
+		if len(words) == 3 {
+			m.writers = append(m.writers, place{n, numbers[2]})
+		}
+		m.took(p)
+	case what == "read" && len(words) == 3:
+		m.reads++
+		m.readers = append(m.readers, place{int(numbers[1]), numbers[2]})
+		m.took(p)
+	case what == "held":
+		if len(words) == 3 {
+			m.leases = append(m.leases, lease{numbers[1], numbers[2]})
+		}
+		m.took(p)
+	case what == "put" && len(words) == 2:
+		m.put[words[1]]++
+	case what == "took" && len(words) == 2:
+		m.taken[words[1]]++
+		m.took(p)
+	case what == "enters":
+	case what == "passed" && len(words) == 2:
+		if numbers[1] < 2 {
+			m.broken = append(m.broken, p.side.name+" has passed alone")
+		}
+		m.took(p)
+	default:
+		m.broken = append(m.broken, line)
+	}
+}
+
+// turnsOf is how many turns a side has had.
+func (m *match) turnsOf(side string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.turns[side]
+}
+
+func (m *match) took(p *peer) {
+	if m.holder != nil && m.holder.side.name != p.side.name {
+		m.handovers++
+	}
+	if m.pauses.turn(time.Now()) {
+		m.since = nil
+	}
+	m.turns[p.side.name]++
+	if m.since == nil {
+		m.since = map[*peer]map[*peer]int{}
+	}
+	for other, n := range m.since {
+		if other != p {
+			n[p]++
+		}
+	}
+	for _, n := range m.since[p] {
+		m.most = max(m.most, n)
+	}
+	m.since[p] = map[*peer]int{}
+	m.holder = p
+}
+
+// enough reports whether both sides have had turns after each other and since the last
+// kill, or the witness has seen enough. A busy machine may need longer than asked for.
+func (m *match) enough() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.broken) > 0 || len(m.turns) == 2 && m.handovers >= 2 && m.last.After(m.killed) && (m.listed > 0 || !m.pair.lists)
+}
+
+func (m *match) judge(lasts time.Duration, long bool) {
+	m.t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var sides []string
+	for _, name := range slices.Sorted(maps.Keys(m.turns)) {
+		sides = append(sides, fmt.Sprintf("%s %d", name, m.turns[name]))
+	}
+	m.broken = append(m.broken, m.order.broken()...)
+	if !m.pair.free && long { // and not in a short run, which kills once
+		for _, side := range []string{m.pair.library, "ours"} {
+			as := "holder"
+			if m.pair.rw {
+				as = "writer"
+			}
+			if m.kills >= 8 && m.killedAs[side+" "+as] == 0 {
+				m.broken = append(m.broken, fmt.Sprintf("no %s of %s was killed in %d kills: %v", as, side, m.kills, m.killedAs))
+			}
+		}
+	}
+	if m.pair.theirs == "semaphore" {
+		m.t.Logf("interop: a contender in line saw at most %d permits of another before its own (%d contenders)", m.order.overtaken(), len(m.order.waiting))
+	}
+	m.t.Logf("interop: %v turns (%d of readers) in %v, %d from one library to the other, %d kills %v, longest pause without a kill %v, after one %v, at most %d turns of another between two of one, %d timeouts, %d sessions lost, ours listed %d times, %d violations",
+		sides, m.reads, lasts, m.handovers, m.kills, m.killedAs, m.longest.Round(time.Millisecond), m.recovered.Round(time.Millisecond), m.most, m.timeouts, m.lost, m.listed, len(m.broken))
+	for _, b := range m.broken {
+		m.t.Error(b)
+	}
+}

@@ -1,0 +1,149 @@
+package interop_test
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// play has two of each side contend, and kills one of the sides in turn.
+func (m *match) play(lasts time.Duration, sides ...side) {
+	m.t.Helper()
+	peers := []*peer{m.start(sides[0]), m.start(sides[1]), m.start(sides[0]), m.start(sides[1])}
+	stop, watched := make(chan struct{}), make(chan struct{})
+	defer func() {
+		m.mu.Lock()
+		m.stopped = true
+		m.mu.Unlock()
+		close(stop)
+		for _, p := range peers {
+			_ = p.stdin.Close()
+		}
+		for _, p := range peers {
+			select {
+			case <-p.exited:
+			case <-time.After(10 * time.Second): // it is stuck, which is not what is tested here
+				_ = p.cmd.Process.Kill()
+				<-p.exited
+			}
+		}
+		<-watched
+	}()
+	go func() {
+		defer close(watched)
+		m.watch(stop)
+	}()
+	for _, p := range peers {
+		select {
+		case <-p.ready:
+		case <-p.exited:
+			m.t.Fatalf("%s has ended; told %q", p.side.name, m.broken)
+		case <-time.After(time.Minute):
+			m.t.Fatalf("%s is not ready", p.side.name)
+		}
+	}
+	start, look := time.Now(), time.NewTicker(askEvery)
+	defer look.Stop()
+	kill := time.NewTicker(min(killEvery, lasts*2/5))
+	defer kill.Stop()
+	for {
+		select {
+		case <-look.C:
+			for i, p := range peers { // as after a session that was lost
+				select {
+				case <-p.exited:
+					peers[i] = m.start(p.side)
+				default:
+				}
+			}
+			if m.left() || time.Since(start) >= lasts && m.enough() {
+				return
+			}
+		case <-kill.C:
+			if time.Since(start) >= lasts {
+				continue
+			}
+			i := m.kills % len(peers)
+			m.kill(peers[i])
+			peers[i] = m.start(peers[i].side)
+		}
+	}
+}
+
+// left notes it if all are left waiting.
+func (m *match) left() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	why := m.stuck(m.pair.stops)
+	if why != "" {
+		m.broken = append(m.broken, why)
+	}
+	return why != ""
+}
+
+// kill kills a process while it holds, if it comes to hold within a session timeout: as
+// a reader and as a writer in turn where there are readers.
+func (m *match) kill(p *peer) {
+	pid := strconv.Itoa(p.cmd.Process.Pid)
+	want := "holder"
+	switch {
+	case m.pair.free:
+		want = ""
+	case m.pair.rw && m.kills%4 < 2:
+		want = "writer"
+	case m.pair.rw:
+		want = "reader"
+	}
+	for start := time.Now(); want != "" && time.Since(start) < sessionTimeout && m.is(pid) != want; time.Sleep(100 * time.Microsecond) {
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+	was := m.is(pid)
+	m.mu.Lock()
+	m.killed, m.killTold = time.Now(), m.answers
+	m.kills++
+	if was != "" {
+		m.killedAs[p.side.name+" "+was]++
+	}
+	m.mu.Unlock()
+	// What it has left in the witness. Its znode stands for a session timeout more, so
+	// nobody else has come in.
+	if m.writes(pid) {
+		_ = os.Remove(m.witness.file("writer"))
+	}
+	_ = os.Remove(m.witness.file("reader-" + pid))
+	_ = os.Remove(m.witness.file("slot-" + pid))
+	if text, err := os.ReadFile(m.witness.file("counter")); err == nil && len(text) == 0 { // killed while it wrote
+		m.mu.Lock()
+		last := slices.Max(append(slices.Collect(maps.Keys(m.seen)), 0)) + 1
+		m.mu.Unlock()
+		if err := os.WriteFile(m.witness.file("counter"), []byte(strconv.Itoa(last)), 0o600); err != nil {
+			m.t.Error(err)
+		}
+	}
+}
+
+// is what a process is to the witness.
+func (m *match) is(pid string) string {
+	switch {
+	case m.pair.rw && m.writes(pid):
+		return "writer"
+	case m.exists("reader-" + pid):
+		return "reader"
+	case m.writes(pid), m.exists("slot-" + pid):
+		return "holder"
+	}
+	return ""
+}
+
+func (m *match) writes(pid string) bool {
+	holder, err := os.ReadFile(m.witness.file("writer"))
+	return err == nil && string(holder) == pid
+}
+
+func (m *match) exists(name string) bool {
+	_, err := os.Stat(m.witness.file(name))
+	return err == nil
+}

@@ -1,0 +1,51 @@
+package interop_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// TestRealContendersAreSeen has ours, without a dialect, meet each recipe of the other
+// libraries. It may be granted between two turns of theirs, until they meet.
+func TestRealContendersAreSeen(t *testing.T) {
+	ensembletest.Require(t)
+	for _, p := range []struct {
+		library, theirs, ours string
+		want                  recipes.ForeignError
+	}{
+		{"kazoo", "lock", "lock", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock"}},
+		{"kazoo", "election", "election", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock"}},
+		{"curator", "election", "election", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "LeaderLatch"}},
+		{"curator", "rw", "rw", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessReadWriteLock"}},
+		{"curator", "semaphore", "semaphore", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}},
+		{"kazoo", "semaphore", "semaphore", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Semaphore"}},
+	} {
+		t.Run(p.library+" "+p.theirs, func(t *testing.T) {
+			m := newMatch(t, pair{})
+			m.stopped = true
+			theirs := m.start(side{p.library, append(libraries[p.library](t), m.server, millis, p.theirs, m.path, string(m.witness))})
+			defer func() { _ = theirs.cmd.Process.Kill(); <-theirs.exited }()
+			s, err := zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: []string{m.server}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close(t.Context())
+			own := witness(t.TempDir()) // it is let in between theirs, and not yet beside them
+			if err := os.WriteFile(own.file("counter"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for err == nil {
+				err = own.turn(t.Context(), s, "", p.ours, m.path)
+			}
+			var got *recipes.ForeignError
+			if !errors.As(err, &got) || got.Dialect != p.want.Dialect || got.Recipe != p.want.Recipe || got.Znode == "" {
+				t.Errorf("got %v; want a %s %s", err, p.want.Dialect, p.want.Recipe)
+			}
+		})
+	}
+}
