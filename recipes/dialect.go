@@ -24,7 +24,8 @@ const (
 	Curator Dialect = "curator"
 
 	// Kazoo is the dialect of kazoo, for Python. Tried with 2.8.0. Data must be
-	// UTF-8, because kazoo's contenders() fails on anything else.
+	// UTF-8, because kazoo's contenders() fails on anything else. The path is made as
+	// one that stays: kazoo's contenders fail when it is removed.
 	Kazoo Dialect = "kazoo"
 
 	// DefaultDialect is what the empty Dialect means.

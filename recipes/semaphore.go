@@ -76,7 +76,8 @@ type SemaphoreConfig struct {
 	// shares them with Curator's InterProcessSemaphoreV2, and Kazoo with kazoo's
 	// Semaphore. There contenders stand in line for a lock. The holder of the lock waits
 	// for a permit and then releases the lock. TryAcquire fails too while another has the
-	// lock. Nothing compares the numbers of permits, and a Place has no position.
+	// lock. A Place has no position. Nothing compares the numbers of permits in Curator's.
+	// With Kazoo they are in the data of the path, and another number is ErrMismatch.
 	//
 	// kazoo's contender does not count again when it has taken its permit. So one that
 	// has lost the lock meanwhile, with its session, can exceed the number.

@@ -41,8 +41,8 @@ command holding PATH runs at a time, in the order in which they came.
 Programs with Curator's InterProcessMutex or go-zookeeper's Lock can share a plain
 lock. For those with kazoo, or with another lock or semaphore of Curator, give -dialect.
 If zkrecipes meets one of them without it, it gives up with exit code 125 and names it.
-It cannot see one that comes after it was granted. With -dialect and -n, nothing compares
-the numbers of permits.
+It cannot see one that comes after it was granted. With -dialect curator and -n, nothing
+compares the numbers of permits.
 
 PATH is one of four kinds of lock, and all contenders must use the same kind:
 

@@ -45,7 +45,7 @@ func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage
 	if _, err := b.members(ctx); err != nil {
 		return nil, b.failed(err)
 	}
-	o, err := znode.CreateEphemeral(ctx, b.line.Session, b.line.Path, "", znode.MemberMarker, data)
+	o, err := znode.CreateEphemeral(ctx, b.line.Session, b.line.Path, "", znode.MemberMarker, data, b.line.Session.Ensure)
 	if err != nil {
 		return nil, b.failed(err)
 	}

@@ -55,12 +55,12 @@ func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, erro
 	if err := g.stores(data); err != nil {
 		return nil, g.failed(err)
 	}
-	name := g.cfg.Name
+	name, parent := g.cfg.Name, g.session.Ensure
 	if g.party() {
 		guid := uuid.New()
-		name = hex.EncodeToString(guid[:]) + partyMarker
+		name, parent = hex.EncodeToString(guid[:])+partyMarker, g.session.Provide // a Party looks for its path once
 	}
-	o, err := znode.CreateEphemeral(ctx, g.session, g.path, name, znode.MemberMarker, data)
+	o, err := znode.CreateEphemeral(ctx, g.session, g.path, name, znode.MemberMarker, data, parent)
 	if err != nil {
 		return nil, g.failed(err)
 	}

@@ -40,7 +40,7 @@ func (n *names) Register(ctx context.Context, name string, data []byte) (recipes
 	if err := recipes.ValidateName(name); err != nil {
 		return nil, n.failed(name, err)
 	}
-	o, err := znode.CreateEphemeral(ctx, n.session, n.path, name, "", data)
+	o, err := znode.CreateEphemeral(ctx, n.session, n.path, name, "", data, n.session.Ensure)
 	if err != nil {
 		return nil, n.failed(name, err)
 	}

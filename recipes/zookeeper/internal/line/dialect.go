@@ -81,6 +81,15 @@ func (l *Line) foreign(ctx context.Context, names []string) error {
 	return nil
 }
 
+// MeetsForeign lists the line, and fails as a contender does that meets a foreign one.
+func (l *Line) MeetsForeign(ctx context.Context) error {
+	names, err := l.Names(ctx)
+	if err != nil {
+		return err
+	}
+	return l.foreign(ctx, names)
+}
+
 // semaphore reports whether the contenders are those of a semaphore in the default
 // dialect. In the others they stand in a line of locks.
 func (l *Line) semaphore() bool { return slices.Equal(l.Markers, []string{Lease}) }
@@ -143,6 +152,15 @@ func (l *Line) Stores(data []byte) error {
 		return fmt.Errorf("%w: the data are not UTF-8, on which kazoo's contenders() fails", recipes.ErrInvalid)
 	}
 	return nil
+}
+
+// Parent makes a parent of contenders. kazoo's make theirs as one that stays, and then
+// rely on it: a container, which goes as soon as it is empty, has them fail.
+func (l *Line) Parent(ctx context.Context, path string) error {
+	if l.Dialect == recipes.Kazoo {
+		return l.Session.Provide(ctx, path)
+	}
+	return l.Session.Ensure(ctx, path)
 }
 
 // Has reports whether path is that of a contender of the line, by its name.

@@ -63,7 +63,7 @@ func (l *Line) Enter(ctx context.Context, r Request) (*Grant, error) {
 		}
 		l.Session.CountFallback()
 	}
-	path, err := l.Session.CreateProtected(ctx, l.Path, cmp.Or(r.Kind, l.Markers[0]), r.Data)
+	path, err := l.Session.CreateProtectedIn(ctx, l.Path, cmp.Or(r.Kind, l.Markers[0]), r.Data, l.Parent)
 	if err != nil {
 		return nil, err
 	}

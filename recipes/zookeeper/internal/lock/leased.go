@@ -8,12 +8,15 @@ import (
 	"fmt"
 	gopath "path"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // leased is a semaphore as Curator's InterProcessSemaphoreV2 and kazoo's Semaphore have
@@ -60,6 +63,11 @@ func (s *leased) TryAcquire(ctx context.Context) (recipes.Hold, error) { return 
 func (s *leased) failed(err error) error { return fmt.Errorf("semaphore %s: %w", s.path, err) }
 
 func (s *leased) enter(ctx context.Context, try bool) (recipes.Hold, error) {
+	if s.lock.Dialect == recipes.Kazoo {
+		if err := s.agree(ctx); err != nil {
+			return nil, s.failed(err)
+		}
+	}
 	joined := s.cfg.Joined
 	if joined != nil {
 		joined = func(p recipes.Place) {
@@ -80,6 +88,33 @@ func (s *leased) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 		return nil, s.failed(err)
 	}
 	return lease, nil
+}
+
+// agree makes sure that the path's data, where it is a number, is that of the permits.
+// kazoo's contenders write it when they make the path, and fail on another number.
+func (s *leased) agree(ctx context.Context) error {
+	session := s.lock.Session
+	for {
+		node, err := session.Get(ctx, s.path)
+		if errors.Is(err, recipes.ErrNoNode) {
+			if err = s.lock.Parent(ctx, s.path); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+		switch said, err := strconv.Atoi(strings.TrimSpace(string(node.Data))); {
+		case err == nil && said != s.cfg.Permits:
+			return fmt.Errorf("%w: the path says %d permits, this contender %d", recipes.ErrMismatch, said, s.cfg.Permits)
+		case err == nil, len(node.Data) > 0: // data of another use, which kazoo ignores
+			return nil
+		}
+		err = znode.SetData(ctx, session, s.path, strconv.AppendInt(nil, int64(s.cfg.Permits), 10), node.Stat.Version)
+		if err != nil && !errors.Is(err, recipes.ErrNoNode) && !znode.TryAgain(ctx, session, err) {
+			return znode.GivenUp(ctx, session, "agree on the permits", err)
+		}
+	}
 }
 
 // take makes a lease and waits until it is one of those that hold. After an error it
@@ -122,7 +157,7 @@ func (s *leased) create(ctx context.Context) (string, error) {
 	}
 	guid := uuid.New()
 	path := gopath.Join(s.leases, hex.EncodeToString(guid[:]))
-	_, err := s.lock.Session.CreateNamed(ctx, path, s.cfg.Data)
+	_, err := s.lock.Session.CreateNamedIn(ctx, path, s.cfg.Data, s.lock.Parent)
 	return path, err
 }
 

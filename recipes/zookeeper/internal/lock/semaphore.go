@@ -134,6 +134,9 @@ func (s *semaphore) agree(ctx context.Context) error {
 		case strings.HasPrefix(said, permitsWord):
 			return fmt.Errorf("%w: the path says %q, this contender %q", recipes.ErrMismatch, said, want)
 		case said != "":
+			if err := s.line.MeetsForeign(ctx); err != nil { // kazoo's write their permits without a word
+				return err
+			}
 			return fmt.Errorf("%w: the path holds %q, which is not a number of permits", recipes.ErrMismatch, znode.Excerpt(said))
 		}
 		err = znode.SetData(ctx, s.line.Session, s.line.Path, []byte(want), node.Stat.Version)

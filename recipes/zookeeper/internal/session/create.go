@@ -30,14 +30,15 @@ const protectedPrefix = "_c_"
 // On an error nothing remains of it: if ctx ends while the outcome is not known,
 // the creation goes on in the background, and what it made is deleted.
 func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []byte) (string, error) {
+	return s.CreateProtectedIn(ctx, dir, name, data, s.Ensure)
+}
+
+// CreateProtectedIn is CreateProtected, with parent to make dir where it is missing:
+// Ensure, or Provide.
+func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
 	if err := s.fits(dir, data); err != nil {
 		return "", err
 	}
-	return s.createIn(ctx, dir, name, data, s.Ensure)
-}
-
-// createIn is CreateProtected, with parent to make dir where it is missing.
-func (s *Session) createIn(ctx context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
 	return detached(ctx, s, "create below "+dir,
 		func(life context.Context) (string, error) { return s.create(ctx, life, dir, name, data, parent) },
 		func(life context.Context, path string) { s.deleteUntilKnown(life, path) }, nil)

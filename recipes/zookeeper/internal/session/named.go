@@ -21,6 +21,12 @@ import (
 //
 // On an error nothing remains of it, on the terms of CreateProtected.
 func (s *Session) CreateNamed(ctx context.Context, path string, data []byte) (Stat, error) {
+	return s.CreateNamedIn(ctx, path, data, s.Ensure)
+}
+
+// CreateNamedIn is CreateNamed, with parent to make path's parent where it is missing:
+// Ensure, or Provide.
+func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, parent func(context.Context, string) error) (Stat, error) {
 	if err := s.fits(path, data); err != nil {
 		return Stat{}, err
 	}
@@ -30,13 +36,13 @@ func (s *Session) CreateNamed(ctx context.Context, path string, data []byte) (St
 		return Stat{}, s.interrupted("create "+path, ctx)
 	}
 	return detached(ctx, s, "create "+path,
-		func(life context.Context) (Stat, error) { return s.createNamed(ctx, life, path, data) },
+		func(life context.Context) (Stat, error) { return s.createNamed(ctx, life, path, data, parent) },
 		func(life context.Context, stat Stat) { s.deleteOwned(life, path, stat) }, release)
 }
 
 // createNamed does not return before the outcome is known, except when life has
 // ended, and sends nothing new when ctx has.
-func (s *Session) createNamed(ctx, life context.Context, path string, data []byte) (Stat, error) {
+func (s *Session) createNamed(ctx, life context.Context, path string, data []byte, parent func(context.Context, string) error) (Stat, error) {
 	begun := s.wire.lastZxid.Load()
 	for {
 		if _, err := s.Connected(ctx); err != nil {
@@ -58,7 +64,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 			}
 			return stat, err
 		case errors.Is(err, zk.ErrNoNode):
-			if err := s.Ensure(ctx, gopath.Dir(path)); err != nil {
+			if err := parent(ctx, gopath.Dir(path)); err != nil {
 				return Stat{}, err
 			}
 		case lostConnection(err):

@@ -168,7 +168,7 @@ func (s *Session) takeReceipt(ctx context.Context, dir string, parent func(conte
 	if r := s.receipts.take(dir); r != nil {
 		return r, nil
 	}
-	path, err := s.createIn(ctx, dir, "receipt-", nil, parent)
+	path, err := s.CreateProtectedIn(ctx, dir, "receipt-", nil, parent)
 	return &receipt{dir: dir, path: path}, err
 }
 

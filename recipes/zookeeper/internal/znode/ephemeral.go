@@ -39,8 +39,9 @@ type Ephemeral struct {
 }
 
 // CreateEphemeral makes a znode below dir and watches it. Its name is name or, if
-// that is empty, a GUID with marker and a sequence number.
-func CreateEphemeral(ctx context.Context, s *session.Session, dir, name, marker string, data []byte) (*Ephemeral, error) {
+// that is empty, a GUID with marker and a sequence number. parent makes dir where it is
+// missing: session.Ensure, or session.Provide.
+func CreateEphemeral(ctx context.Context, s *session.Session, dir, name, marker string, data []byte, parent func(context.Context, string) error) (*Ephemeral, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -48,10 +49,10 @@ func CreateEphemeral(ctx context.Context, s *session.Session, dir, name, marker 
 	var stat session.Stat
 	var err error
 	if name == "" {
-		path, err = s.CreateProtected(ctx, dir, marker, data)
+		path, err = s.CreateProtectedIn(ctx, dir, marker, data, parent)
 	} else {
 		path = gopath.Join(dir, name)
-		stat, err = s.CreateNamed(ctx, path, data)
+		stat, err = s.CreateNamedIn(ctx, path, data, parent)
 	}
 	if errors.Is(err, recipes.ErrNodeExists) {
 		return nil, Taken(ctx, s, path, err)
