@@ -12,11 +12,13 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // doctorVerb looks for what keeps the tool from working, and says what to do.
 type doctorVerb struct {
 	readOnly bool
+	paths    []string
 	out      *output
 	findings []finding
 	unpinned string // how to pin the plugin that lies beside this program, if it is not
@@ -38,15 +40,15 @@ const (
 
 func (v *doctorVerb) describe() doc {
 	return doc{
-		usage:    "doctor [flags]",
+		usage:    "doctor [flags] [PATH...]",
 		synopsis: "Check configuration, plugin and ZooKeeper",
 		about: `
 Checks the configuration, the plugin and each ZooKeeper server. It says what to do
-about each problem.
+about each problem, and with PATH who stands in line there.
 `,
 		examples: [2]string{
 			"zkrecipes doctor",
-			"zkrecipes doctor -read-only -format=json",
+			"zkrecipes doctor -read-only /backups/db1",
 		},
 		rules: `
 Of the plugin it checks where it is, who may change it, its checksum, its start and its
@@ -55,6 +57,10 @@ taken, and whether its clock is right.
 
 The lock is taken at /zkrecipes-doctor, below the chroot. It leaves an empty znode at
 most, which ZooKeeper removes where it knows containers.
+
+Of each PATH it says whether contenders of other libraries stand there, such as those of
+kazoo, and how many ephemeral sequential znodes have names that no recipe has. These may
+be contenders that look for none of ours, and ours look for none of them.
 
 There is no support for SASL, and so for Kerberos, nor for ZooKeeper before 3.5. Sessions
 authenticate by digest, or by a certificate.
@@ -71,8 +77,11 @@ func (v *doctorVerb) flags(f *flag.FlagSet) {
 }
 
 func (v *doctorVerb) arguments(args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("doctor takes no arguments; it was given %q", args)
+	v.paths = args
+	for _, path := range args {
+		if err := recipes.ValidatePath(path); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -135,6 +144,9 @@ func (v *doctorVerb) examine(ctx context.Context, t *tool) {
 	v.version(ctx, p)
 	for _, server := range cfg.ZooKeeper.Servers {
 		v.server(ctx, p, cfg.ZooKeeper, server)
+	}
+	if len(v.paths) > 0 {
+		v.lines(ctx, p, cfg.ZooKeeper)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 //	zk free PATH         fails if anybody does
 //	zk exists PATH       waits until the node is there
 //	zk create PATH [DATA] creates a node, and what is missing above it
+//	zk stands PATH NAME  has NAME and a number stand in line at PATH, as another program's
 //	zk data PATH TEXT    fails if the node's data is another
 //	zk set PATH TEXT     changes the node's data
 //	zk delete PATH       deletes the node
@@ -149,6 +150,10 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 			data = args[1]
 		}
 		ts.Check(s.create(args[0], []byte(data)))
+	case "stands":
+		ts.Check(s.create(args[0], nil))
+		_, err := s.conn.Create(args[0]+"/"+args[1], nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		ts.Check(err)
 	case "data":
 		data, _, err := s.conn.Get(args[0])
 		ts.Check(err)
