@@ -55,6 +55,7 @@ func groups() []group {
 		{"names", namesTests()},
 		{"double barrier", doubleBarrierTests()},
 		{"barrier", barrierTests()},
+		{"dialect", dialectTests()},
 	}
 }
 

@@ -1,0 +1,198 @@
+package recipestest
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func dialectUnknown(f *fixture) {
+	s, path := f.open(), f.path("unknown")
+	const klingon = "klingon"
+	_, lock := s.Lock(path, recipes.LockConfig{Dialect: klingon})
+	_, shared := s.SharedLock(path, recipes.SharedLockConfig{Dialect: klingon})
+	_, election := s.Election(path, recipes.ElectionConfig{Dialect: klingon})
+	_, semaphore := s.Semaphore(path, recipes.SemaphoreConfig{Dialect: klingon, Permits: 1})
+	_, counter := s.Counter(path, recipes.CounterConfig{Dialect: klingon})
+	_, group := s.Group(path, recipes.GroupConfig{Dialect: klingon})
+	_, queue := s.Queue(path, recipes.QueueConfig{Dialect: klingon})
+	_, priority := s.PriorityQueue(path, recipes.QueueConfig{Dialect: klingon})
+	for _, err := range []error{lock, shared, election, semaphore, counter, group, queue, priority} {
+		f.is(err, recipes.ErrInvalid)
+	}
+	if f.exists(path) {
+		f.Error("the path was made")
+	}
+}
+
+// A second dialect at a path is refused when the recipe is made or, through a plugin,
+// when it is used first.
+func dialectMixed(f *fixture) {
+	s, path := f.open(), f.path("mixed")
+	l, err := s.Lock(path, recipes.LockConfig{Dialect: recipes.Kazoo})
+	if err == nil {
+		_, err = l.Contenders(f.ctx)
+	}
+	f.speaks(err, path)
+	for _, d := range []recipes.Dialect{"", recipes.ZooKeeper, recipes.Curator} {
+		l, err := s.Lock(path, recipes.LockConfig{Dialect: d})
+		if err == nil {
+			_, err = l.TryAcquire(f.ctx)
+		}
+		f.is(err, recipes.ErrInvalid)
+		e, err := s.Election(path, recipes.ElectionConfig{Dialect: d})
+		if err == nil {
+			_, err = e.Campaign(f.ctx, nil)
+		}
+		f.is(err, recipes.ErrInvalid)
+	}
+	if f.exists(path) {
+		f.Error("the path was made")
+	}
+}
+
+func dialectData(f *fixture) {
+	s := f.open()
+	const latin = "caf\xe9"
+	l, err := s.Lock(f.path("l"), recipes.LockConfig{Dialect: recipes.Kazoo, Data: []byte(latin)})
+	if err == nil {
+		_, err = l.Acquire(f.ctx)
+	}
+	if errors.Is(err, recipes.ErrUnsupported) {
+		f.speaks(err, f.path("l"))
+	}
+	f.is(err, recipes.ErrInvalid)
+	e, err := s.Election(f.path("e"), recipes.ElectionConfig{Dialect: recipes.Kazoo})
+	f.must(err)
+	_, err = e.Campaign(f.ctx, []byte(latin))
+	f.is(err, recipes.ErrInvalid)
+	g, err := s.Group(f.path("g"), recipes.GroupConfig{Dialect: recipes.Kazoo})
+	f.must(err)
+	_, err = g.Join(f.ctx, []byte(latin))
+	f.is(err, recipes.ErrInvalid)
+}
+
+func dialectContenders(f *fixture) {
+	path, flags := f.path("all"), int32(zk.FlagEphemeral|zk.FlagSequence)
+	for _, end := range []string{"-lock-", "-latch-", "-__WRIT__", "__lock__", "-stranger-"} {
+		f.theirs(path+"/"+foreignName(end), "", flags)
+	}
+	lines, err := f.open().Contenders(f.ctx, path)
+	f.speaks(err, path)
+	got := ""
+	for _, c := range lines.Contenders {
+		got += fmt.Sprintf("%s of %s, ", c.Kind, c.Dialect)
+	}
+	if want := "lock of zookeeper, lock of kazoo, shared-lock of curator, election of curator, "; got != want || lines.Unknown != 1 {
+		f.Errorf("%s%d unknown; want %s1", got, lines.Unknown, want)
+	}
+}
+
+func dialectCounter(f *fixture) {
+	s := f.open()
+	forms := map[recipes.Dialect]string{recipes.Curator: "\x00\x00\x00\x00\x00\x00\x00\x2a", recipes.Kazoo: "42"}
+	for d, form := range forms {
+		path := f.path(string(d))
+		c, err := s.Counter(path, recipes.CounterConfig{Dialect: d})
+		if err == nil {
+			_, err = c.Get(f.ctx)
+		}
+		f.speaks(err, path)
+		f.adds(c, 42, 42)
+		if data, _ := f.read(path); data != form {
+			f.Errorf("%s: 42 is %q; want %q", d, data, form)
+		}
+		_, err = f.outside.Set(path, []byte(forms[map[recipes.Dialect]recipes.Dialect{recipes.Curator: recipes.Kazoo, recipes.Kazoo: recipes.Curator}[d]]), -1)
+		f.must(err)
+		_, err = c.Add(f.ctx, 1)
+		f.is(err, recipes.ErrForeign)
+	}
+}
+
+func dialectGroup(f *fixture) {
+	path, s := f.path("party"), f.open()
+	g, err := s.Group(path, recipes.GroupConfig{Dialect: recipes.Kazoo})
+	if err == nil {
+		_, err = g.Members(f.ctx)
+	}
+	f.speaks(err, path)
+	theirs := f.theirs(path+"/"+foreignName("__party__"), "theirs", zk.FlagEphemeral)
+	m, err := g.Join(f.ctx, []byte("ours"))
+	f.must(err)
+	if !regexp.MustCompile(`/[0-9a-f]{32}__party__$`).MatchString(m.Znode()) {
+		f.Errorf("the znode is %s", m.Znode())
+	}
+	members, err := g.Members(f.ctx)
+	f.must(err)
+	if len(members) != 2 || members[0].Znode != theirs || string(members[1].Data) != "ours" {
+		f.Errorf("the members are %+v", members)
+	}
+	f.must(m.Leave(f.ctx))
+	f.awaitChildren(path, 1)
+}
+
+func dialectQueue(f *fixture) {
+	s := f.open()
+	for d, prefix := range map[recipes.Dialect]string{recipes.Curator: "qn-", recipes.Kazoo: "entry-100-"} {
+		path := f.path(string(d))
+		q, err := s.Queue(path, recipes.QueueConfig{Dialect: d})
+		if err == nil {
+			_, err = q.Len(f.ctx)
+		}
+		f.speaks(err, path)
+		f.theirs(path+"/"+prefix, "theirs", zk.FlagSequence)
+		id, err := q.Put(f.ctx, []byte("ours"))
+		f.must(err)
+		if names := f.children(path); len(names) != 2 || names[1] != string(id) || names[1][:len(prefix)] != prefix {
+			f.Errorf("the children are %q, and %s was put", names, id)
+		}
+		for _, want := range []string{"theirs", "ours"} {
+			e, err := q.Take(f.ctx)
+			f.must(err)
+			f.same(string(e.Data), want)
+		}
+		_, err = q.Receive(f.ctx)
+		f.is(err, recipes.ErrInvalid)
+		f.awaitChildren(path, 0)
+	}
+}
+
+func dialectForeignQueue(f *fixture) {
+	s := f.open()
+	for _, prefix := range []string{"qn-", "entry-100-"} {
+		path := f.path(prefix + "queue")
+		theirs := f.theirs(path+"/"+prefix, "theirs", zk.FlagSequence)
+		q, err := s.Queue(path, recipes.QueueConfig{})
+		f.must(err)
+		_, put := q.Put(f.ctx, nil)
+		_, take := q.Take(f.ctx)
+		for _, err := range []error{put, take} {
+			var foreign *recipes.ForeignError
+			if !errors.As(err, &foreign) || foreign.Znode != theirs {
+				f.Errorf("%v; want ErrForeign of %s", err, theirs)
+			}
+		}
+		f.awaitChildren(path, 1)
+	}
+}
+
+func dialectDoubleBarrier(f *fixture) {
+	for what, name := range map[string]string{"curator": foreignName("-")[3:39], "kazoo": foreignName("")} {
+		path := f.path(what)
+		theirs := f.theirs(path+"/"+name, "", zk.FlagEphemeral)
+		b, err := f.open().DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 1})
+		f.must(err)
+		_, err = b.Enter(f.ctx, nil) // it would pass alone
+		var foreign *recipes.ForeignError
+		if !errors.As(err, &foreign) || foreign.Znode != theirs || string(foreign.Dialect) != what {
+			f.Errorf("%v; want ErrForeign of %s", err, theirs)
+		}
+		if _, stat := f.read(path); stat.Cversion != 1 {
+			f.Errorf("beside %s something was made: %+v", theirs, stat)
+		}
+	}
+}
