@@ -145,12 +145,20 @@ func (m *match) judge(lasts time.Duration, long bool) {
 	m.broken = append(m.broken, m.order.broken()...)
 	if !m.pair.free && long { // and not in a short run, which kills once
 		for _, side := range []string{m.pair.library, "ours"} {
-			as := "holder"
-			if m.pair.rw {
-				as = "writer"
+			as := []string{"holder"}
+			switch {
+			case m.pair.stops:
+				as = nil
+				if m.killedAs[side+" reader"]+m.killedAs[side+" writer"] == 0 {
+					as = []string{"reader or writer"}
+				}
+			case m.pair.rw:
+				as = []string{"reader", "writer"}
 			}
-			if m.kills >= 8 && m.killedAs[side+" "+as] == 0 {
-				m.broken = append(m.broken, fmt.Sprintf("no %s of %s was killed in %d kills: %v", as, side, m.kills, m.killedAs))
+			for _, as := range as {
+				if m.kills >= 8 && m.killedAs[side+" "+as] == 0 {
+					m.broken = append(m.broken, fmt.Sprintf("no %s of %s was killed in %d kills: %v", as, side, m.kills, m.killedAs))
+				}
 			}
 		}
 	}

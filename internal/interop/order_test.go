@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// order is who joined when, as the numbers of ZooKeeper tell it, and who had turns when,
+// order is who joined when, as ZooKeeper's transactions tell it, and who had turns when,
 // as the witness does. Neither depends on how soon a process is run.
 type order struct {
 	writers []place // of turns that exclude all others: number of the turn
@@ -15,10 +15,11 @@ type order struct {
 	waiting map[int64]int64 // contenders that were seen waiting: czxid, and whose session
 }
 
-// place is a turn, and the number that ZooKeeper gave the contender's znode.
+// place is a turn, and the czxid of the contender's znode. The number in its name begins
+// again when an empty path is removed.
 type place struct {
-	turn     int
-	sequence int64
+	turn  int
+	czxid int64
 }
 
 // lease is a permit: its czxid, and whose session.
@@ -30,14 +31,14 @@ type lease struct{ czxid, session int64 }
 func (o *order) broken() (broken []string) {
 	slices.SortFunc(o.writers, func(a, b place) int { return cmp.Compare(a.turn, b.turn) })
 	for i := 1; i < len(o.writers); i++ {
-		if before, after := o.writers[i-1], o.writers[i]; after.sequence <= before.sequence {
-			broken = append(broken, fmt.Sprintf("number %d has had turn %d after number %d", after.sequence, after.turn, before.sequence))
+		if before, after := o.writers[i-1], o.writers[i]; after.czxid <= before.czxid {
+			broken = append(broken, fmt.Sprintf("contender %d has had turn %d after contender %d", after.czxid, after.turn, before.czxid))
 		}
 	}
 	for _, r := range o.readers {
 		next, _ := slices.BinarySearchFunc(o.writers, r.turn+1, func(w place, turn int) int { return cmp.Compare(w.turn, turn) })
-		if next > 0 && o.writers[next-1].sequence > r.sequence || next < len(o.writers) && o.writers[next].sequence < r.sequence {
-			broken = append(broken, fmt.Sprintf("number %d has read between turns %v", r.sequence, o.writers[max(next-1, 0):min(next+1, len(o.writers))]))
+		if next > 0 && o.writers[next-1].czxid > r.czxid || next < len(o.writers) && o.writers[next].czxid < r.czxid {
+			broken = append(broken, fmt.Sprintf("contender %d has read between turns %v", r.czxid, o.writers[max(next-1, 0):min(next+1, len(o.writers))]))
 		}
 	}
 	if n := o.overtaken(); n > 2 {

@@ -231,15 +231,8 @@ func (w witness) exclusive(g recipes.Grant) error {
 	if err := os.WriteFile(w.file("counter"), []byte(strconv.Itoa(n+1)), 0o600); err != nil {
 		return err
 	}
-	say("turn %d %d", n+1, sequenceOf(g))
+	say("turn %d %d", n+1, g.Token())
 	return os.Remove(w.file("writer"))
-}
-
-// sequenceOf is the number that ZooKeeper gave a contender's znode.
-func sequenceOf(g recipes.Grant) int64 {
-	name := g.Znode()
-	n, _ := strconv.ParseInt(name[len(name)-10:], 10, 64)
-	return n
 }
 
 // turnsUntilNow is the number of the last turn of a writer.
@@ -260,6 +253,6 @@ func (w witness) shared(g recipes.Grant) error {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	say("read %d %d", w.turnsUntilNow(), sequenceOf(g))
+	say("read %d %d", w.turnsUntilNow(), g.Token())
 	return os.Remove(me)
 }

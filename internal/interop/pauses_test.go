@@ -37,11 +37,11 @@ const (
 func (p *pauses) turn(now time.Time) (afterKill bool) {
 	switch {
 	case p.last.IsZero():
-	case p.killed.Before(p.last):
-		p.longest = max(p.longest, now.Sub(p.last))
+	case p.last.Before(p.killed.Add(sessionTimeout)): // as behind a reader that was killed
+		p.recovered = max(p.recovered, min(now.Sub(p.killed), now.Sub(p.last)))
+		afterKill = p.last.Before(p.killed)
 	default:
-		p.recovered = max(p.recovered, now.Sub(p.killed))
-		afterKill = true
+		p.longest = max(p.longest, now.Sub(p.last))
 	}
 	p.last, p.lastTold = now, p.answers
 	return afterKill
@@ -50,8 +50,11 @@ func (p *pauses) turn(now time.Time) (afterKill bool) {
 // stuck says for how long nobody has had a turn, if that is too long.
 func (p *pauses) stuck(stops bool) string {
 	most, from, why := mostAnswers, p.lastTold, "a turn"
-	if p.last.Before(p.killed) {
+	switch {
+	case p.last.Before(p.killed):
 		most, from, why = mostAfterKill, p.killTold, "a kill"
+	case !p.killed.IsZero(): // what was killed may be in the way of some until then
+		from = max(from, p.killTold+mostAfterKill)
 	}
 	if stops {
 		most += mostStopped

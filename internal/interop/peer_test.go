@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 )
 
 // side is a library and how one of its processes is started.
@@ -22,6 +23,8 @@ type peer struct {
 	ready  chan struct{}
 	exited chan struct{}
 }
+
+func (p *peer) pid() string { return strconv.Itoa(p.cmd.Process.Pid) }
 
 func (m *match) start(s side) *peer {
 	m.t.Helper()

@@ -65,8 +65,7 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 			if time.Since(start) >= lasts {
 				continue
 			}
-			i := m.kills % len(peers)
-			m.kill(peers[i])
+			i := m.kill(peers)
 			peers[i] = m.start(peers[i].side)
 		}
 	}
@@ -83,21 +82,24 @@ func (m *match) left() bool {
 	return why != ""
 }
 
-// kill kills a process while it holds, if it comes to hold within a session timeout: as
-// a reader and as a writer in turn where there are readers.
-func (m *match) kill(p *peer) {
-	pid := strconv.Itoa(p.cmd.Process.Pid)
-	want := "holder"
+// kill kills one of the peers, of the sides in turn, and returns which. It is one that
+// holds, if one comes to hold within a session timeout: a writer and a reader in turn
+// where there are readers, or either where all wait now and then.
+func (m *match) kill(peers []*peer) int {
+	want, patience := []string{"holder"}, sessionTimeout
 	switch {
 	case m.pair.free:
-		want = ""
-	case m.pair.rw && m.kills%4 < 2:
-		want = "writer"
+		want = nil
+	case m.pair.stops:
+		want, patience = []string{"writer", "reader"}, 10*sessionTimeout
 	case m.pair.rw:
-		want = "reader"
+		want = [][]string{{"writer"}, {"reader"}}[m.kills/2%2]
 	}
-	for start := time.Now(); want != "" && time.Since(start) < sessionTimeout && m.is(pid) != want; time.Sleep(100 * time.Microsecond) {
+	i := m.kills % len(peers)
+	for start := time.Now(); want != nil && time.Since(start) < patience && !slices.Contains(want, m.is(peers[i].pid())); time.Sleep(100 * time.Microsecond) {
+		i = (i + 2) % len(peers) // the other of this side
 	}
+	p, pid := peers[i], peers[i].pid()
 	_ = p.cmd.Process.Kill()
 	<-p.exited
 	was := m.is(pid)
@@ -123,6 +125,7 @@ func (m *match) kill(p *peer) {
 			m.t.Error(err)
 		}
 	}
+	return i
 }
 
 // is what a process is to the witness.

@@ -46,7 +46,7 @@ public class Peer {
         return text.isEmpty() ? 0 : Integer.parseInt(text);
     }
 
-    static void exclusive(int sequence) throws Exception {
+    static void exclusive(long czxid) throws Exception {
         Path file = witness.resolve("writer");
         try {
             Files.write(file, me.getBytes(), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
@@ -62,11 +62,11 @@ public class Peer {
         int n = turns();
         Thread.sleep(2);
         Files.writeString(witness.resolve("counter"), Integer.toString(n + 1));
-        say("turn " + (n + 1) + " " + sequence);
+        say("turn " + (n + 1) + " " + czxid);
         Files.delete(file);
     }
 
-    static void shared(int sequence) throws Exception {
+    static void shared(long czxid) throws Exception {
         Path file = witness.resolve("reader-" + me);
         Files.createFile(file);
         for (int i = 0; i < 2; i++) {
@@ -75,7 +75,7 @@ public class Peer {
             }
             Thread.sleep(1);
         }
-        say("read " + turns() + " " + sequence);
+        say("read " + turns() + " " + czxid);
         Files.delete(file);
     }
 
@@ -92,15 +92,17 @@ public class Peer {
         Files.delete(file);
     }
 
-    static int sequence(String znode) {
-        return Integer.parseInt(znode.substring(znode.length() - 10));
+    static CuratorFramework client;
+
+    static long czxid(String znode) throws Exception {
+        return client.checkExists().forPath(znode).getCzxid();
     }
 
-    /** The number of the znode with which this thread has the lock. It is not public. */
-    static int sequence(InterProcessMutex mutex) throws Exception {
+    /** The znode with which this thread has the lock. It is not public. */
+    static long czxid(InterProcessMutex mutex) throws Exception {
         Method path = InterProcessMutex.class.getDeclaredMethod("getLockPath");
         path.setAccessible(true);
-        return sequence((String) path.invoke(mutex));
+        return czxid((String) path.invoke(mutex));
     }
 
     static void listed(Collection<Participant> participants) {
@@ -124,7 +126,7 @@ public class Peer {
     public static void main(String[] args) throws Exception {
         String recipe = args[2], path = args[3];
         witness = Path.of(args[4]);
-        CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], Integer.parseInt(args[1]), 30000, new RetryForever(100));
+        client = CuratorFrameworkFactory.newClient(args[0], Integer.parseInt(args[1]), 30000, new RetryForever(100));
         client.start();
         client.blockUntilConnected();
         Thread stop = new Thread(() -> {
@@ -142,7 +144,7 @@ public class Peer {
         say("ready");
         try {
             while (true) {
-                turn(client, recipe, path);
+                turn(recipe, path);
             }
         } catch (KeeperException.ConnectionLossException | KeeperException.SessionExpiredException e) {
             say("lost"); // as on a machine that is busy for too long
@@ -153,12 +155,12 @@ public class Peer {
         Runtime.getRuntime().halt(1);
     }
 
-    static void turn(CuratorFramework client, String recipe, String path) throws Exception {
+    static void turn(String recipe, String path) throws Exception {
         switch (recipe) {
             case "lock":
                 InterProcessMutex mutex = new InterProcessMutex(client, path);
                 mutex.acquire();
-                exclusive(sequence(mutex));
+                exclusive(czxid(mutex));
                 mutex.release();
                 break;
             case "rw":
@@ -167,9 +169,9 @@ public class Peer {
                 InterProcessMutex side = reading ? lock.readLock() : lock.writeLock();
                 side.acquire();
                 if (reading) {
-                    shared(sequence(side));
+                    shared(czxid(side));
                 } else {
-                    exclusive(sequence(side));
+                    exclusive(czxid(side));
                 }
                 side.release();
                 break;
@@ -177,7 +179,7 @@ public class Peer {
                 LeaderLatch latch = new LeaderLatch(client, path, me);
                 latch.start();
                 latch.await();
-                exclusive(sequence(latch.getOurPath()));
+                exclusive(czxid(latch.getOurPath()));
                 listed(latch.getParticipants());
                 latch.close();
                 break;
@@ -188,7 +190,7 @@ public class Peer {
                 AtomicReference<InterProcessMutex> turn = new AtomicReference<>();
                 LeaderSelector selector = new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
                     public void takeLeadership(CuratorFramework c) throws Exception {
-                        exclusive(sequence(turn.get()));
+                        exclusive(czxid(turn.get()));
                         led.countDown();
                     }
                 });

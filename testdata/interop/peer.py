@@ -3,8 +3,8 @@
 Takes turns at PATH until its standard input ends. Each turn is seen by a witness
 outside ZooKeeper, the directory WITNESS. Prints
 
-  turn NUMBER SEQUENCE  for each, with the number of its znode
-  read NUMBER SEQUENCE  for a reader's, after that turn of a writer
+  turn NUMBER CZXID     for each, with the czxid of its znode
+  read NUMBER CZXID     for a reader's, after that turn of a writer
   held CZXID SESSION    for a permit; "held" alone for what has no order
   put ID, took ID       for elements of a queue
   enters, passed COUNT  at a double barrier
@@ -45,6 +45,10 @@ def listed(contenders):
         say("listed")
 
 
+def czxid(lock):
+    return zk.exists(path + "/" + lock.node).czxid
+
+
 def exclusive(lock):
     file = os.path.join(witness, "writer")
     try:
@@ -60,7 +64,7 @@ def exclusive(lock):
     time.sleep(0.002)
     with open(os.path.join(witness, "counter"), "w") as f:
         f.write(str(n + 1))
-    say("turn %d %d" % (n + 1, int(lock.node[-10:])))
+    say("turn %d %d" % (n + 1, czxid(lock)))
     os.remove(file)
 
 
@@ -71,7 +75,7 @@ def shared(lock):
         if os.path.exists(os.path.join(witness, "writer")):
             say("violation kazoo reads beside a writer")
         time.sleep(0.001)
-    say("read %d %d" % (turns(), int(lock.node[-10:])))
+    say("read %d %d" % (turns(), czxid(lock)))
     os.remove(file)
 
 
