@@ -43,6 +43,11 @@
 //     is inside. Two-phase commits: all are told the same, and nobody commits where
 //     one has refused or died.
 //
+// In the scenarios of a dialect every second client is a literal contender of Curator or
+// kazoo: its names, its order, and what its library waits for. What those libraries
+// believe after a loss is not simulated. Such a client believes in a grant as long as
+// its znode exists.
+//
 // TestKnownDefectsAreNoticed runs defects that other libraries have through the same
 // harness.
 //

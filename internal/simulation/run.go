@@ -27,9 +27,6 @@ type Report struct {
 	Trace      string
 }
 
-// scenarioOf is what the clients do with a seed.
-func scenarioOf(seed uint64) scenario { return scenarios[seed%uint64(len(scenarios))] }
-
 // run simulates one seed. It has to run in a bubble of testing/synctest.
 func (sc scenario) run(seed uint64) Report {
 	w := newWorld(seed)
