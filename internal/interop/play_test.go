@@ -83,8 +83,8 @@ func (m *match) left() bool {
 }
 
 // kill kills one of the peers, of the sides in turn, and returns which. It is one that
-// holds, if one comes to hold within a session timeout: a writer and a reader in turn
-// where there are readers, or either where all wait now and then.
+// holds, if one comes to hold within a session timeout. Where there are readers it is a
+// writer and a reader in turn, or either of them where all wait now and then.
 func (m *match) kill(peers []*peer) int {
 	want, patience := []string{"holder"}, sessionTimeout
 	switch {
