@@ -174,11 +174,17 @@ func (l stranger) permit(ctx context.Context, c *client, s recipes.Session, perm
 // is what is assumed of the libraries.
 func (l stranger) lease(ctx context.Context, c *client, s *rawSession, turn, leases string, permits int) (lease string, err error) {
 	take := func() (string, error) {
-		name, flags := leases+"/"+l.name(c), int32(zk.FlagEphemeral)
+		id := l.name(c)
+		name, flags := leases+"/"+id, int32(zk.FlagEphemeral)
 		if l.dialect == recipes.Curator {
 			name, flags = name+"lease-", zk.FlagEphemeral|zk.FlagSequence
 		}
 		made, err := s.Multi(&zk.CheckVersionRequest{Path: turn, Version: -1}, &zk.CreateRequest{Path: name, Acl: s.acl, Flags: flags})
+		if failed(err) { // without a reply
+			if made, found := (rawLock{}).find(ctx, s, leases, id); made != "" || found != nil {
+				return made, found
+			}
+		}
 		if err != nil {
 			return "", err
 		}
