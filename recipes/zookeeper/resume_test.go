@@ -350,8 +350,11 @@ func TestWhatWasNotHeldIsNotTakenUp(t *testing.T) {
 
 		if taken, err := takeUp(ctx, held.Znode(), held.Token()); err != nil { // it was left alone
 			t.Error(err)
-		} else if err := k.giveBack(ctx, taken); err != nil {
-			t.Error(err)
+		} else {
+			refused("what was taken up before", recipes.ErrInvalid, takeUp, held.Znode(), held.Token())
+			if err := k.giveBack(ctx, taken); err != nil {
+				t.Error(err)
+			}
 		}
 		refused("what is gone", recipes.ErrRemoved, takeUp, held.Znode(), held.Token())
 	})

@@ -41,6 +41,11 @@ func (b *doubleBarrier) Path() string { return b.line.Path }
 func (b *doubleBarrier) Size() int    { return b.size }
 
 func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
+	return b.EnterAnnounced(ctx, data, func(recipes.Place) {})
+}
+
+// EnterAnnounced is Enter, and tells which znode is the member's before it waits.
+func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error) {
 	// Before there is a member: members of other libraries would count it.
 	if _, err := b.members(ctx); err != nil {
 		return nil, b.failed(err)
@@ -49,13 +54,23 @@ func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage
 	if err != nil {
 		return nil, b.failed(err)
 	}
+	joined(recipes.Place{Znode: o.Znode(), Position: recipes.UnknownPosition})
+	return b.await(ctx, o)
+}
+
+// await waits until the member has entered. If it does not, its znode is deleted.
+func (b *doubleBarrier) await(ctx context.Context, o *znode.Ephemeral) (recipes.Passage, error) {
 	generation, err := b.wait(ctx, o)
 	if err != nil {
 		o.End(recipes.ErrReleased)
 		b.line.Session.Delete(o.Znode())
 		return nil, b.failed(err)
 	}
-	return &passage{Ephemeral: o, session: b.line.Session, barrier: b, generation: generation}, nil
+	return b.passage(o, generation), nil
+}
+
+func (b *doubleBarrier) passage(o *znode.Ephemeral, generation []string) *passage {
+	return &passage{Ephemeral: o, session: b.line.Session, barrier: b, generation: generation}
 }
 
 func (b *doubleBarrier) failed(err error) error {

@@ -14,13 +14,19 @@ import (
 )
 
 func (t *twoPhase) Begin(ctx context.Context, payload []byte, sites ...string) error {
+	_, err := t.BeginAs(ctx, payload, sites...)
+	return err
+}
+
+// BeginAs is Begin, and returns the transaction's ID, which no other one has.
+func (t *twoPhase) BeginAs(ctx context.Context, payload []byte, sites ...string) (id string, err error) {
 	if err := recipes.ValidateSites(sites); err != nil {
-		return t.failed(err)
+		return "", t.failed(err)
 	}
 	p := protocol{ID: uuid.NewString(), Variant: t.variant, Sites: sites}
 	record, err := json.Marshal(p)
 	if err != nil {
-		return t.failed(fmt.Errorf("%w: %v", recipes.ErrInvalid, err))
+		return "", t.failed(fmt.Errorf("%w: %v", recipes.ErrInvalid, err))
 	}
 	var begin session.Txn
 	begin.Create(t.path, payload, false)
@@ -34,7 +40,10 @@ func (t *twoPhase) Begin(ctx context.Context, payload []byte, sites ...string) e
 	if t.variant != recipes.AllWatch {
 		begin.Create(t.child(coordinatorName), nil, true)
 	}
-	return t.begin(ctx, t.path+"-begun-"+p.ID, begin)
+	if err := t.begin(ctx, t.path+"-begun-"+p.ID, begin); err != nil {
+		return "", err
+	}
+	return p.ID, nil
 }
 
 // begin commits the beginning, once. A marker beside the transaction tells a repeated

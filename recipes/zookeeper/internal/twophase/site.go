@@ -59,6 +59,7 @@ func (s *site) create(ctx context.Context) error {
 func (s *site) rejoin(ctx context.Context) error {
 	stat, err := s.session.Stat(ctx, s.znode())
 	if err == nil && stat.EphemeralOwner == s.session.ID() {
+		s.session.Keep(s.znode()) // it may be from before session.Resume
 		return nil
 	}
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {

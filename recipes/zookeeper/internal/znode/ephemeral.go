@@ -76,25 +76,6 @@ func watchOver(ctx context.Context, s *session.Session, path string, made sessio
 	return e, err
 }
 
-// TakeUp takes up a znode below dir that another process has made in this session: see
-// session.Resume. If the znode is gone or is another one, the error matches
-// recipes.ErrNotHeld and recipes.ErrRemoved. It is left as it is.
-func TakeUp(ctx context.Context, s *session.Session, dir, path string, token recipes.Token) (*Ephemeral, error) {
-	if gopath.Dir(path) != dir || token == 0 {
-		return nil, fmt.Errorf("take up: %w: %q is not of %s", recipes.ErrInvalid, path, dir)
-	}
-	e, err := watched(ctx, s, path, session.Stat{Czxid: int64(token)})
-	if err != nil {
-		return nil, fmt.Errorf("take up: %w", err)
-	}
-	if !s.Keep(path) {
-		err := fmt.Errorf("take up: %w: %s cannot be taken up now, or was before", recipes.ErrInvalid, path)
-		e.End(err)
-		return nil, err
-	}
-	return e, nil
-}
-
 // watched watches the session's znode, and reads what is not known of it.
 func watched(ctx context.Context, s *session.Session, path string, made session.Stat) (*Ephemeral, error) {
 	var stat session.Stat

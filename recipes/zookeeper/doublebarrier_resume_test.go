@@ -1,0 +1,282 @@
+package zookeeper_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// member is what a double barrier offers to the process that takes up its members.
+type member interface {
+	recipes.DoubleBarrier
+	EnterAnnounced(context.Context, []byte, func(recipes.Place)) (recipes.Passage, error)
+	TakeUp(context.Context, string, recipes.Token) (recipes.Passage, error)
+	TakeUpLeaving(context.Context, string, recipes.Token, []string) (recipes.Passage, error)
+	Rejoin(context.Context, string, bool) (recipes.Passage, error)
+}
+
+func memberAt(t *testing.T, s recipes.Session, path string, size int) member {
+	t.Helper()
+	return doubleBarrierAt(t, s, path, size).(member)
+}
+
+type passed struct {
+	recipes.Passage
+	err error
+}
+
+func passing(enter func() (recipes.Passage, error)) <-chan passed {
+	done := make(chan passed, 1)
+	go func() {
+		p, err := enter()
+		done <- passed{p, err}
+	}()
+	return done
+}
+
+// waitIn has a member wait in Enter, and returns its znode.
+func waitIn(ctx context.Context, b member) (znode string, entered <-chan passed) {
+	joined := make(chan string, 1)
+	entered = passing(func() (recipes.Passage, error) {
+		return b.EnterAnnounced(ctx, nil, func(p recipes.Place) { joined <- p.Znode })
+	})
+	return <-joined, entered
+}
+
+// everywhere runs test on the in-process server and on a real one, at a path of its own.
+func everywhere(t *testing.T, test func(t *testing.T, addr, path string)) {
+	t.Run("embedded", func(t *testing.T) { test(t, embedded(t).Addr(), "/"+rand.Text()) })
+	t.Run("real", func(t *testing.T) { test(t, ensembletest.Shared(t).Addrs()[0], "/"+rand.Text()) })
+}
+
+// A member that waits is counted from its first Enter on, whichever process waits.
+func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
+	for _, let := range []string{"while nobody serves it", "after it was taken up", "after DropRest"} {
+		t.Run(let, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, addr, path string) {
+				ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
+				enterOther := func() <-chan passed {
+					return passing(func() (recipes.Passage, error) { return memberAt(t, other, path, 2).Enter(ctx, nil) })
+				}
+				znode, _ := waitIn(ctx, memberAt(t, s, path, 2))
+				if err := s.(movable).Detach(ctx); err != nil {
+					t.Fatal(err)
+				}
+				var otherIn <-chan passed
+				if let == "while nobody serves it" {
+					otherIn = enterOther()
+					if p := <-otherIn; p.err != nil || !slices.Contains(p.Members(), znode) {
+						t.Fatalf("the other entered with %v: %v", p.Passage, p.err)
+					} else {
+						again := make(chan passed, 1)
+						again <- p
+						otherIn = again
+					}
+				}
+				s = move(t, addr, s)
+				in := passing(func() (recipes.Passage, error) { return memberAt(t, s, path, 2).Rejoin(ctx, znode, false) })
+				for !kept(s, znode) {
+					runtime.Gosched()
+				}
+				if let == "after it was taken up" {
+					otherIn = enterOther()
+				}
+				if err := s.(movable).DropRest(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if let == "after DropRest" {
+					otherIn = enterOther()
+				}
+				mine, theirs := <-in, <-otherIn
+				if err := errors.Join(mine.err, theirs.err); err != nil {
+					t.Fatal(err)
+				}
+				if mine.Znode() != znode || !slices.Equal(mine.Members(), theirs.Members()) {
+					t.Errorf("entered as %s with %v, it waited as %s, the other entered with %v", mine.Znode(), mine.Members(), znode, theirs.Members())
+				}
+				guardedWrite(t, mine, path+"-inside")
+				left := make(chan error, 2)
+				go func() { left <- mine.Leave(ctx) }()
+				go func() { left <- theirs.Leave(ctx) }()
+				if err := errors.Join(<-left, <-left); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Others do not leave while a member is inside that was taken up.
+func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
+	everywhere(t, func(t *testing.T, addr, path string) {
+		ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
+		znode, entered := waitIn(ctx, memberAt(t, s, path, 2))
+		theirs := must[recipes.Passage](t)(memberAt(t, other, path, 2).Enter(ctx, nil))
+		mine := <-entered
+		if mine.err != nil {
+			t.Fatal(mine.err)
+		}
+		s = move(t, addr, s)
+		taken := must[recipes.Passage](t)(memberAt(t, s, path, 2).TakeUp(ctx, znode, mine.Token()))
+		if err := s.(movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(taken.Members(), theirs.Members()) {
+			t.Errorf("taken up with %v, the other entered with %v", taken.Members(), theirs.Members())
+		}
+		left := make(chan error, 1)
+		go func() { left <- theirs.Leave(ctx) }()
+		<-theirs.Done()
+		guardedWrite(t, taken, path+"-inside")
+		select {
+		case err := <-left:
+			t.Fatalf("the other left before: %v", err)
+		default:
+		}
+		if err := taken.Leave(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-left; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A member that was leaving goes on with that, whether its znode was deleted before its
+// process ended or not.
+func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
+	everywhere(t, func(t *testing.T, addr, path string) {
+		for who, itsZnodeIsGone := range []bool{false, true} { // the lowest waits for the highest, and keeps its znode
+			path := path + "-" + string(rune('a'+who))
+			ctx, sessions := bounded(t), []recipes.Session{openAt(t, addr), openAt(t, addr)}
+			_, entered := waitIn(ctx, memberAt(t, sessions[0], path, 2))
+			second := must[recipes.Passage](t)(memberAt(t, sessions[1], path, 2).Enter(ctx, nil))
+			first := <-entered
+			if first.err != nil {
+				t.Fatal(first.err)
+			}
+			mine, theirs := recipes.Passage(first), second
+			if itsZnodeIsGone {
+				mine, theirs = theirs, mine
+			}
+			go mine.Leave(ctx)
+			<-mine.Done()
+			if itsZnodeIsGone {
+				awaitGone(t, ctx, sessions[1-who], mine.Znode())
+			}
+			s := move(t, addr, sessions[who])
+			b := memberAt(t, s, path, 2)
+			taken := must[recipes.Passage](t)(b.TakeUpLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))
+			if err := s.(movable).DropRest(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if ended := taken.Err() != nil; ended != itsZnodeIsGone {
+				t.Errorf("its znode is gone: %v, and the passage says %v", itsZnodeIsGone, taken.Err())
+			}
+			left := make(chan error, 1)
+			go func() { left <- taken.Leave(ctx) }()
+			guardedWrite(t, theirs, path+"-inside")
+			select {
+			case err := <-left:
+				t.Fatalf("it left while the other is inside: %v", err)
+			default:
+			}
+			if err := errors.Join(theirs.Leave(ctx), <-left); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// awaitGone waits until a znode is gone.
+func awaitGone(t *testing.T, ctx context.Context, s recipes.Session, znode string) {
+	t.Helper()
+	_, watch, err := s.(interface {
+		DeletionW(context.Context, string) (session.Stat, *session.Watch, error)
+	}).DeletionW(ctx, znode)
+	if err == nil {
+		select {
+		case <-watch.Fired():
+		case <-ctx.Done():
+			t.Fatalf("%s is still there", znode)
+		}
+	} else if !errors.Is(err, recipes.ErrNoNode) {
+		t.Fatal(err)
+	}
+}
+
+func statOf(t *testing.T, ctx context.Context, s recipes.Session, znode string) session.Stat {
+	t.Helper()
+	return must[session.Stat](t)(s.(interface {
+		Stat(context.Context, string) (session.Stat, error)
+	}).Stat(ctx, znode))
+}
+
+// A member that waits has not entered because somebody says so, and it is left as it is.
+func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
+	everywhere(t, func(t *testing.T, addr, path string) {
+		ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
+		znode, _ := waitIn(ctx, memberAt(t, s, path, 2))
+		token := recipes.Token(statOf(t, ctx, other, znode).Czxid)
+		s = move(t, addr, s)
+		b := memberAt(t, s, path, 2)
+		for range 2 {
+			if _, err := b.TakeUp(ctx, znode, token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
+				t.Errorf("one that waits: %v", err)
+			}
+		}
+		if _, err := b.TakeUpLeaving(ctx, znode, token, []string{znode}); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("one that waits, as one that leaves: %v", err)
+		}
+		entered := passing(func() (recipes.Passage, error) { return b.Rejoin(ctx, znode, false) })
+		theirs := must[recipes.Passage](t)(memberAt(t, other, path, 2).Enter(ctx, nil))
+		if p := <-entered; p.err != nil || !slices.Contains(theirs.Members(), znode) {
+			t.Errorf("it entered with %v: %v", theirs.Members(), p.err)
+		}
+	})
+}
+
+// What is not a member of the session is not taken up, and stays.
+func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
+	everywhere(t, func(t *testing.T, addr, path string) {
+		ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
+		theirs := must[recipes.Passage](t)(memberAt(t, other, path, 1).Enter(ctx, nil))
+		s = move(t, addr, s)
+		b := memberAt(t, s, path, 1)
+		check := func(what string, want error, p recipes.Passage, err error) {
+			t.Helper()
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v, %v", what, p, err)
+			}
+		}
+		leaving := func(znode string, token recipes.Token, members ...string) (recipes.Passage, error) {
+			return b.TakeUpLeaving(ctx, znode, token, members)
+		}
+		p, err := leaving(theirs.Znode(), theirs.Token(), theirs.Znode())
+		check("another session's that leaves", recipes.ErrRemoved, p, err)
+		p, err = b.Rejoin(ctx, theirs.Znode(), false)
+		check("another session's that waits", recipes.ErrRemoved, p, err)
+		gone := path + "/_c_00000000-0000-0000-0000-000000000000-member-0000000099"
+		p, err = leaving(gone, 1, theirs.Znode())
+		check("none of the members", recipes.ErrInvalid, p, err)
+		p, err = leaving(gone, 0, gone)
+		check("no token", recipes.ErrInvalid, p, err)
+		p, err = leaving(path+"/ready", 1, path+"/ready")
+		check("ready", recipes.ErrInvalid, p, err)
+		p, err = leaving(gone, 1, gone, "/elsewhere/member-0000000001")
+		check("members of another path", recipes.ErrInvalid, p, err)
+		p, err = b.Rejoin(ctx, gone, false)
+		check("what is gone", recipes.ErrRemoved, p, err)
+		guardedWrite(t, theirs, path+"-written")
+		if err := theirs.Leave(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}

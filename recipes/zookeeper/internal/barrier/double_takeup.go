@@ -1,0 +1,104 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	gopath "path"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
+)
+
+// TakeUp takes up a member that has entered in another process of this session: see
+// session.Resume. Nothing is taken on trust. The data of ready name the member, as for
+// one that enters, and the znode is this session's, created by the transaction that is
+// the token. As long as that znode exists, no member replaces ready.
+//
+// Otherwise the error matches recipes.ErrNotHeld, and nothing is changed. If the znode
+// is gone or is another one, it matches recipes.ErrRemoved too.
+func (b *doubleBarrier) TakeUp(ctx context.Context, path string, token recipes.Token) (recipes.Passage, error) {
+	if err := b.isMember(path); err != nil {
+		return nil, b.failed(err)
+	}
+	if exists, err := b.exists(ctx, path); err != nil {
+		return nil, err
+	} else if !exists {
+		return nil, b.failed(fmt.Errorf("take up: %w: %s", recipes.ErrRemoved, path))
+	}
+	r, err := b.read(ctx)
+	if err != nil {
+		return nil, b.failed(err)
+	}
+	if !slices.Contains(r.generation, gopath.Base(path)) {
+		return nil, b.failed(fmt.Errorf("take up: %w: %s has not entered", recipes.ErrNotHeld, path))
+	}
+	o, err := znode.TakeUp(ctx, b.line.Session, b.line.Path, path, token)
+	if err != nil {
+		return nil, b.failed(err)
+	}
+	return b.passage(o, r.generation), nil
+}
+
+// TakeUpLeaving is TakeUp for a member that was leaving, and members are those that had
+// entered together. Most members delete their znode first, and then wait for the others.
+// So the znode may be gone. Then the passage has ended, and Leave waits for the others.
+func (b *doubleBarrier) TakeUpLeaving(ctx context.Context, path string, token recipes.Token, members []string) (recipes.Passage, error) {
+	generation := make([]string, len(members))
+	for i, m := range members {
+		if err := b.isMember(m); err != nil {
+			return nil, b.failed(err)
+		}
+		generation[i] = gopath.Base(m)
+	}
+	if !slices.Contains(members, path) || token == 0 {
+		return nil, b.failed(fmt.Errorf("take up: %w: %q is none of the members, or has no token", recipes.ErrInvalid, path))
+	}
+	exists, err := b.exists(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if exists {
+		return b.TakeUp(ctx, path, token)
+	}
+	return b.passage(znode.Released(b.line.Session, path, token), generation), nil
+}
+
+// exists reports whether a member's znode is there, whoever it belongs to.
+func (b *doubleBarrier) exists(ctx context.Context, path string) (bool, error) {
+	_, err := b.line.Session.GetSynced(ctx, path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, b.failed(err)
+	}
+	return true, nil
+}
+
+// Rejoin is Enter for a member that another process of this session has made, and that
+// had not entered when that process ended, as far as the caller knows. It is counted
+// from its first Enter on, and leaves on the terms of Enter. If its znode is gone, the
+// error matches recipes.ErrRemoved.
+func (b *doubleBarrier) Rejoin(ctx context.Context, path string, _ bool) (recipes.Passage, error) {
+	err := b.isMember(path)
+	if err != nil {
+		return nil, b.failed(err)
+	}
+	o, err := znode.Waiting(ctx, b.line.Session, b.line.Path, path)
+	if err != nil {
+		return nil, b.failed(err)
+	}
+	return b.await(ctx, o)
+}
+
+// isMember checks that a znode can be a member's.
+func (b *doubleBarrier) isMember(path string) error {
+	name := gopath.Base(path)
+	if gopath.Join(b.line.Path, name) != path || len(line.Parse([]string{name}, b.line.Markers...)) == 0 {
+		return fmt.Errorf("take up: %w: %q is not a member of %s", recipes.ErrInvalid, path, b.line.Path)
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// resumable is what a transaction offers to the process that takes up its coordinator
+// and sites.
+type resumable interface {
+	recipes.Transaction
+	BeginAs(context.Context, []byte, ...string) (string, error)
+	TakeUpCoordinator(context.Context, string) error
+	TakeUpSite(ctx context.Context, site, id string) (recipes.Site, error)
+}
+
+func resumableAt(t *testing.T, s recipes.Session, path string, v recipes.Variant) resumable {
+	t.Helper()
+	return must[recipes.Transaction](t)(s.Transaction(path, recipes.TransactionConfig{Variant: v})).(resumable)
+}
+
+// eachVariant runs test for each variant, on the in-process server and on a real one.
+func eachVariant(t *testing.T, test func(t *testing.T, addr, path string, v recipes.Variant)) {
+	everywhere(t, func(t *testing.T, addr, path string) {
+		for _, v := range recipes.Variants() {
+			t.Run(string(v), func(t *testing.T) { test(t, addr, path+"-"+string(v), v) })
+		}
+	})
+}
+
+// A session is coordinator and a site, and is moved at each step. The other site notices
+// nothing, and both are told to commit.
+func TestATransactionGoesOnInAResumedSession(t *testing.T) {
+	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
+		const begun, joined, voted, waiting, decided, done = 1, 2, 3, 4, 5, 6
+		for movedAt := begun; movedAt <= done; movedAt++ {
+			t.Run(fmt.Sprintf("step %d", movedAt), func(t *testing.T) {
+				path := fmt.Sprintf("%s-%d", path, movedAt)
+				ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
+				id := must[string](t)(resumableAt(t, s, path, v).BeginAs(ctx, []byte("payload"), "mine", "theirs"))
+				theirs := must[recipes.Site](t)(resumableAt(t, other, path, "").Join(ctx, "theirs"))
+				var mine recipes.Site
+				moveAt := func(step int) {
+					if step != movedAt {
+						return
+					}
+					s = move(t, addr, s)
+					tx := resumableAt(t, s, path, v)
+					for range 2 { // the answer to the first may have been lost
+						if err := tx.TakeUpCoordinator(ctx, id); err != nil {
+							t.Fatal(err)
+						}
+						if step >= joined {
+							mine = must[recipes.Site](t)(tx.TakeUpSite(ctx, "mine", id))
+						}
+					}
+					if err := s.(movable).DropRest(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				moveAt(begun)
+				if mine = must[recipes.Site](t)(resumableAt(t, s, path, v).Join(ctx, "mine")); mine.(interface{ ID() string }).ID() != id {
+					t.Error("the site is of another transaction")
+				}
+				moveAt(joined)
+				if err := mine.Vote(ctx, recipes.VoteCommit); err != nil {
+					t.Fatal(err)
+				}
+				moveAt(voted)
+				if movedAt == waiting {
+					counting := make(chan error, 2)
+					go func() { _, err := mine.Wait(ctx); counting <- err }()
+					go func() { _, err := resumableAt(t, s, path, v).Coordinate(ctx); counting <- err }()
+					moveAt(waiting)
+					for range 2 {
+						if err := <-counting; !errors.Is(err, recipes.ErrSessionLost) {
+							t.Errorf("in the process that let go: %v", err)
+						}
+					}
+				}
+				told := make(chan recipes.Decision, 3)
+				await := func(wait func(context.Context) (recipes.Decision, error)) {
+					go func() {
+						d, err := wait(ctx)
+						if err != nil {
+							t.Error(err)
+						}
+						told <- d
+					}()
+				}
+				await(theirs.Wait)
+				await(mine.Wait)
+				await(resumableAt(t, s, path, v).Coordinate)
+				if err := theirs.Vote(ctx, recipes.VoteCommit); err != nil {
+					t.Fatal(err)
+				}
+				for range 3 {
+					if d := <-told; !d.Commit {
+						t.Errorf("told %+v", d)
+					}
+				}
+				moveAt(decided)
+				if err := mine.Done(ctx); err != nil {
+					t.Fatal(err)
+				}
+				moveAt(done)
+				if d, err := mine.Wait(ctx); err != nil || !d.Commit || string(mine.Payload()) != "payload" {
+					t.Errorf("in the end it was told %+v, %v of %q", d, err, mine.Payload())
+				}
+				if err := errors.Join(mine.Done(ctx), theirs.Done(ctx)); err != nil {
+					t.Error(err)
+				}
+				if _, err := resumableAt(t, s, path, v).Status(ctx); !errors.Is(err, recipes.ErrNoTransaction) {
+					t.Errorf("it is still there: %v", err)
+				}
+			})
+		}
+	})
+}
+
+// What nobody takes up is given up: with own nodes the site dies, and otherwise somebody
+// else counts.
+func TestATransactionThatNobodyTakesUpIsDecided(t *testing.T) {
+	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
+		ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
+		id := must[string](t)(resumableAt(t, s, path, v).BeginAs(ctx, nil, "mine", "theirs"))
+		mine := must[recipes.Site](t)(resumableAt(t, s, path, v).Join(ctx, "mine"))
+		theirs := must[recipes.Site](t)(resumableAt(t, other, path, v).Join(ctx, "theirs"))
+		if err := errors.Join(mine.Vote(ctx, recipes.VoteCommit), theirs.Vote(ctx, recipes.VoteCommit)); err != nil {
+			t.Fatal(err)
+		}
+		s = move(t, addr, s)
+		told := make(chan recipes.Decision, 1)
+		go func() {
+			d, err := theirs.Wait(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			told <- d
+		}()
+		if err := s.(movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		d := <-told
+		if v != recipes.OwnNodes && !d.Commit {
+			t.Errorf("told %+v", d)
+		}
+		tx := resumableAt(t, s, path, v)
+		site := must[recipes.Site](t)(tx.TakeUpSite(ctx, "mine", id)) // to learn the decision
+		if mine, err := site.Wait(ctx); err != nil || mine.Commit != d.Commit {
+			t.Errorf("%+v, %v, and the other was told %+v", mine, err, d)
+		}
+	})
+}
+
+// A Join that was not answered is repeated before DropRest, and the site lives.
+func TestASiteThatJoinsAgainIsTakenUp(t *testing.T) {
+	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
+		ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
+		if err := resumableAt(t, other, path, v).Begin(ctx, nil, "mine"); err != nil {
+			t.Fatal(err)
+		}
+		must[recipes.Site](t)(resumableAt(t, s, path, v).Join(ctx, "mine"))
+		s = move(t, addr, s)
+		mine := must[recipes.Site](t)(resumableAt(t, s, path, v).Join(ctx, "mine"))
+		if err := s.(movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := mine.Vote(ctx, recipes.VoteCommit); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := resumableAt(t, other, path, v).Coordinate(ctx); err != nil || !d.Commit {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
+// A site that waits sees the coordinator's znode of its own session, which nobody has
+// taken up. It counts when DropRest has deleted that.
+func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
+	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
+		ctx, s := bounded(t), openAt(t, addr)
+		tx := resumableAt(t, s, path, v)
+		id := must[string](t)(tx.BeginAs(ctx, nil, "mine"))
+		if err := must[recipes.Site](t)(tx.Join(ctx, "mine")).Vote(ctx, recipes.VoteCommit); err != nil {
+			t.Fatal(err)
+		}
+		s = move(t, addr, s)
+		mine := must[recipes.Site](t)(resumableAt(t, s, path, v).TakeUpSite(ctx, "mine", id))
+		told := make(chan error, 1)
+		go func() { _, err := mine.Wait(ctx); told <- err }()
+		if err := s.(movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-told; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What is not of the transaction, or not the session's, is not taken up, and stays.
+func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
+	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
+		ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
+		theirTx := resumableAt(t, other, path, v)
+		id := must[string](t)(theirTx.BeginAs(ctx, nil, "theirs", "nobody's"))
+		theirs := must[recipes.Site](t)(theirTx.Join(ctx, "theirs"))
+		s = move(t, addr, s)
+		tx := resumableAt(t, s, path, v)
+		refused := func(what string, err, want error) {
+			t.Helper()
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		site := func(name, id string) error { _, err := tx.TakeUpSite(ctx, name, id); return err }
+		refused("another transaction's coordinator", tx.TakeUpCoordinator(ctx, "another"), recipes.ErrNoTransaction)
+		refused("another transaction's site", site("theirs", "another"), recipes.ErrNoTransaction)
+		refused("a stranger", site("stranger", id), recipes.ErrUnknownSite)
+		if v != recipes.AllWatch {
+			refused("another session's coordinator", tx.TakeUpCoordinator(ctx, id), recipes.ErrNotHeld)
+		}
+		if v == recipes.OwnNodes {
+			refused("another session's site", site("theirs", id), recipes.ErrNotHeld)
+			refused("a site that has not joined", site("nobody's", id), recipes.ErrNotHeld)
+		}
+		nowhere := resumableAt(t, s, path+"-nowhere", v)
+		refused("no transaction's coordinator", nowhere.TakeUpCoordinator(ctx, id), recipes.ErrNoTransaction)
+		_, err := nowhere.TakeUpSite(ctx, "theirs", id)
+		refused("no transaction's site", err, recipes.ErrNoTransaction)
+
+		if err := s.(movable).DropRest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := theirs.Vote(ctx, recipes.VoteCommit); err != nil {
+			t.Error(err)
+		}
+		status := must[recipes.TransactionStatus](t)(theirTx.Status(ctx))
+		if status.Coordinated != (v != recipes.AllWatch) {
+			t.Error("the coordinator is gone")
+		}
+	})
+}
