@@ -44,14 +44,20 @@ func (s *Server) contend(ctx context.Context, r request, announce bool, run atte
 // any case. The first in line gets it soon, and is told nothing else.
 func (ss *session) announcer(ctx context.Context, id string) func(recipes.Place) {
 	early := carry.Early(ctx)
+	if early == nil {
+		return ss.announceOnStream(id)
+	}
 	return func(p recipes.Place) {
-		switch {
-		case early == nil:
-			joined := &pb.Joined{RequestId: id, Place: wire.ToPlace(p)}
-			ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: joined}})
-		case p.Position != 0:
+		if p.Position != 0 {
 			early(wire.ToEarlyPlace(p))
 		}
+	}
+}
+
+func (ss *session) announceOnStream(id string) func(recipes.Place) {
+	return func(p recipes.Place) {
+		joined := &pb.Joined{RequestId: id, Place: wire.ToPlace(p)}
+		ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: joined}})
 	}
 }
 

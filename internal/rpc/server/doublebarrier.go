@@ -18,7 +18,7 @@ func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.Ente
 		if err != nil {
 			return nil, err
 		}
-		p, err := b.Enter(ctx, r.GetData())
+		p, err := ss.enter(ctx, b, r)
 		if err != nil {
 			return nil, err
 		}
@@ -32,6 +32,27 @@ func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.Ente
 		return nil, err
 	}
 	return &pb.EnterDoubleBarrierResponse{Grant: toGrant(c), Members: p.Members()}, nil
+}
+
+// members is a double barrier whose members can be taken up.
+type members interface {
+	EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error)
+	TakeUpLeaving(ctx context.Context, znode string, token recipes.Token, members []string) (recipes.Passage, error)
+}
+
+// enter enters, or takes up a member.
+func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.EnterDoubleBarrierRequest) (recipes.Passage, error) {
+	m, able := b.(members)
+	switch had := r.GetResumed(); {
+	case had != nil && len(r.GetLeaving()) > 0 && able:
+		return m.TakeUpLeaving(ctx, had.GetZnode(), recipes.Token(had.GetToken()), r.GetLeaving())
+	case had != nil:
+		return takeUp[recipes.Passage](ctx, b, had, false)
+	case r.GetAnnounce() && able:
+		// The answer has no field for a place, so it has no early part either.
+		return m.EnterAnnounced(ctx, r.GetData(), ss.announceOnStream(r.GetRequestId()))
+	}
+	return b.Enter(ctx, r.GetData())
 }
 
 // takeOut leaves without waiting for the others.

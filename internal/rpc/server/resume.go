@@ -85,10 +85,12 @@ func (t taking) allows(resumed *pb.Grant) error {
 	case resumed == nil && !t.over():
 		return fmt.Errorf("%w: the session was resumed, and DropRest was not called", recipes.ErrInvalid)
 	case resumed != nil && t.over():
-		return fmt.Errorf("%w: the field resumed is for a session that was resumed, before DropRest", recipes.ErrInvalid)
+		return errTooLate
 	}
 	return nil
 }
+
+var errTooLate = fmt.Errorf("%w: the field resumed is for a session that was resumed, before DropRest", recipes.ErrInvalid)
 
 // A line is a recipe whose contenders G can be taken up where another plugin has left
 // them.

@@ -56,6 +56,8 @@ type rawHost struct {
 	locks    pb.LockServiceClient
 	grants   pb.GrantServiceClient
 	plugin   pb.PluginServiceClient
+	barriers pb.DoubleBarrierServiceClient
+	commits  pb.TransactionServiceClient
 	zk       *zkserver.Server
 	stream   grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
 }
@@ -66,6 +68,7 @@ func hostOf(t *testing.T, zk *zkserver.Server, cfg server.Config) *rawHost {
 	return &rawHost{
 		t: t, ctx: bounded(t), zk: zk, sessions: pb.NewSessionServiceClient(conn), locks: pb.NewLockServiceClient(conn),
 		grants: pb.NewGrantServiceClient(conn), plugin: pb.NewPluginServiceClient(conn),
+		barriers: pb.NewDoubleBarrierServiceClient(conn), commits: pb.NewTransactionServiceClient(conn),
 	}
 }
 

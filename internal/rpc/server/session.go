@@ -33,6 +33,7 @@ type session struct {
 	memberships memberships    // of sites in transactions
 	tasks       sync.WaitGroup // what runs for the session beside its calls
 
+	resumed bool // another plugin has served it before
 	taking
 	dropping sync.Mutex // held while DropRest runs
 }
@@ -131,7 +132,7 @@ func (s *Server) opener(r *pb.Resume) recipes.Opener {
 
 func (s *Server) start(opened recipes.Session, r *pb.Resume) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, taking: newTaking(r != nil), handle: r.GetSession()}
+	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, resumed: r != nil, taking: newTaking(r != nil), handle: r.GetSession()}
 	ss.tickets = newTickets(ss, s.cfg.Limits.Grants)
 	s.add(ss)
 	s.log.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout().String(), "resumed", r != nil)

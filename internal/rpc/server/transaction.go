@@ -2,10 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
-	"sync"
-
-	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -15,36 +11,6 @@ import (
 type transactionService struct {
 	pb.UnimplementedTransactionServiceServer
 	*Server
-}
-
-// memberships are the sites that a session has joined and not finished.
-type memberships struct {
-	mu  sync.Mutex
-	all map[string]recipes.Site
-}
-
-func (ms *memberships) add(site recipes.Site) (id string) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	if ms.all == nil {
-		ms.all = make(map[string]recipes.Site)
-	}
-	id = uuid.NewString()
-	ms.all[id] = site
-	return id
-}
-
-func (ms *memberships) get(id string) (recipes.Site, bool) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	site, ok := ms.all[id]
-	return site, ok
-}
-
-func (ms *memberships) remove(id string) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	delete(ms.all, id)
 }
 
 func (s transactionService) transaction(handle, path, variant string) (*session, recipes.Transaction, error) {
@@ -65,7 +31,7 @@ func (s transactionService) site(handle, membership string) (*session, recipes.S
 	if site, ok := ss.memberships.get(membership); ok {
 		return ss, site, nil
 	}
-	return nil, nil, fmt.Errorf("%w: membership %q has finished, or never was", recipes.ErrNoTransaction, membership)
+	return nil, nil, errNoMembership(membership)
 }
 
 // begun undoes a beginning whose answer was lost. The session is coordinator, does
@@ -84,11 +50,12 @@ func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTra
 	}
 	ctx, end := ss.patient(ctx, r)
 	defer end()
-	if err := t.Begin(ctx, r.GetPayload(), r.GetSites()...); err != nil {
+	id, err := ss.begin(ctx, t, r)
+	if err != nil {
 		return nil, err
 	}
 	ss.tickets.undoable(ctx, r.GetRequestId(), func() { begun(t) })
-	return &pb.BeginTransactionResponse{}, nil
+	return &pb.BeginTransactionResponse{Transaction: id}, nil
 }
 
 func (s transactionService) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
@@ -118,12 +85,11 @@ func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTrans
 	}
 	ctx, end := ss.patient(ctx, r)
 	defer end()
-	site, err := t.Join(ctx, r.GetSite())
+	site, membership, err := ss.join(ctx, t, r)
 	if err != nil {
 		return nil, err
 	}
-	membership := ss.memberships.add(site)
-	ss.tickets.undoable(ctx, r.GetRequestId(), func() { ss.memberships.remove(membership) })
+	ss.tickets.undoable(ctx, r.GetRequestId(), func() { ss.memberships.forget(membership) })
 	return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: membership}, nil
 }
 
@@ -146,18 +112,24 @@ func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisi
 	return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
 }
 
-// FinishSite may be repeated: a membership that is not found has finished.
+// FinishSite may be repeated: a membership that is not found has finished. In a session
+// that was resumed it may also be one that was not taken up.
 func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequest) (*pb.FinishSiteResponse, error) {
 	ss, err := s.session(r.GetSession())
 	if err != nil {
 		return nil, err
 	}
-	if site, ok := ss.memberships.get(r.GetMembership()); ok {
-		if err := site.Done(ctx); err != nil {
-			return nil, err
-		}
-		ss.memberships.remove(r.GetMembership())
+	site, ok := ss.memberships.get(r.GetMembership())
+	switch {
+	case ok:
+		err = site.Done(ctx)
+	case ss.resumed && !ss.memberships.hasFinished(r.GetMembership()):
+		err = errNoMembership(r.GetMembership())
 	}
+	if err != nil {
+		return nil, err
+	}
+	ss.memberships.finish(r.GetMembership())
 	return &pb.FinishSiteResponse{}, nil
 }
 

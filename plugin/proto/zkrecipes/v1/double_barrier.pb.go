@@ -31,7 +31,17 @@ type EnterDoubleBarrierRequest struct {
 	// How many enter together; at least 1.
 	Size int64 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
 	// Stored in the member's znode.
-	Data          []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
+	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
+	// Send Joined on the session's stream as soon as the member's znode is there, with
+	// no position. A plugin without the capability "resume" does not read the field.
+	Announce bool `protobuf:"varint,6,opt,name=announce,proto3" json:"announce,omitempty"`
+	// As AcquireRequest.resumed. With a token: the member that has entered. With a token
+	// of 0: the member that waits.
+	Resumed *Grant `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
+	// With resumed and its token, for a member that LeaveDoubleBarrier was called for:
+	// EnterDoubleBarrierResponse.members. Its znode may be gone then. The host calls
+	// LeaveDoubleBarrier again.
+	Leaving       []string `protobuf:"bytes,8,rep,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,6 +107,27 @@ func (x *EnterDoubleBarrierRequest) GetSize() int64 {
 func (x *EnterDoubleBarrierRequest) GetData() []byte {
 	if x != nil {
 		return x.Data
+	}
+	return nil
+}
+
+func (x *EnterDoubleBarrierRequest) GetAnnounce() bool {
+	if x != nil {
+		return x.Announce
+	}
+	return false
+}
+
+func (x *EnterDoubleBarrierRequest) GetResumed() *Grant {
+	if x != nil {
+		return x.Resumed
+	}
+	return nil
+}
+
+func (x *EnterDoubleBarrierRequest) GetLeaving() []string {
+	if x != nil {
+		return x.Leaving
 	}
 	return nil
 }
@@ -249,14 +280,17 @@ var File_zkrecipes_v1_double_barrier_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_double_barrier_proto_rawDesc = "" +
 	"\n" +
-	"!zkrecipes/v1/double_barrier.proto\x12\fzkrecipes.v1\x1a\x18zkrecipes/v1/grant.proto\"\x90\x01\n" +
+	"!zkrecipes/v1/double_barrier.proto\x12\fzkrecipes.v1\x1a\x18zkrecipes/v1/grant.proto\"\xf5\x01\n" +
 	"\x19EnterDoubleBarrierRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
 	"\x04path\x18\x03 \x01(\tR\x04path\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x12\n" +
-	"\x04data\x18\x05 \x01(\fR\x04data\"a\n" +
+	"\x04data\x18\x05 \x01(\fR\x04data\x12\x1a\n" +
+	"\bannounce\x18\x06 \x01(\bR\bannounce\x12-\n" +
+	"\aresumed\x18\a \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\x12\x18\n" +
+	"\aleaving\x18\b \x03(\tR\aleaving\"a\n" +
 	"\x1aEnterDoubleBarrierResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12\x18\n" +
 	"\amembers\x18\x02 \x03(\tR\amembers\"T\n" +
@@ -290,16 +324,17 @@ var file_zkrecipes_v1_double_barrier_proto_goTypes = []any{
 	(*Grant)(nil),                      // 4: zkrecipes.v1.Grant
 }
 var file_zkrecipes_v1_double_barrier_proto_depIdxs = []int32{
-	4, // 0: zkrecipes.v1.EnterDoubleBarrierResponse.grant:type_name -> zkrecipes.v1.Grant
-	0, // 1: zkrecipes.v1.DoubleBarrierService.EnterDoubleBarrier:input_type -> zkrecipes.v1.EnterDoubleBarrierRequest
-	2, // 2: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:input_type -> zkrecipes.v1.LeaveDoubleBarrierRequest
-	1, // 3: zkrecipes.v1.DoubleBarrierService.EnterDoubleBarrier:output_type -> zkrecipes.v1.EnterDoubleBarrierResponse
-	3, // 4: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:output_type -> zkrecipes.v1.LeaveDoubleBarrierResponse
-	3, // [3:5] is the sub-list for method output_type
-	1, // [1:3] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	4, // 0: zkrecipes.v1.EnterDoubleBarrierRequest.resumed:type_name -> zkrecipes.v1.Grant
+	4, // 1: zkrecipes.v1.EnterDoubleBarrierResponse.grant:type_name -> zkrecipes.v1.Grant
+	0, // 2: zkrecipes.v1.DoubleBarrierService.EnterDoubleBarrier:input_type -> zkrecipes.v1.EnterDoubleBarrierRequest
+	2, // 3: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:input_type -> zkrecipes.v1.LeaveDoubleBarrierRequest
+	1, // 4: zkrecipes.v1.DoubleBarrierService.EnterDoubleBarrier:output_type -> zkrecipes.v1.EnterDoubleBarrierResponse
+	3, // 5: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:output_type -> zkrecipes.v1.LeaveDoubleBarrierResponse
+	4, // [4:6] is the sub-list for method output_type
+	2, // [2:4] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_double_barrier_proto_init() }

@@ -83,10 +83,15 @@ type BeginTransactionRequest struct {
 	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	// "all-watch", "coordinator-only", "own-nodes", or a name that a newer plugin
 	// knows. Empty is the plugin's default.
-	Variant       string   `protobuf:"bytes,3,opt,name=variant,proto3" json:"variant,omitempty"`
-	Payload       []byte   `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
-	Sites         []string `protobuf:"bytes,5,rep,name=sites,proto3" json:"sites,omitempty"`
-	RequestId     string   `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Variant   string   `protobuf:"bytes,3,opt,name=variant,proto3" json:"variant,omitempty"`
+	Payload   []byte   `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
+	Sites     []string `protobuf:"bytes,5,rep,name=sites,proto3" json:"sites,omitempty"`
+	RequestId string   `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// In a session that was resumed, before DropRest: do not begin, but take up the
+	// coordinator's place in the transaction of BeginTransactionResponse.transaction.
+	// NOT_HELD: the place is not the session's (any more). NO_TRANSACTION: the transaction
+	// is over. A plugin without the capability "resume" does not read the field.
+	Resumed       string `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -163,8 +168,19 @@ func (x *BeginTransactionRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *BeginTransactionRequest) GetResumed() string {
+	if x != nil {
+		return x.Resumed
+	}
+	return ""
+}
+
+// BeginTransactionResponse is a transaction that has begun.
 type BeginTransactionResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names this transaction, and no later one of the path. Empty from a plugin without
+	// the capability "resume".
+	Transaction   string `protobuf:"bytes,1,opt,name=transaction,proto3" json:"transaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -197,6 +213,13 @@ func (x *BeginTransactionResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use BeginTransactionResponse.ProtoReflect.Descriptor instead.
 func (*BeginTransactionResponse) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_transaction_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *BeginTransactionResponse) GetTransaction() string {
+	if x != nil {
+		return x.Transaction
+	}
+	return ""
 }
 
 // CoordinateTransactionRequest names a transaction.
@@ -412,11 +435,16 @@ func (x *AbortTransactionResponse) GetDecision() *Decision {
 
 // JoinTransactionRequest names a transaction and a site.
 type JoinTransactionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	Site          string                 `protobuf:"bytes,3,opt,name=site,proto3" json:"site,omitempty"`
-	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path      string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Site      string                 `protobuf:"bytes,3,opt,name=site,proto3" json:"site,omitempty"`
+	RequestId string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// In a session that was resumed, before DropRest: take up the part of this
+	// JoinTransactionResponse.membership, which is then known again. NOT_HELD: the site is
+	// dead. NO_TRANSACTION: the transaction is over. A plugin without the capability
+	// "resume" does not read the field.
+	Resumed       string `protobuf:"bytes,5,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -475,6 +503,13 @@ func (x *JoinTransactionRequest) GetSite() string {
 func (x *JoinTransactionRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *JoinTransactionRequest) GetResumed() string {
+	if x != nil {
+		return x.Resumed
 	}
 	return ""
 }
@@ -1135,7 +1170,7 @@ const file_zkrecipes_v1_transaction_proto_rawDesc = "" +
 	"\x1ezkrecipes/v1/transaction.proto\x12\fzkrecipes.v1\":\n" +
 	"\bDecision\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\bR\x06commit\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xb0\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xca\x01\n" +
 	"\x17BeginTransactionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
@@ -1143,8 +1178,10 @@ const file_zkrecipes_v1_transaction_proto_rawDesc = "" +
 	"\apayload\x18\x04 \x01(\fR\apayload\x12\x14\n" +
 	"\x05sites\x18\x05 \x03(\tR\x05sites\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestId\"\x1a\n" +
-	"\x18BeginTransactionResponse\"k\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\x12\x18\n" +
+	"\aresumed\x18\a \x01(\tR\aresumed\"<\n" +
+	"\x18BeginTransactionResponse\x12 \n" +
+	"\vtransaction\x18\x01 \x01(\tR\vtransaction\"k\n" +
 	"\x1cCoordinateTransactionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x1d\n" +
@@ -1157,13 +1194,14 @@ const file_zkrecipes_v1_transaction_proto_rawDesc = "" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"N\n" +
 	"\x18AbortTransactionResponse\x122\n" +
-	"\bdecision\x18\x01 \x01(\v2\x16.zkrecipes.v1.DecisionR\bdecision\"y\n" +
+	"\bdecision\x18\x01 \x01(\v2\x16.zkrecipes.v1.DecisionR\bdecision\"\x93\x01\n" +
 	"\x16JoinTransactionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
 	"\x04site\x18\x03 \x01(\tR\x04site\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"S\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12\x18\n" +
+	"\aresumed\x18\x05 \x01(\tR\aresumed\"S\n" +
 	"\x17JoinTransactionResponse\x12\x18\n" +
 	"\apayload\x18\x01 \x01(\fR\apayload\x12\x1e\n" +
 	"\n" +

@@ -54,7 +54,7 @@ func (b *doubleBarrier) TakeUpLeaving(ctx context.Context, path string, token re
 		generation[i] = gopath.Base(m)
 	}
 	if !slices.Contains(members, path) || token == 0 {
-		return nil, b.failed(fmt.Errorf("take up: %w: %q is none of the members, or has no token", recipes.ErrInvalid, path))
+		return nil, b.failed(fmt.Errorf("take up: %w: %q is not among the members, or has no token", recipes.ErrInvalid, path))
 	}
 	exists, err := b.exists(ctx, path)
 	if err != nil {

@@ -1,0 +1,121 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// memberships are the sites that a session has joined and not finished, by a name that
+// ends with the transaction's.
+type memberships struct {
+	mu       sync.Mutex
+	all      map[string]recipes.Site
+	finished []string // the oldest first
+}
+
+func (ms *memberships) add(membership string, site recipes.Site) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.all == nil {
+		ms.all = make(map[string]recipes.Site)
+	}
+	ms.all[membership] = site
+}
+
+func (ms *memberships) get(membership string) (recipes.Site, bool) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	site, ok := ms.all[membership]
+	return site, ok
+}
+
+func (ms *memberships) forget(membership string) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	delete(ms.all, membership)
+}
+
+// finish ends a membership. Those of the last are remembered, for a call that is
+// repeated.
+func (ms *memberships) finish(membership string) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.all[membership] == nil {
+		return
+	}
+	delete(ms.all, membership)
+	ms.finished = append(ms.finished, membership)
+	if len(ms.finished) > remembered {
+		ms.finished = ms.finished[1:]
+	}
+}
+
+func (ms *memberships) hasFinished(membership string) bool {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	return slices.Contains(ms.finished, membership)
+}
+
+func errNoMembership(membership string) error {
+	return fmt.Errorf("%w: membership %q has finished, or never was", recipes.ErrNoTransaction, membership)
+}
+
+// A resumable transaction can be taken up in another plugin, by its name.
+type resumable interface {
+	BeginAs(ctx context.Context, payload []byte, sites ...string) (name string, err error)
+	TakeUpCoordinator(ctx context.Context, name string) error
+	TakeUpSite(ctx context.Context, site, name string) (recipes.Site, error)
+}
+
+// begin begins a transaction, or takes up its coordinator's place. It returns the
+// transaction's name.
+func (ss *session) begin(ctx context.Context, t recipes.Transaction, r *pb.BeginTransactionRequest) (string, error) {
+	m, able := t.(resumable)
+	switch had := r.GetResumed(); {
+	case had == "" && !able:
+		return "", t.Begin(ctx, r.GetPayload(), r.GetSites()...)
+	case had == "":
+		return m.BeginAs(ctx, r.GetPayload(), r.GetSites()...)
+	case !able:
+		return "", errNotTakenUp
+	case ss.taking.over():
+		return "", errTooLate
+	default:
+		return had, m.TakeUpCoordinator(ctx, had)
+	}
+}
+
+// join joins a site, or takes it up.
+func (ss *session) join(ctx context.Context, t recipes.Transaction, r *pb.JoinTransactionRequest) (site recipes.Site, membership string, err error) {
+	m, able := t.(resumable)
+	switch had := r.GetResumed(); {
+	case had == "":
+		site, err = t.Join(ctx, r.GetSite())
+		membership = uuid.NewString()
+		if s, ok := site.(interface{ ID() string }); ok {
+			membership += membershipSeparator + s.ID()
+		}
+	case !able:
+		err = errNotTakenUp
+	case ss.taking.over():
+		err = errTooLate
+	default:
+		_, name, _ := strings.Cut(had, membershipSeparator)
+		site, err = m.TakeUpSite(ctx, r.GetSite(), name)
+		membership = had
+	}
+	if err == nil {
+		ss.memberships.add(membership, site)
+	}
+	return site, membership, err
+}
+
+const membershipSeparator = "/"
