@@ -32,7 +32,8 @@ type Record struct {
 	// over, if they had to meet for it; 0 for one process by itself.
 	Workers int `json:",omitempty"`
 	// Delay is the round-trip time that a relay added to what every session sends and
-	// gets, beside what the network took; 0 for none.
+	// gets, beside what the network took; 0 for none. The relay is in this process. So
+	// Memory and Client count it too.
 	Delay time.Duration `json:",omitempty"`
 
 	// Trial is the trial's number in its run, from 1.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"maps"
 	"os"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
@@ -12,11 +15,19 @@ import (
 )
 
 // buildMain is a build of zkbench whose locks need longer to be released: by SLOWER,
-// if that is not empty. A busy machine does not make its trials invalid.
+// if that is not empty, which is a time, or a share of the time between two releases such
+// as 10%. A busy machine does not make its trials invalid.
 func buildMain() {
 	c := command{stdout: os.Stdout, stderr: os.Stderr, transports: maps.Clone(transports), terminal: terminal, unlimited: true}
 	if slower := os.Getenv("SLOWER"); slower != "" {
-		by, err := time.ParseDuration(slower)
+		by := &slowness{}
+		var err error
+		if share, ok := strings.CutSuffix(slower, "%"); ok {
+			by.share, err = strconv.ParseFloat(share, 64)
+			by.share /= 100
+		} else {
+			by.time, err = time.ParseDuration(slower)
+		}
 		if err != nil {
 			panic(err)
 		}
@@ -32,7 +43,7 @@ func buildMain() {
 
 type slowSession struct {
 	recipes.Session
-	by time.Duration
+	by *slowness
 }
 
 func (s slowSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
@@ -42,7 +53,7 @@ func (s slowSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, er
 
 type slowLock struct {
 	recipes.Lock
-	by time.Duration
+	by *slowness
 }
 
 func (l slowLock) Acquire(ctx context.Context) (recipes.Hold, error) {
@@ -52,12 +63,32 @@ func (l slowLock) Acquire(ctx context.Context) (recipes.Hold, error) {
 
 type slowHold struct {
 	recipes.Hold
-	by time.Duration
+	by *slowness
+}
+
+// slowness is how much longer a release takes.
+type slowness struct {
+	time  time.Duration
+	share float64
+
+	mu   sync.Mutex
+	last time.Time // when a release had been held up
 }
 
 // Release works for that long, because a sleep of some microseconds takes longer.
 func (h slowHold) Release(ctx context.Context) error {
-	for end := time.Now().Add(h.by); time.Now().Before(end); {
-	}
+	h.by.holdUp()
 	return h.Hold.Release(ctx)
+}
+
+func (s *slowness) holdUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end := time.Now().Add(s.time)
+	if !s.last.IsZero() {
+		end = end.Add(time.Duration(s.share * float64(time.Since(s.last))))
+	}
+	for time.Now().Before(end) {
+	}
+	s.last = time.Now()
 }

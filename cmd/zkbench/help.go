@@ -109,7 +109,8 @@ Rules:
 	          With -hold, ns/op contains the hold and p50-handoff-ns does not.
 	Delay     With -delay, a relay in zkbench holds back what a session sends and gets,
 	          for half of the time on each way. It is added to what the network
-	          takes. It does not come between the servers.
+	          takes. It does not come between the servers. The relay's processor
+	          time and memory are in zkbench's own figures, and plan leaves those out.
 	Memory    MB-rss is the memory of zkbench, and of the plugin, with everybody in
 	          line. The embedded server is part of it.
 	Checks    Every grant is checked. Two holders at once, or a fencing token that

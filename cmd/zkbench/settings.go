@@ -110,7 +110,7 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	f.Var(&s.contenders, "contenders", "`list` of how many stand in line, with a session each; 1..1000 is 1, 2, 5, 10, 20, ...\nup to 1000, 10..50:10 is 10, 20, 30, 40, 50")
 	f.Var(&s.via, "via", "`list` of ways to reach the recipes: direct (a library call), inprocess (gRPC in\nmemory), relay (a library call through a process that only copies bytes), plugin\n(gRPC to the plugin process)")
 
-	f.Var(&s.delays, "delay", "`list` of round-trip times that are added to every session, such as 0,500us,2ms: a relay\nin zkbench holds back what is sent")
+	f.Var(&s.delays, "delay", "`list` of round-trip times that are added to every session, such as 0,500us,2ms: a relay\nin zkbench holds back what is sent; its processor time and memory count as zkbench's")
 
 	f.IntVar(&s.count, "count", 10, "trials of each combination; benchstat wants 6 or more")
 	f.Uint64Var(&s.seed, "seed", 1, "decides the order of the trials")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -263,6 +264,33 @@ func TestSharesAreOfAHandoffsTime(t *testing.T) {
 	for i := range got {
 		if got[i].Resource != want[i].Resource || math.Abs(got[i].Part-want[i].Part) > 0.005 {
 			t.Errorf("%+v; want %+v", got[i], want[i])
+		}
+	}
+}
+
+// The relay that delays is in the generator's process. So it is not known what the
+// generator takes.
+func TestARelayIsNotTakenForTheGenerator(t *testing.T) {
+	fit := func(delay time.Duration) *plan.Model {
+		records := sweep(recipes.Handoff, 500, 0, 0, 0, levels...)
+		for i := range records {
+			records[i].Delay, records[i].Memory.RSS = delay, int64(records[i].Contenders)<<16
+			records[i].Client.CPU = 100 * 200 * time.Microsecond
+		}
+		m, err := plan.Fit(records, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	l := plan.DefaultLimits(recipes.Handoff)
+	l.Processors, l.Memory = 2, 1<<30
+	for delay, want := range map[time.Duration]bool{0: true, time.Millisecond: false} {
+		m := fit(delay)
+		processor := slices.ContainsFunc(m.Shares(100, l), func(s plan.Share) bool { return s.Resource == "generator's processor" })
+		memory := slices.ContainsFunc(m.Ends(l), func(e plan.End) bool { return e.Resource == "generator's memory" })
+		if processor != want || memory != want {
+			t.Errorf("with a delay of %v: processor time known: %v, memory: %v; want %v", delay, processor, memory, want)
 		}
 	}
 }

@@ -11,23 +11,35 @@ import (
 // use is what a handoff and a session take of the machines.
 type use struct {
 	client, server *service        // processor time of a handoff; nil if not known
-	session        float64         // resident bytes of the generator for each session
+	session        float64         // resident bytes of the generator for each session; 0 if not known
 	alone          []record.Record // of one contender
 }
 
-// learn learns it from the records of each level.
+// learn learns it from the records of each level. Where a relay delayed what sessions
+// sent, the generator's processor time and memory are the relay's too, and tell nothing.
 func (u *use) learn(m *Model, byLevel map[int][]record.Record) {
-	u.client = m.used(byLevel, func(r record.Record) float64 { return float64(r.Client.CPU) / float64(r.Operations) })
+	u.client = m.used(byLevel, func(r record.Record) float64 {
+		if r.Delay > 0 {
+			return 0
+		}
+		return float64(r.Client.CPU) / float64(r.Operations)
+	})
 	u.server = m.used(byLevel, func(r record.Record) float64 {
 		v, _ := r.Metric(unit.ServerCPU)
 		return v
 	})
-	largest := m.Levels[len(m.Levels)-1]
-	var sessions []float64
-	for _, r := range byLevel[largest] {
-		sessions = append(sessions, float64(r.Memory.RSS)/float64(largest))
+	for _, largest := range slices.Backward(m.Levels) {
+		var sessions []float64
+		for _, r := range byLevel[largest] {
+			if r.Delay == 0 {
+				sessions = append(sessions, float64(r.Memory.RSS)/float64(largest))
+			}
+		}
+		if len(sessions) > 0 {
+			u.session = median(sessions)
+			return
+		}
 	}
-	u.session = median(sessions)
 }
 
 // used fits a service to the levels that have a positive value, or returns nil if they

@@ -35,7 +35,7 @@ func Title(r record.Record, s record.Server) string {
 		t += fmt.Sprintf(", %d workers", r.Workers)
 	}
 	if r.Delay > 0 {
-		t += fmt.Sprintf(", %v added to each round trip", r.Delay)
+		t += fmt.Sprintf(", %v added to each round trip (zkbench's processor time and memory include the relay's)", r.Delay)
 	}
 	return t + ", on " + Servers(s)
 }
