@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -18,6 +18,7 @@ type fitted struct {
 	details   map[string]string // of the first run that had such trials
 	place     string            // its servers
 	servers   int
+	embedded  bool
 	transport string
 	hold      time.Duration
 }
@@ -40,10 +41,21 @@ func places(models []fitted) (places [][]fitted) {
 
 // sweepCommand is the command that records what a model like m lacks.
 func sweepCommand(m fitted, where string) string {
-	if where == "" {
+	switch {
+	case where != "":
+	case m.embedded:
+		where = "-embedded"
+	default:
 		where = fmt.Sprintf("-ensemble %d", max(1, m.servers))
 	}
-	return fmt.Sprintf("zkbench sweep %s -recipe lock -workload %s -contenders 2..1000 -limit 20s -record more.jsonl", where, m.Workload)
+	kind := string(cmp.Or(m.Workload, load.Drain))
+	if m.hold > 0 {
+		kind += fmt.Sprintf(" -hold %v", m.hold)
+	}
+	if m.transport != "" && m.transport != direct {
+		kind += " -via " + m.transport
+	}
+	return fmt.Sprintf("zkbench sweep %s -recipe lock -workload %s -contenders 2..1000 -limit 20s -record more.jsonl", where, kind)
 }
 
 // models fits a model to each combination that can be fitted. What cannot is told
@@ -73,7 +85,7 @@ func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 				if m := machine(run, r); m != "" {
 					place += ", measured by " + m
 				}
-				of[key] = fitted{place: place, servers: server.Servers, transport: r.Transport, hold: r.Hold}
+				of[key] = fitted{place: place, servers: server.Servers, embedded: server.Mode == "embedded", transport: r.Transport, hold: r.Hold}
 			}
 			groups[key] = append(groups[key], r)
 		}
@@ -92,7 +104,8 @@ func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 		models = append(models, found)
 	}
 	if len(order) == 0 {
-		skipped = append(skipped, errors.New("no trials of -workload drain or cycle in the records"))
+		skipped = append(skipped, fmt.Errorf("no trials of -workload drain or cycle in the records; make them with: %s",
+			sweepCommand(fitted{Model: new(plan.Model)}, "")))
 	}
 	return models, skipped
 }

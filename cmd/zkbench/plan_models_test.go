@@ -1,0 +1,38 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
+)
+
+// What a plan says to run is a command that zkbench takes, for records of the same kind.
+func TestMissingRecordsAreNamedByTheirCommand(t *testing.T) {
+	cycles := &plan.Model{Workload: load.Cycle}
+	for want, m := range map[string]fitted{
+		"-ensemble 1 -recipe lock -workload drain -contenders":                     {Model: new(plan.Model)},
+		"-ensemble 3 -recipe lock -workload cycle -contenders":                     {Model: cycles, servers: 3},
+		"-embedded -recipe lock -workload cycle -hold 5ms -via plugin -contenders": {Model: cycles, servers: 1, embedded: true, hold: 5 * time.Millisecond, transport: plugin},
+		"-ensemble 1 -recipe lock -workload cycle -contenders":                     {Model: cycles, servers: 1, transport: direct},
+	} {
+		command := command{transports: transports}
+		said := sweepCommand(m, "")
+		args := strings.Fields(said)
+		if !strings.Contains(said, want) || args[0] != "zkbench" || args[1] != "sweep" {
+			t.Fatalf("%q has no %q", said, want)
+		}
+		s := command.defaults()
+		flags := s.sweepFlags()
+		flags.SetOutput(io.Discard)
+		if err := flags.Parse(args[2:]); err != nil {
+			t.Fatalf("%s: %v", said, err)
+		}
+		if err := s.check(given(flags)); err != nil || s.hold != m.hold {
+			t.Errorf("%s: %v, hold %v", said, err, s.hold)
+		}
+	}
+}
