@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-python test-launches test-interop test-model test-partition test-mutants test-soak test-counts build cross bench bench-peers bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-python test-launches test-interop test-model test-partition test-mutants test-soak test-counts test-against build cross bench bench-peers bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -24,13 +24,14 @@ help:
 	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); root on Linux'
 	@echo 'make test-mutants   mistakes planted in the core, which tests have to notice: SAMPLE (40) of each part, by SEED (1)'
 	@echo 'make test-counts    what a handoff sends, against what is recorded (seconds)'
+	@echo 'make test-against   zkbench run -against finds a tenth and nothing else, in AGAINST (20) runs (25 minutes)'
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make cross          the binaries for every platform, thrown away'
 	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
 	@echo 'make bench-peers    handoff against go-zookeeper and against what no lock can be faster than (12 minutes)'
 	@echo 'make bench-plugin   the plugin against a library call, and against any second process (8 minutes)'
 	@echo 'make bench-join     three generators and three servers, 1 ms apart, against one generator; root on Linux (15 minutes)'
-	@echo 'make results        record the sweep on real ZooKeepers into testdata/results (an hour)'
+	@echo 'make results        record the sweep on real ZooKeepers into testdata/results (75 minutes; FOR=9m: a part)'
 	@echo 'make release        archives for six platforms with VERSION, checksums, into bin/release/'
 	@echo 'make lint           gofmt, vet on three systems, staticcheck, actionlint'
 	@echo 'make vulncheck      known vulnerabilities in what the binaries call'
@@ -133,7 +134,12 @@ bench-join: zookeeper
 	ZKRECIPES_BENCH_JOIN=1 ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_TEST_PATIENCE=0 $(GO) test -count=1 -v -timeout 1h -run 'TestSeveral|TestAWorker' ./cmd/zkbench
 
 results: zookeeper
-	@.ci/results
+	@FOR=$(FOR) .ci/results
+
+# Records for AGAINST times half a minute, twice.
+AGAINST ?= 20
+test-against:
+	ZKRECIPES_AGAINST=$(AGAINST) $(GO) test -count=1 -v -timeout 2h -run TestAgainstFinds ./cmd/zkbench
 
 vet:
 	@for os in linux darwin windows; do echo "vet $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet ./... || exit 1; done

@@ -14,6 +14,7 @@ import (
 type history struct {
 	runs    []record.Run
 	have    map[string]int  // valid records of the file, by name
+	vain    map[string]int  // trials of combinations of which none was valid
 	told    map[string]bool // of combinations that are left out
 	ceiling ceiling.Ceiling
 }
@@ -21,7 +22,7 @@ type history struct {
 // newHistory returns the history of a run on that server. An error is a usageError: the
 // file is of another server.
 func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*history, error) {
-	p := &history{runs: runs, have: map[string]int{}, told: map[string]bool{}, ceiling: ceiling.Ceiling{Limit: limit}}
+	p := &history{runs: runs, have: map[string]int{}, vain: map[string]int{}, told: map[string]bool{}, ceiling: ceiling.Ceiling{Limit: limit}}
 	for _, run := range runs {
 		if run.Environment.Server != about {
 			return nil, usageError{fmt.Errorf("-resume: the file is of %s, and this is %s; give another -record",
@@ -31,8 +32,13 @@ func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*h
 			if r.Valid() {
 				p.have[r.Name()]++
 				p.ceiling.Add(r)
+			} else {
+				p.vain[r.Name()]++
 			}
 		}
+	}
+	for name := range p.have {
+		delete(p.vain, name)
 	}
 	return p, nil
 }
@@ -45,12 +51,23 @@ func (p *history) records() (all []record.Record) {
 	return all
 }
 
+// mostVain is of how many trials none was valid where no other is tried: this machine
+// cannot measure that. A run that is continued ten times would make them ten times.
+const mostVain = 3
+
 // skip reports whether a trial need not be made, and, once for each combination
 // that is left out, why.
 func (p *history) skip(r record.Record) (yes bool, why string) {
 	if p.have[r.Name()] > 0 {
 		p.have[r.Name()]--
 		return true, ""
+	}
+	if n := p.vain[r.Name()]; n >= mostVain {
+		if !p.told[r.Name()] {
+			p.told[r.Name()] = true
+			why = fmt.Sprintf("%s: none of %d trials in the file is valid", r.Name(), n)
+		}
+		return true, why
 	}
 	expected, tooLong := p.ceiling.TooLong(r)
 	if !tooLong {

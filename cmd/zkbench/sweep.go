@@ -26,7 +26,9 @@ Rules:
 	Progress  On a terminal it shows how long it will still take.
 	Resume    An interrupt ends it with what was measured so far. With -resume the
 	          same command goes on from there, even after a crash. It refuses a
-	          file that was recorded on another server or with other flags.
+	          file that was recorded on another server or with other flags. Invalid
+	          trials are made again, unless three or more of a kind are in the file
+	          and none is valid.
 
 Flags:
 

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -210,6 +211,29 @@ func peers(t *testing.T) map[string]map[int][]float64 {
 		}
 	}
 	return found
+}
+
+// TestQuietThousandsArePredictedFromHundreds does the same with lines that make results
+// has recorded on a quiet machine, where there are any: there all figures are promised.
+func TestQuietThousandsArePredictedFromHundreds(t *testing.T) {
+	var all cells
+	for _, servers := range []string{"1", "3"} {
+		records := recorded(t, quiet(servers))
+		for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
+			levels := drains(records, s)
+			m := upTo(t, levels, 1000)
+			for _, n := range slices.Sorted(maps.Keys(levels)) {
+				if n > 1000 {
+					all.predict(t, string(s)+", servers "+servers, m, n, levels[n],
+						unit.Handoffs, plan.Undisturbed, unit.HandoffP50, unit.HandoffP99, unit.Reads, unit.Events, unit.Bytes)
+				}
+			}
+		}
+	}
+	if all.number == 0 {
+		t.Skip("the records end at 1000 contenders: make results")
+	}
+	all.good(t, 50)
 }
 
 // TestRecordedCyclesArePredictedFromDrains predicts the cycles of peers.txt, up to 3000

@@ -2,6 +2,8 @@ package plan_test
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -45,6 +47,32 @@ func TestRecordedLoadsWithAHoldArePredictedFromDrains(t *testing.T) {
 	if off > max(0.15, noise) {
 		t.Errorf("the median error is %.0f%%, and two recordings of one load differ by %.0f%% only", 100*off, 100*noise)
 	}
+}
+
+// TestQuietLoadsArePredictedFromDrains does the same with loads that make results has
+// recorded on a quiet machine, where there are any: there the error is promised.
+func TestQuietLoadsArePredictedFromDrains(t *testing.T) {
+	var all cells
+	for _, servers := range []string{"1", "3"} {
+		file := filepath.Join(filepath.Dir(quiet(servers)), "loads", filepath.Base(quiet(servers)))
+		if _, err := os.Stat(file); err != nil {
+			continue
+		}
+		records, recordedLoads := recorded(t, quiet(servers)), recorded(t, file)
+		for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
+			m := upTo(t, alone(records, s), 1000)
+			for name, trials := range loads(recordedLoads, s) {
+				if e, ok := loadOf(t, m, trials[0]); ok {
+					measured, _ := figureOf(trials, e.Unit)
+					all.add(t, "servers "+servers+", "+name, trials[0].Contenders, e, measured)
+				}
+			}
+		}
+	}
+	if all.number == 0 {
+		t.Skip("no loads were recorded on a quiet machine: make results")
+	}
+	all.good(t, 16)
 }
 
 // loads are the cycles and the open loads of a strategy, by name.
