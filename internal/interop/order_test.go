@@ -27,11 +27,11 @@ type lease struct{ czxid, session int64 }
 
 // broken are the turns that were not in order. A turn that excludes all others comes
 // after those of all that joined before. So whoever stands in line sees one turn at most
-// of each other contender before its own.
+// of each other contender before its own. A lock that is acquired again has two.
 func (o *order) broken() (broken []string) {
 	slices.SortFunc(o.writers, func(a, b place) int { return cmp.Compare(a.turn, b.turn) })
 	for i := 1; i < len(o.writers); i++ {
-		if before, after := o.writers[i-1], o.writers[i]; after.czxid <= before.czxid {
+		if before, after := o.writers[i-1], o.writers[i]; after.czxid < before.czxid {
 			broken = append(broken, fmt.Sprintf("contender %d has had turn %d after contender %d", after.czxid, after.turn, before.czxid))
 		}
 	}

@@ -103,6 +103,14 @@ func (w witness) turn(ctx context.Context, s recipes.Session, dialect recipes.Di
 			say("timeout")
 			return nil
 		}
+		if err == nil && h.Mode() == recipes.Writing && rand.N(3) == 0 {
+			do = func(g recipes.Grant) error {
+				if err := errors.Join(w.exclusive(g), h.Downgrade(ctx)); err != nil {
+					return err
+				}
+				return w.shared(g)
+			}
+		}
 		return w.in(ctx, do, h, err)
 	}
 	return w.another(ctx, s, dialect, recipe, path)

@@ -149,6 +149,10 @@ public class Peer {
         } catch (KeeperException.ConnectionLossException | KeeperException.SessionExpiredException e) {
             say("lost"); // as on a machine that is busy for too long
         } catch (Exception e) {
+            if (("" + e.getMessage()).startsWith("Lost connection")) { // of InterProcessMutex
+                say("lost");
+                Runtime.getRuntime().halt(1);
+            }
             e.printStackTrace();
             say("violation Curator failed: " + e);
         }
@@ -172,6 +176,17 @@ public class Peer {
                     shared(czxid(side));
                 } else {
                     exclusive(czxid(side));
+                }
+                if (ThreadLocalRandom.current().nextInt(3) == 0) { // again, and as a writer to read
+                    lock.readLock().acquire();
+                    side.acquire();
+                    if (reading) {
+                        shared(czxid(side));
+                    } else {
+                        exclusive(czxid(side));
+                    }
+                    side.release();
+                    lock.readLock().release();
                 }
                 side.release();
                 break;
