@@ -69,11 +69,27 @@ func (v *contendersVerb) run(ctx context.Context, t *tool, out *output) error {
 		}
 		return out.result(v.picture(lines), func(w io.Writer) {
 			v.table(w, lines.Contenders)
+			others(w, lines.Contenders)
 			if lines.Unknown > 0 {
 				fmt.Fprintf(w, "and %d ephemeral sequential znode(s) of programs that zkrecipes does not know\n", lines.Unknown)
 			}
 		})
 	})
+}
+
+// others says how to stand in line with contenders of other libraries.
+func others(w io.Writer, line []recipes.Contender) {
+	for _, d := range recipes.Dialects() {
+		n := 0
+		for _, c := range line {
+			if c.Dialect == d {
+				n++
+			}
+		}
+		if n > 0 && dialect(d).other() {
+			fmt.Fprintf(w, "%d of %s: -dialect %s stands in line with them\n", n, d, d)
+		}
+	}
 }
 
 // kinds are those of the contenders that are shown.

@@ -1,5 +1,7 @@
 package recipestest
 
+import "testing"
+
 // The proxy, for tests of this package that are not part of the contract.
 
 type Proxy struct{ *proxy }
@@ -14,3 +16,14 @@ func (p Proxy) Freeze(session int64)       { p.freeze(session) }
 func (p Proxy) Restore(session int64)      { p.restore(session) }
 func (p Proxy) Expire(session int64) error { return p.expire(session) }
 func (p Proxy) Close()                     { p.close() }
+
+// RunGroup runs the contract of one recipe.
+func RunGroup(t *testing.T, name string, env Env) {
+	for _, g := range groups() {
+		for _, test := range g.tests {
+			if g.name == name {
+				t.Run(test.name, func(t *testing.T) { test.run(newFixture(t, env)) })
+			}
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package recipestest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/recipestest"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// An implementation may have no dialects, if it says so before it makes anything.
+func TestAnImplementationWithoutDialects(t *testing.T) {
+	addr := embedded(t).Addr()
+	recipestest.RunGroup(t, "dialect", recipestest.Env{
+		Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+			s, err := zookeeper.Open(ctx, cfg)
+			return monoglot{s}, err
+		},
+		Servers: func(testing.TB) []string { return []string{addr} },
+	})
+}
+
+// monoglot is a session that knows the default dialect alone.
+type monoglot struct{ recipes.Session }
+
+func knows(d recipes.Dialect) error {
+	d, err := recipes.ParseDialect(string(d))
+	if err == nil && d != recipes.DefaultDialect {
+		err = fmt.Errorf("%w: dialect %s", recipes.ErrUnsupported, d)
+	}
+	return err
+}
+
+func (m monoglot) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	if err := knows(cfg.Dialect); err != nil {
+		return nil, err
+	}
+	return m.Session.Lock(path, cfg)
+}
+
+func (m monoglot) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
+	if err := knows(cfg.Dialect); err != nil {
+		return nil, err
+	}
+	return m.Session.SharedLock(path, cfg)
+}
+
+func (m monoglot) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
+	if err := knows(cfg.Dialect); err != nil {
+		return nil, err
+	}
+	return m.Session.Election(path, cfg)
+}
+
+func (m monoglot) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
+	if err := knows(cfg.Dialect); err != nil {
+		return nil, err
+	}
+	return m.Session.Semaphore(path, cfg)
+}
+
+func (m monoglot) Counter(path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
+	if err := knows(cfg.Dialect); err != nil {
+		return nil, err
+	}
+	return m.Session.Counter(path, cfg)
+}
+
+func (m monoglot) Group(path string, cfg recipes.GroupConfig) (recipes.Group, error) {
+	if err := knows(cfg.Dialect); err != nil {
+		return nil, err
+	}
+	return m.Session.Group(path, cfg)
+}
+
+func (m monoglot) Queue(path string, cfg recipes.QueueConfig) (recipes.Queue, error) {
+	if err := knows(cfg.Dialect); err != nil {
+		return nil, err
+	}
+	return m.Session.Queue(path, cfg)
+}
