@@ -66,6 +66,26 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 	})
 }
 
+// Echoes come in order. One answers the beats before it too, and none is kept.
+func TestAnEchoedBeatIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock(time.Second)
+		first, second, third := c.beat(), c.beat(), c.beat()
+		c.echo(echo{number: second})
+		if len(c.sent) != 1 {
+			t.Errorf("%d beats are kept, of which one has no echo", len(c.sent))
+		}
+		c.echo(echo{number: first, timeout: time.Hour})
+		if c.sessionTimeout() != time.Second {
+			t.Error("an echo that was told too late counts")
+		}
+		c.echo(echo{number: third})
+		if len(c.sent) != 0 {
+			t.Errorf("%d beats are kept", len(c.sent))
+		}
+	})
+}
+
 // While the host holds something, what the leader may not know does not count; what
 // was counted before does not either.
 func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {

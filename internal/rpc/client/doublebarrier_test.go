@@ -30,3 +30,19 @@ func TestLeaveThatIsNotAnsweredIsAbandoned(t *testing.T) {
 	}
 	closes(t, "Abandon", abandoned)
 }
+
+// The plugin is asked to tell of the member's removal, though nobody asks for Done.
+func TestAMemberIsWatchedThoughNobodyAsks(t *testing.T) {
+	spy := newSpy()
+	s := newServed(t, spy.option()).open(t, 0)
+	b, err := s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched := make(chan struct{})
+	spy.answer("Watch", func() error { close(watched); return nil })
+	if _, err := b.Enter(ctx(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	closes(t, "Watch", watched)
+}
