@@ -141,7 +141,7 @@ func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Durati
 		return
 	}
 	if s.chance(50) { // for long enough that its clients' sessions expire
-		length += sessionTimeout + s.about(sessionTimeout)
+		length = min(longestTrouble, length+sessionTimeout+s.about(sessionTimeout))
 	}
 	w.fault("follower", "cut off", "for %v", length)
 	f.CutOff()
