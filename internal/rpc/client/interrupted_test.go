@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -34,5 +36,33 @@ func TestAnInterruptedCallSaysOnceThatNoServerIsReached(t *testing.T) {
 	s.events.Set(recipes.Event{State: recipes.Connected})
 	if err := s.interrupted(context.Canceled); err != context.Canceled {
 		t.Errorf("connected: %v", err)
+	}
+}
+
+// The loss of the session says once that a grant does not stand.
+func TestNotHeldIsSaidOnce(t *testing.T) {
+	both := fmt.Errorf("%w: %w", recipes.ErrNotHeld, recipes.ErrExpired)
+	for err, same := range map[error]bool{nil: true, recipes.ErrContended: true, both: true, recipes.ErrExpired: false} {
+		got := notHeld(err)
+		if same != (got == err) || errors.Is(err, recipes.ErrSessionLost) != errors.Is(got, recipes.ErrNotHeld) {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+}
+
+// A session that meets the client's Close does not wait for what nobody runs.
+func TestCallsOfAClosedClientAreSettled(t *testing.T) {
+	conn, err := grpc.NewClient("passthrough:///nowhere", append(DialOptions(nil, nil), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	c := New(conn, nil)
+	c.Close()
+	calls := c.callStream()
+	select {
+	case <-calls.Settled():
+	default:
+		t.Error("not settled")
 	}
 }

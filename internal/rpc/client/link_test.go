@@ -55,6 +55,12 @@ func newLinkTo(t *testing.T, world *fake.World, opts ...grpc.DialOption) *link {
 // newServed is a link to the recipes on an embedded server, for what the fake lacks.
 func newServed(t *testing.T, opts ...grpc.DialOption) *link {
 	t.Helper()
+	return newServedWithin(t, server.Limits{}, opts...)
+}
+
+// newServedWithin is newServed by a plugin with those limits.
+func newServedWithin(t *testing.T, limits server.Limits, opts ...grpc.DialOption) *link {
+	t.Helper()
 	zk, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -64,14 +70,19 @@ func newServed(t *testing.T, opts ...grpc.DialOption) *link {
 		cfg.Servers = []string{zk.Addr()}
 		return zookeeper.Open(ctx, cfg)
 	}
-	return newLinkOver(t, opener, opts...)
+	return newLinkWithin(t, limits, opener, opts...)
 }
 
 // newLinkOver serves the sessions that open opens.
 func newLinkOver(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) *link {
 	t.Helper()
+	return newLinkWithin(t, server.Limits{}, open, opts...)
+}
+
+func newLinkWithin(t *testing.T, limits server.Limits, open recipes.Opener, opts ...grpc.DialOption) *link {
+	t.Helper()
 	l := &link{wire: &wire{}, calls: make(chan struct{}, 1)}
-	l.server = server.New(server.Config{Open: open, Version: "test", Intercept: l.count})
+	l.server = server.New(server.Config{Open: open, Version: "test", Intercept: l.count, Limits: limits})
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer(append(l.server.Options(), grpc.WaitForHandlers(true))...)
 	l.server.Register(g)

@@ -2,8 +2,12 @@ package client_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
+	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -18,19 +22,78 @@ func TestEndOfADeliveryThatIsNotAnsweredHasNoKnownOutcome(t *testing.T) {
 			spy := newSpy()
 			l := newServed(t, spy.option())
 			s := l.open(t, 0)
-			q, err := s.Queue("/q", recipes.QueueConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := q.Put(ctx(t), nil); err != nil {
-				t.Fatal(err)
-			}
-			d, err := q.Receive(ctx(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := received(t, s)
 			spy.loseAnswer(call, func() { _ = l.wire.Close(); <-s.Done() })
 			matches(t, end(d, ctx(t)), recipes.ErrNotHeld, recipes.ErrUnknownOutcome, recipes.ErrPluginLost)
+		})
+	}
+}
+
+func received(t *testing.T, s recipes.Session) recipes.Delivery {
+	t.Helper()
+	q, err := s.Queue("/q", recipes.QueueConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Put(t.Context(), nil); err != nil { // without a deadline
+		t.Fatal(err)
+	}
+	d, err := q.Receive(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestEndOfADeliveryIsJudgedByWhatWasSent: a plugin that knows nothing of the element has
+// forgotten it only if a call before has ended it. Whether that call has acknowledged the
+// element is not known then.
+func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
+	nothing := fmt.Errorf("%w: request 1 holds nothing", recipes.ErrNotHeld)
+	type end struct {
+		call string
+		of   func(recipes.Delivery, context.Context) error
+		what string
+	}
+	ack := end{"AcknowledgeElement", recipes.Delivery.Ack, "acknowledge"}
+	giveBack := end{"Release", recipes.Delivery.Return, "return"}
+	for _, test := range []struct {
+		name          string
+		end           end
+		lost          bool  // the first answer
+		answer        error // the one that arrives; nil is the plugin's own
+		held, unknown bool
+	}{
+		{"an acknowledgement", ack, false, nil, true, false},
+		{"an acknowledgement repeated", ack, true, nil, true, false},
+		{"an acknowledgement of nothing", ack, false, nothing, false, false},
+		{"an acknowledgement repeated and forgotten", ack, true, nothing, false, true},
+		{"an acknowledgement repeated, and removed", ack, true, fmt.Errorf("%w: %w", recipes.ErrNotHeld, recipes.ErrRemoved), false, false},
+		{"a return", giveBack, false, nil, true, false},
+		{"a return repeated", giveBack, true, nil, true, false},
+		{"a return of nothing", giveBack, false, nothing, false, false},
+		{"a return repeated and forgotten", giveBack, true, nothing, true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			spy := newSpy()
+			d := received(t, newServed(t, spy.option()).open(t, 0))
+			answer := func() {
+				if test.answer != nil {
+					spy.answer(test.end.call, func() error { return rpcwire.ToStatus(test.answer, nil) })
+				}
+			}
+			if test.lost {
+				spy.loseAnswer(test.end.call, answer)
+			} else {
+				answer()
+			}
+			err := test.end.of(d, ctx(t))
+			if errors.Is(err, recipes.ErrNotHeld) == test.held || errors.Is(err, recipes.ErrUnknownOutcome) != test.unknown || test.held && err != nil {
+				t.Error(err)
+			}
+			if err != nil && !strings.Contains(err.Error(), test.end.what) {
+				t.Errorf("%q does not say what was tried: %s", err, test.end.what)
+			}
 		})
 	}
 }

@@ -70,3 +70,13 @@ func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownModeIsRefused: of a lock that is tried, too.
+func TestUnknownModeIsRefused(t *testing.T) {
+	for _, try := range []bool{false, true} {
+		_, err := acquireMode(t.Context(), struct{ recipes.SharedLock }{}, &pb.AcquireReadWriteRequest{Try: try})
+		if !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("try %v: %v", try, err)
+		}
+	}
+}

@@ -1,6 +1,14 @@
 package server
 
-import "testing"
+import (
+	"context"
+	"io"
+	"testing"
+
+	"google.golang.org/grpc"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
 
 // TestFirstHostAttachesAndLastOneOrphans: those who come later change nothing.
 func TestFirstHostAttachesAndLastOneOrphans(t *testing.T) {
@@ -30,5 +38,37 @@ func closed(ch <-chan struct{}) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// attaching is the stream of a host that attaches, and is told when it has.
+type attaching struct {
+	grpc.ServerStream
+	ctx  context.Context
+	sent func() error
+}
+
+func (a attaching) Context() context.Context      { return a.ctx }
+func (a attaching) Send(*pb.AttachResponse) error { return a.sent() }
+
+// TestHostIsAttachedForAsLongAsItsStream: from before it is told so.
+func TestHostIsAttachedForAsLongAsItsStream(t *testing.T) {
+	for _, breaks := range []bool{false, true} {
+		s := New(Config{})
+		ctx, hangUp := context.WithCancel(t.Context())
+		err := pluginService{Server: s}.Attach(nil, attaching{ctx: ctx, sent: func() error {
+			if !closed(s.Attached()) || closed(s.Orphaned()) {
+				t.Error("told that it is attached, and is not")
+			}
+			if breaks {
+				return io.ErrUnexpectedEOF
+			}
+			hangUp()
+			return nil
+		}})
+		hangUp()
+		if breaks != (err != nil) || !closed(s.Orphaned()) {
+			t.Errorf("breaks %v: %v, orphaned %v", breaks, err, closed(s.Orphaned()))
+		}
 	}
 }

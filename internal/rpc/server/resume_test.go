@@ -60,6 +60,7 @@ type rawHost struct {
 	commits  pb.TransactionServiceClient
 	zk       *zkserver.Server
 	stream   grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
+	conn     grpc.ClientConnInterface
 }
 
 func hostOf(t *testing.T, zk *zkserver.Server, cfg server.Config) *rawHost {
@@ -68,7 +69,7 @@ func hostOf(t *testing.T, zk *zkserver.Server, cfg server.Config) *rawHost {
 	return &rawHost{
 		t: t, ctx: bounded(t), zk: zk, sessions: pb.NewSessionServiceClient(conn), locks: pb.NewLockServiceClient(conn),
 		grants: pb.NewGrantServiceClient(conn), plugin: pb.NewPluginServiceClient(conn),
-		barriers: pb.NewDoubleBarrierServiceClient(conn), commits: pb.NewTransactionServiceClient(conn),
+		barriers: pb.NewDoubleBarrierServiceClient(conn), commits: pb.NewTransactionServiceClient(conn), conn: conn,
 	}
 }
 

@@ -47,6 +47,32 @@ func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 	}
 }
 
+// TestSessionThatOpensTooLateIsClosed: the plugin stops while ZooKeeper answers.
+func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
+	world, opening := new(fake.World), make(chan struct{})
+	conn, s := serveWith(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		close(opening)
+		<-ctx.Done()
+		return world.Open(context.WithoutCancel(ctx), cfg)
+	})
+	host := client.New(conn, nil)
+	defer host.Close()
+	closed := make(chan error, 1)
+	go func() {
+		<-opening
+		closed <- s.Close(bounded(t))
+	}()
+	if _, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrUnavailable) {
+		t.Error(err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if err := world.Session(0).Err(); err == nil || s.Sessions() != 0 {
+		t.Errorf("%d sessions are served; that which opened too late: %v", s.Sessions(), err)
+	}
+}
+
 // unconfirmed is a session whose end ZooKeeper does not confirm, however long one
 // waits.
 type unconfirmed struct{ recipes.Session }

@@ -164,7 +164,7 @@ func (ts *tickets) run(ctx context.Context, c *ticket, announce func(recipes.Pla
 			announce(p)
 		}
 	})
-	if err != nil && ts.ss.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ts.ss.ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = lost(ts.ss)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -43,6 +44,33 @@ func TestGrantIsKnownUntilItsZnodeIsGone(t *testing.T) {
 		}
 		if _, err := ts.granted("it"); (err == nil) != end.known {
 			t.Errorf("%s: %v", end.name, err)
+		}
+	}
+}
+
+// However many calls come, a session remembers so many of those that have ended, the
+// latest. They do not count as held.
+func TestEndedTicketsAreForgotten(t *testing.T) {
+	ss := &session{ctx: t.Context()}
+	ts := newTickets(ss, 1)
+	const calls = 2*remembered + 1
+	for i := range calls {
+		ts.abandon(fmt.Sprint("never called ", i))
+	}
+	for i := range calls {
+		_, err := ts.call(t.Context(), fmt.Sprint(i), nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+			return nil, recipes.ErrContended
+		})
+		if err != recipes.ErrContended {
+			t.Fatal(err)
+		}
+	}
+	if len(ts.all) != remembered || len(ts.ended) != remembered {
+		t.Errorf("%d tickets, %d of them ended; want %d", len(ts.all), len(ts.ended), remembered)
+	}
+	for i, want := range map[int]bool{0: false, remembered: false, remembered + 1: true, calls - 1: true} {
+		if ts.knows(fmt.Sprint(i)) != want {
+			t.Errorf("call %d of %d is known: %v", i, calls, !want)
 		}
 	}
 }
@@ -150,6 +178,61 @@ func attemptedOnce(t *testing.T) attempt {
 	}
 }
 
+// A caller that has joined another one's call is told how that has ended, when it has.
+func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		opened, err := new(fake.World).Open(t.Context(), recipes.SessionConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ss := &session{ctx: ctx, Session: opened}
+		ts := newTickets(ss, 1)
+		leaves, told := make(chan struct{}), make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := ts.call(t.Context(), "it", nil, func(c context.Context, _ *session, _ func(recipes.Place)) (*held, error) {
+					<-c.Done()
+					<-leaves
+					return nil, c.Err()
+				})
+				told <- err
+			}()
+			synctest.Wait()
+		}
+		cancel(recipes.ErrExpired)
+		synctest.Wait()
+		if len(told) > 0 {
+			t.Errorf("told %v before the call has ended", <-told)
+		}
+		close(leaves)
+		for range 2 {
+			if err := <-told; !errors.Is(err, recipes.ErrExpired) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// What has ended a session is told by the session. In the moment before, it is told by who
+// ends it.
+func TestTheLossIsNamedBeforeTheSessionSaysSo(t *testing.T) {
+	opened, err := new(fake.World).Open(t.Context(), recipes.SessionConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errShutdown)
+	ss := &session{Session: opened, ctx: ctx}
+	if err := lost(ss); err != errShutdown {
+		t.Errorf("before: %v", err)
+	}
+	opened.(*fake.Session).Lose(recipes.ErrExpired)
+	if err := lost(ss); err != recipes.ErrExpired {
+		t.Errorf("after: %v", err)
+	}
+}
+
 // TestAbandonAfterTheEndChangesNothing: a repeated call gets what the first one got.
 func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	ss := &session{ctx: t.Context()}
@@ -164,6 +247,9 @@ func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 		ss.tasks.Wait()
 		if _, again := ts.call(t.Context(), id, nil, attemptedOnce(t)); again != end {
 			t.Errorf("%s: the repeated call returned %v; the first %v", id, again, err)
+		}
+		if _, known := ts.granted(id); errors.Is(known, recipes.ErrNotHeld) != (end != nil) {
+			t.Errorf("%s: what it holds: %v", id, known)
 		}
 	}
 }

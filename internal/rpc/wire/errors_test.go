@@ -175,6 +175,29 @@ func TestStatusOfGRPCItselfIsNotTheRecipes(t *testing.T) {
 	}
 }
 
+// What a proxy between the two adds is not the recipes' word.
+func TestDetailsOfOthersAreNotTheRecipes(t *testing.T) {
+	s, err := status.New(codes.Unavailable, "text").WithDetails(&errdetails.ErrorInfo{Domain: "proxy.example", Reason: "NOT_HELD"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, said := wire.Error(s.Err()); said || errors.Is(got, recipes.ErrNotHeld) || !errors.Is(got, recipes.ErrUnavailable) {
+		t.Errorf("%v, said %v", got, said)
+	}
+}
+
+// An error that never was a status is the caller's own, and says nothing of the call.
+func TestErrorThatIsNoStatusIsReturnedAsItIs(t *testing.T) {
+	for _, own := range []error{recipes.ErrDeadline, errors.New("marshal")} {
+		if e, said := wire.Error(own); e != own || said {
+			t.Errorf("%v became %v, said %v", own, e, said)
+		}
+	}
+	if e, said := wire.Error(nil); e != nil || said {
+		t.Errorf("nil became %v, said %v", e, said)
+	}
+}
+
 // TestUnknownMethodIsUnsupported: gRPC says it, and it is certain all the same.
 func TestUnknownMethodIsUnsupported(t *testing.T) {
 	got, said := wire.Error(status.Error(codes.Unimplemented, "unknown method X"))

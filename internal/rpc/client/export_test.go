@@ -1,0 +1,11 @@
+package client
+
+import "github.com/zkrecipes/zkrecipes/recipes"
+
+// Holding reports whether a session's clock counts as for one that holds something.
+func Holding(s recipes.Session) bool {
+	c := s.(*session).clock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holding
+}

@@ -1,0 +1,101 @@
+package server_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/zkrecipes/zkrecipes/internal/fake"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// TestOnlyBeatsKeepASession: a message that is none, as a newer host may send, does not
+// show that the host's clock runs, and asks for no echo.
+func TestOnlyBeatsKeepASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		world := new(fake.World)
+		conn, _ := serveWith(t, world.Open)
+		st, err := pb.NewSessionServiceClient(conn).Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(m *pb.OpenRequest) {
+			t.Helper()
+			if err := st.Send(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start := &pb.Start{Config: &pb.Config{Servers: []string{"fake"}, SessionTimeout: durationpb.New(timeout)}}
+		send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}})
+		send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: &pb.Beat{Number: 7}}})
+		var echoed []uint64
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			for {
+				m, err := st.Recv()
+				if err != nil {
+					return
+				}
+				if e := m.GetBeatEcho(); e != nil {
+					echoed = append(echoed, e.GetNumber())
+				}
+			}
+		}()
+		began := time.Now()
+		for range 3 {
+			time.Sleep(timeout / 4)
+			send(&pb.OpenRequest{})
+		}
+		<-world.Session(0).Done()
+		if d := time.Since(began); d != timeout {
+			t.Errorf("the session ended %v after the last beat", d)
+		}
+		<-over
+		if len(echoed) != 1 || echoed[0] != 7 {
+			t.Errorf("echoed %v", echoed)
+		}
+	})
+}
+
+// TestMessageThatIsTooLargeIsRefusedUnread: however it comes.
+func TestMessageThatIsTooLargeIsRefusedUnread(t *testing.T) {
+	const limit = 1 << 10
+	conn, _ := serveConfig(t, server.Config{Open: new(fake.World).Open, Limits: server.Limits{Message: limit}})
+	locks := pb.NewLockServiceClient(conn)
+	for size, want := range map[int]error{limit / 2: recipes.ErrSessionLost, 2 * limit: recipes.ErrTooLarge} {
+		_, err := locks.Acquire(bounded(t), &pb.AcquireRequest{Session: "none", RequestId: "1", Path: "/l", Data: make([]byte, size)})
+		if e, _ := wire.Error(err); !errors.Is(e, want) {
+			t.Errorf("%d bytes: %v", size, e)
+		}
+	}
+}
+
+// TestCallsOverGRPCAreMeasured: those of hosts that know nothing else.
+func TestCallsOverGRPCAreMeasured(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	conn, _ := serveConfig(t, server.Config{Open: new(fake.World).Open, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))})
+	if _, err := pb.NewPluginServiceClient(conn).Info(bounded(t), new(pb.InfoRequest)); err != nil {
+		t.Fatal(err)
+	}
+	for { // the end of a call is counted after its answer was sent
+		var got metricdata.ResourceMetrics
+		if err := reader.Collect(bounded(t), &got); err != nil {
+			t.Fatal(err)
+		}
+		if len(got.ScopeMetrics) > 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+}
