@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
 
 // TestMain: with mainEnv set the test binary is the plugin.
@@ -13,7 +15,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	leaktest.Main(m)
 }
 
 const mainEnv = "TEST_MAIN"

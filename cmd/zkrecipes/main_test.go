@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/scripttest"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -31,7 +32,7 @@ type tests struct{ *testing.M }
 
 func (t tests) Run() int {
 	scripttest.ResetSignals()
-	return t.M.Run()
+	return leaktest.Checked{Tests: t.M}.Run()
 }
 
 // TestToolDoesNotCarryZooKeeper: all of it goes through the plugin.

@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host/hosttest"
+
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestATimeIsRunOnceAndOnlyAfterThoseBefore(t *testing.T) {
 	if runtime.GOOS == "windows" {

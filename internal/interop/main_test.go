@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
 
 // peerEnv makes the test binary a contender with our recipes.
@@ -14,5 +15,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv(peerEnv) != "" {
 		contend(os.Args[1:])
 	}
-	ensembletest.Main(m)
+	leaktest.Main(ensembletest.Owner{Tests: m})
 }

@@ -17,7 +17,11 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestARelease is `make release` for the platform of the test.
 func TestARelease(t *testing.T) {

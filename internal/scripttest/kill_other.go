@@ -2,4 +2,5 @@
 
 package scripttest
 
+func quitAll(string) {}
 func killAll(string) {}

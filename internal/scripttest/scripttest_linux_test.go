@@ -10,13 +10,25 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/scripttest"
 )
 
 // TestMain: the tests run this program again, as what they name in the variable.
 func TestMain(m *testing.M) {
+	if os.Getenv(hangEnv) != "" {
+		standStill()
+	}
 	scripttest.ResetSignals()
-	os.Exit(m.Run())
+	leaktest.Main(m)
+}
+
+const hangEnv = "SCRIPTTEST_HANG"
+
+// standStill is what a Go program that hangs shows.
+func standStill() {
+	_ = os.WriteFile("ready", nil, 0o600)
+	select {}
 }
 
 const insideEnv = "SCRIPTTEST_INSIDE"
@@ -24,13 +36,17 @@ const insideEnv = "SCRIPTTEST_INSIDE"
 // TestHungScriptFails: a shell in the background that ignores INT, and has a child
 // of its own that holds its output open, does not keep the test from ending.
 func TestHungScriptFails(t *testing.T) {
-	for _, kind := range []string{"waits", "fails", "ends"} {
+	for _, kind := range []string{"waits", "fails", "ends", "program"} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInside$/^"+kind, "-test.v")
 			cmd.Env = append(os.Environ(), insideEnv+"="+t.TempDir())
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "FAIL: TestInside/"+kind) {
 				t.Errorf("%v\n%s", err, out)
+			}
+			if stacks := kind == "program"; strings.Contains(string(out), "standStill") != stacks {
+				t.Errorf("shows where a program stands: want %v\n%s", stacks, out)
 			}
 		})
 	}
@@ -41,6 +57,10 @@ func TestInside(t *testing.T) {
 	dir := os.Getenv(insideEnv)
 	if dir == "" {
 		t.Skip("another test runs this one")
+	}
+	program := "env " + hangEnv + "=1\nexec " + os.Args[0] + " &program&\nwait program\n"
+	if err := os.WriteFile(filepath.Join(dir, "program.txtar"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	for name, last := range map[string]string{"waits": "wait shell\n", "fails": "exists nothing\n", "ends": ""} {
 		script := "exec sh hang.sh &shell&\nexec sh ready.sh\n" + last + "-- ready.sh --\nuntil test -e ready; do sleep 0.01; done\n-- hang.sh --\ntrap '' INT\n: >ready\nsh -c 'trap \"\" INT; sleep 3600' &\nsleep 3600\n"

@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { ensembletest.Main(m) }
+func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 
 // TestSubject is what the tests below run in a process of its own.
 func TestSubject(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // of a package have nothing else in common.
 var shared struct {
 	sync.Mutex
-	owned    bool // Main runs and will stop the server
+	owned    bool // an Owner runs and will stop the server
 	ensemble *ensemble.Ensemble
 	err      error
 }
@@ -23,7 +23,7 @@ var shared struct {
 // first call starts it. Each test uses paths of its own, and no test freezes or kills
 // it.
 //
-// The package's TestMain must call [Main], which stops it. A test that checks
+// The package's TestMain must run an [Owner], which stops it. A test that checks
 // for leaked goroutines by itself calls Shared first and then goleak.IgnoreCurrent.
 func Shared(tb testing.TB) *ensemble.Ensemble {
 	tb.Helper()
@@ -39,7 +39,7 @@ func startShared() (*ensemble.Ensemble, error) {
 	shared.Lock()
 	defer shared.Unlock()
 	if !shared.owned {
-		return nil, fmt.Errorf("nobody would stop the shared ZooKeeper: let this package have func TestMain(m *testing.M) { ensembletest.Main(m) }")
+		return nil, fmt.Errorf("nobody would stop the shared ZooKeeper: let this package have func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }")
 	}
 	if shared.ensemble == nil && shared.err == nil {
 		shared.ensemble, shared.err = ensemble.Start(context.Background(), Quick(1))
@@ -47,15 +47,9 @@ func startShared() (*ensemble.Ensemble, error) {
 	return shared.ensemble, shared.err
 }
 
-// Main runs the tests, stops the shared server if there is one, and exits.
+// Owner runs tests and then stops the shared server, if there is one:
 //
-//	func TestMain(m *testing.M) { ensembletest.Main(m) }
-func Main(m *testing.M) { os.Exit(Owner{m}.Run()) }
-
-// Owner runs tests and then stops the shared server. It is for a TestMain that
-// has more to do than [Main], such as looking for leaked goroutines afterwards:
-//
-//	func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{m}) }
+//	func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 type Owner struct{ Tests interface{ Run() int } }
 
 // Run runs the tests and returns their exit code.
