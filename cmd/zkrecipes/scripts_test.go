@@ -230,7 +230,7 @@ func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
 
 // eventually looks again and again: what it looks at is another process.
 func eventually(ts *testscript.TestScript, what []string, happened func() bool) {
-	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			ts.Fatalf("%v did not happen", what)
 		}

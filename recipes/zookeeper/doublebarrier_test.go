@@ -46,7 +46,7 @@ func entered(t *testing.T, ctx context.Context, srv *zkserver.Server, path strin
 }
 
 // atRest waits until a path has so many children and nothing has been sent for a
-// while.
+// while. On virtual time nobody has anything left to do then.
 func atRest(t *testing.T, srv *zkserver.Server, path string, children int) {
 	t.Helper()
 	ctx := bounded(t)
@@ -72,50 +72,50 @@ func atRest(t *testing.T, srv *zkserver.Server, path string, children int) {
 // "This means that only a single process wakes up on each node deletion except
 // for the last node, which wakes up everyone when it is removed."
 func TestADepartureWakesOne(t *testing.T) {
-	srv := embedded(t)
-	ctx := bounded(t)
-	const size = 5
-	var sessions []recipes.Session
-	for range size {
-		sessions = append(sessions, open(t, srv))
-	}
-	in := entered(t, ctx, srv, "/b", sessions)
-	atRest(t, srv, "/b", size+1)
-	events := func() (n [size]int64) {
-		for i, s := range sessions {
-			n[i] = must[recipes.Stats](t)(s.Stats(ctx)).WatchEvents
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, first recipes.Session) {
+		const size = 5
+		sessions := []recipes.Session{first}
+		for range size - 1 {
+			sessions = append(sessions, openVirtual(t, srv))
 		}
-		return n
-	}
-	before := events()
-	left := make(chan error, size)
-	leave := func(i, children int, want [size]int64) {
-		t.Helper()
-		go func() { left <- in[i].Leave(ctx) }()
-		atRest(t, srv, "/b", children)
-		var got [size]int64
-		for i, n := range events() {
-			got[i] = n - before[i]
+		in := entered(t, ctx, srv, "/b", sessions)
+		atRest(t, srv, "/b", size+1)
+		events := func() (n [size]int64) {
+			for i, s := range sessions {
+				n[i] = must[recipes.Stats](t)(s.Stats(ctx)).WatchEvents
+			}
+			return n
 		}
-		if i == 3 {
-			got[3] = want[3] // the lowest may have gone before it is watched
+		before := events()
+		left := make(chan error, size)
+		leave := func(i, children int, want [size]int64) {
+			t.Helper()
+			go func() { left <- in[i].Leave(ctx) }()
+			atRest(t, srv, "/b", children)
+			var got [size]int64
+			for i, n := range events() {
+				got[i] = n - before[i]
+			}
+			if i == 3 {
+				got[3] = want[3] // the lowest may have gone before it is watched
+			}
+			if got != want {
+				t.Errorf("when %d leaves the events are %v; want %v", i, got, want)
+			}
+			before = events()
 		}
-		if got != want {
-			t.Errorf("when %d leaves the events are %v; want %v", i, got, want)
+		// A deletion is always told to its own session too, which has watched its node.
+		leave(0, 6, [size]int64{})              // the lowest waits for the highest
+		leave(2, 5, [size]int64{2: 1})          // nobody waits for it
+		leave(4, 4, [size]int64{0: 1, 4: 1})    // the highest: it wakes the lowest
+		leave(1, 3, [size]int64{1: 1})          // now 3 is waited for
+		leave(3, 0, [size]int64{2, 1, 1, 2, 1}) // it wakes the lowest, which leaves and wakes all
+		for range size {
+			if err := <-left; err != nil {
+				t.Error(err)
+			}
 		}
-		before = events()
-	}
-	// A deletion is always told to its own session too, which has watched its node.
-	leave(0, 6, [size]int64{})              // the lowest waits for the highest
-	leave(2, 5, [size]int64{2: 1})          // nobody waits for it
-	leave(4, 4, [size]int64{0: 1, 4: 1})    // the highest: it wakes the lowest
-	leave(1, 3, [size]int64{1: 1})          // now 3 is waited for
-	leave(3, 0, [size]int64{2, 1, 1, 2, 1}) // it wakes the lowest, which leaves and wakes all
-	for range size {
-		if err := <-left; err != nil {
-			t.Error(err)
-		}
-	}
+	})
 }
 
 func TestDoubleBarrierCosts(t *testing.T) {

@@ -125,95 +125,99 @@ func TestACommitStandsOnVotesThatAreThere(t *testing.T) {
 // A member counts another one that dies before both are let in. Who lets them in
 // checks that each of them is there.
 func TestNobodyEntersWithAMemberThatHasDied(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	dying, staying, late := open(t, srv), open(t, srv), open(t, srv)
-	go doubleBarrierAt(t, dying, "/pair", 2).Enter(ctx, nil)
-	atRest(t, srv, "/pair", 1)
-	met := between(srv, staying, is(zkserver.OpMulti), func() { srv.ExpireSession(dying.ID()) })
-	in := make(chan recipes.Passage, 1)
-	go func() { in <- must[recipes.Passage](t)(doubleBarrierAt(t, staying, "/pair", 2).Enter(ctx, nil)) }()
-	// It looks again, finds itself alone, and waits: nothing else is left to do.
-	atRest(t, srv, "/pair", 1)
-	if !met() {
-		t.Fatal("the case was not met")
-	}
-	select {
-	case <-in:
-		t.Error("a member has entered alone")
-	default:
-		must[recipes.Passage](t)(doubleBarrierAt(t, late, "/pair", 2).Enter(ctx, nil))
-		<-in
-	}
+	onVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, dying recipes.Session) {
+		ctx := bounded(t)
+		staying, late := openVirtual(t, srv), openVirtual(t, srv)
+		go doubleBarrierAt(t, dying, "/pair", 2).Enter(ctx, nil)
+		atRest(t, srv, "/pair", 1)
+		met := between(srv, staying, is(zkserver.OpMulti), func() { srv.ExpireSession(dying.ID()) })
+		in := make(chan recipes.Passage, 1)
+		go func() { in <- must[recipes.Passage](t)(doubleBarrierAt(t, staying, "/pair", 2).Enter(ctx, nil)) }()
+		// It looks again, finds itself alone, and waits: nothing else is left to do.
+		atRest(t, srv, "/pair", 1)
+		if !met() {
+			t.Fatal("the case was not met")
+		}
+		select {
+		case <-in:
+			t.Error("a member has entered alone")
+		default:
+			must[recipes.Passage](t)(doubleBarrierAt(t, late, "/pair", 2).Enter(ctx, nil))
+			<-in
+		}
+	})
 }
 
 // ready was read, and then it is deleted and made again, with the same version,
 // for members who have not seen it yet. Who would replace it reads it again.
 func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	enter := func(s recipes.Session) <-chan recipes.Passage {
-		in := make(chan recipes.Passage, 1)
-		go func() {
-			p, err := doubleBarrierAt(t, s, "/pair", 2).Enter(ctx, nil)
-			if err == nil {
-				in <- p
-			}
-			close(in)
-		}()
-		return in
-	}
-	former := []recipes.Session{open(t, srv), open(t, srv)}
-	passages := entered(t, ctx, srv, "/pair", former)
-	dying, staying, late := open(t, srv), open(t, srv), open(t, srv)
-	enter(dying)
-	atRest(t, srv, "/pair", 4) // two members inside, ready, and the one that waits
-	stays := enter(staying)
-	atRest(t, srv, "/pair", 5)
-
-	// late has read the ready of the former members, and is about to list. Before
-	// that they leave, dying and staying are let in, and dying dies.
-	read, waits := false, make(chan struct{})
-	var inside recipes.Passage
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		switch {
-		case r.SessionID != late.ID():
-		case r.Op == zkserver.OpGetData && r.Path == "/pair/ready":
-			read = true
-		case r.Op == zkserver.OpGetChildren2 || r.Op == zkserver.OpGetChildren:
-			if !read || inside != nil {
-				break
-			}
-			left := make(chan error)
-			for _, p := range passages {
-				go func() { left <- p.Leave(ctx) }()
-			}
-			for range passages {
-				if err := <-left; err != nil {
-					t.Error(err)
+	onVirtualTime(t, func(_ context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Session) {
+		ctx := bounded(t)
+		enter := func(s recipes.Session) <-chan recipes.Passage {
+			in := make(chan recipes.Passage, 1)
+			go func() {
+				p, err := doubleBarrierAt(t, s, "/pair", 2).Enter(ctx, nil)
+				if err == nil {
+					in <- p
 				}
-			}
-			inside = <-stays
-			srv.ExpireSession(dying.ID())
-		case inside != nil && r.Op == zkserver.OpGetData && r.Path == inside.Znode():
-			close(waits)
+				close(in)
+			}()
+			return in
 		}
-		return zkserver.Fault{}
+		former := []recipes.Session{openVirtual(t, srv), openVirtual(t, srv)}
+		passages := entered(t, ctx, srv, "/pair", former)
+		dying, staying, late := openVirtual(t, srv), openVirtual(t, srv), openVirtual(t, srv)
+		enter(dying)
+		atRest(t, srv, "/pair", 4) // two members inside, ready, and the one that waits
+		stays := enter(staying)
+		atRest(t, srv, "/pair", 5)
+
+		// late has read the ready of the former members, and is about to list. Before
+		// that they leave, dying and staying are let in, and dying dies.
+		read, waits := false, make(chan struct{})
+		var inside recipes.Passage
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			switch {
+			case r.SessionID != late.ID():
+			case r.Op == zkserver.OpGetData && r.Path == "/pair/ready":
+				read = true
+			case r.Op == zkserver.OpGetChildren2 || r.Op == zkserver.OpGetChildren:
+				if !read || inside != nil {
+					break
+				}
+				left := make(chan error)
+				for _, p := range passages {
+					go func() { left <- p.Leave(ctx) }()
+				}
+				for range passages {
+					if err := <-left; err != nil {
+						t.Error(err)
+					}
+				}
+				inside = <-stays
+				srv.ExpireSession(dying.ID())
+			case inside != nil && r.Op == zkserver.OpGetData && r.Path == inside.Znode():
+				close(waits)
+			}
+			return zkserver.Fault{}
+		})
+		joins := enter(late)
+		select {
+		case <-joins:
+			t.Fatal("a member has entered with one that had entered before, with another")
+		case <-waits:
+		case <-ctx.Done():
+			t.Fatal("the case was not met")
+		}
+		srv.SetFault(nil)
+		if err := inside.Leave(ctx); err != nil {
+			t.Error(err)
+		}
+		last := enter(openVirtual(t, srv))
+		if <-joins == nil || <-last == nil {
+			t.Error("the next two have not entered")
+		}
 	})
-	joins := enter(late)
-	select {
-	case <-joins:
-		t.Fatal("a member has entered with one that had entered before, with another")
-	case <-waits:
-	case <-ctx.Done():
-		t.Fatal("the case was not met")
-	}
-	srv.SetFault(nil)
-	if err := inside.Leave(ctx); err != nil {
-		t.Error(err)
-	}
-	last := enter(open(t, srv))
-	if <-joins == nil || <-last == nil {
-		t.Error("the next two have not entered")
-	}
 }
 
 // A member's name is given to another client's znode before a guarded write. The
