@@ -97,34 +97,3 @@ func TestWhatWasGivenBackIsNotHeld(t *testing.T) {
 		})
 	}
 }
-
-// A priority lock that was handed to somebody else is not held either.
-func TestWhatWasHandedOffIsNotHeld(t *testing.T) {
-	l := newServed(t)
-	s, other := l.open(t, 0), l.open(t, 0)
-	lock := func(s recipes.Session, cfg recipes.PriorityLockConfig) recipes.PriorityLock {
-		p, err := s.PriorityLock("/priority", cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	h, err := lock(s, recipes.PriorityLockConfig{}).AcquireWrite(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	waits, granted := make(chan string, 1), make(chan error, 1)
-	go func() {
-		_, err := lock(other, recipes.PriorityLockConfig{Joined: func(p recipes.Place) { waits <- p.Znode }}).AcquireWrite(ctx(t))
-		granted <- err
-	}()
-	if err := h.HandOff(ctx(t), <-waits); err != nil {
-		t.Fatal(err)
-	}
-	if client.Holding(s) {
-		t.Error("handed off, and held")
-	}
-	if err := <-granted; err != nil {
-		t.Error(err)
-	}
-}
