@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestOnlyBeatsKeepASession: a message that is none, as a newer host may send, does not
-// show that the host's clock runs, and asks for no echo.
+// TestOnlyBeatsKeepASession: a newer host may send other messages. They do not show that the
+// host's clock runs, and ask for no echo.
 func TestOnlyBeatsKeepASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
