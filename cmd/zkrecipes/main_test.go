@@ -18,7 +18,7 @@ import (
 
 // TestMain: the test binary is also the programs that the scripts run.
 func TestMain(m *testing.M) {
-	testscript.Main(ensembletest.Owner{Tests: tests{m}}, map[string]func(){
+	testscript.Main(leaktest.Checked{Tests: ensembletest.Owner{Tests: tests{m}}}, map[string]func(){
 		"zkrecipes": func() { os.Exit(Main()) },
 		"patiently": func() { os.Exit(patiently(os.Args[1:])) },
 		// The host gives a plugin no GORACE (see quickExit): this end does not sleep.
@@ -32,7 +32,7 @@ type tests struct{ *testing.M }
 
 func (t tests) Run() int {
 	scripttest.ResetSignals()
-	return leaktest.Checked{Tests: t.M}.Run()
+	return t.M.Run()
 }
 
 // TestToolDoesNotCarryZooKeeper: all of it goes through the plugin.
