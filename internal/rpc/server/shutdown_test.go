@@ -62,7 +62,12 @@ func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
 		<-opening
 		closed <- s.Close(bounded(t))
 	}()
-	if _, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrUnavailable) {
+	opened, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}})
+	if err == nil { // the host was told before it was told of the end
+		<-opened.Done()
+		err = opened.Err()
+	}
+	if !errors.Is(err, recipes.ErrPluginLost) {
 		t.Error(err)
 	}
 	if err := <-closed; err != nil {
