@@ -24,7 +24,7 @@ help:
 	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); root on Linux'
 	@echo 'make test-mutants   mistakes planted in the core, which tests have to notice: SAMPLE (40) of each part, by SEED (1)'
 	@echo 'make test-counts    what a handoff sends, against what is recorded (seconds)'
-	@echo 'make test-against   zkbench run -against finds a tenth and nothing else, in AGAINST (20) runs (25 minutes)'
+	@echo 'make test-against   zkbench run -against finds a tenth and nothing else, in AGAINST (20) runs of PAIRS (20) (25 minutes)'
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make cross          the binaries for every platform, thrown away'
 	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
@@ -136,10 +136,11 @@ bench-join: zookeeper
 results: zookeeper
 	@FOR=$(FOR) .ci/results
 
-# Records for AGAINST times half a minute, twice.
+# Twice AGAINST runs, of half a minute each.
 AGAINST ?= 20
+PAIRS   ?= 20
 test-against:
-	ZKRECIPES_AGAINST=$(AGAINST) $(GO) test -count=1 -v -timeout 2h -run TestAgainstFinds ./cmd/zkbench
+	ZKRECIPES_AGAINST=$(AGAINST) ZKRECIPES_PAIRS=$(PAIRS) $(GO) test -count=1 -v -timeout 2h -run TestAgainstFinds ./cmd/zkbench
 
 vet:
 	@for os in linux darwin windows; do echo "vet $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet ./... || exit 1; done

@@ -32,6 +32,7 @@ func (e Experiment) counter(what string, of int) func() {
 // open opens n sessions, each with a configuration of its own, or none. It calls one for
 // each that is open.
 func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes.SessionConfig, n int, one func()) ([]recipes.Session, error) {
+	defer collectLess(n)()
 	sessions := make([]recipes.Session, n)
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelism)

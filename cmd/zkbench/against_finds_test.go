@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -54,10 +55,10 @@ var difference = regexp.MustCompile(`(?m) (better|WORSE)$`)
 // operations.
 var ofAPair = strings.Fields("-embedded -quiet -recipe lock -workload cycle -strategy handoff -contenders 10 -duration 300ms -warmup 50ms")
 
-// verdicts is what a build says of itself against another, in twenty pairs.
+// verdicts is what a build says of itself against another, in ZKRECIPES_PAIRS (20) pairs.
 func verdicts(t *testing.T, self, against string) string {
 	t.Helper()
-	args := append([]string{"run", "-count=20", "-against=" + against}, ofAPair...)
+	args := append([]string{"run", "-count=" + cmp.Or(os.Getenv("ZKRECIPES_PAIRS"), "20"), "-against=" + against}, ofAPair...)
 	out, err := exec.Command(self, args...).CombinedOutput()
 	if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() != 1) {
 		t.Fatalf("%v\n%s", err, out)
