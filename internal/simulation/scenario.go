@@ -15,6 +15,10 @@ type scenario struct {
 	open  opener // nil: the library
 	hop   bool   // there are faults between application and plugin
 	quiet bool   // without faults, for defects that need none
+
+	// excused are clients that need not make progress: their library may stand still for
+	// good, which is not what is tested. nil: none.
+	excused func(*client) bool
 }
 
 // game is a scenario in one run.
