@@ -18,10 +18,10 @@ const verdictTimeout = time.Second
 // answered.
 const retryPause = 100 * time.Millisecond
 
-// call makes one unary call that ends with ctx and with the session, and says
-// in the contract's errors why it failed.
+// call makes a unary call that may be repeated, and that ends with ctx and with the
+// session. It says in the contract's errors why it failed.
 func (s *session) call(ctx context.Context, what string, rpc func(context.Context) error) error {
-	err := s.try(ctx, rpc)
+	err := s.again(ctx, rpc)
 	if err == nil {
 		return nil
 	}
@@ -47,6 +47,9 @@ func query[T any](ctx context.Context, s *session, what string, rpc func(context
 // plugin's recipes already names the operation. A plugin without that recipe cannot
 // name it.
 func (s *session) explain(ctx context.Context, what string, err error) error {
+	if u := (unserved{}); errors.As(err, &u) {
+		return fmt.Errorf("%s: %w", what, u.error)
+	}
 	e, said := wire.Error(err)
 	v := s.verdict(ctx, e, said)
 	switch {
@@ -68,22 +71,6 @@ func keepOutcome(lost, said error) error {
 		}
 	}
 	return lost
-}
-
-// try makes one unary call, which ends with the session, and returns gRPC's error.
-func (s *session) try(ctx context.Context, rpc func(context.Context) error) error {
-	return s.tryOutlasting(ctx, 0, rpc)
-}
-
-// tryOutlasting is try for a call that has some time left when the session is lost.
-func (s *session) tryOutlasting(ctx context.Context, left time.Duration, rpc func(context.Context) error) error {
-	if err := s.Err(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.over, func() { time.AfterFunc(left, cancel) })()
-	return rpc(ctx)
 }
 
 // verdict chooses the error of a failed call. The loss of the session explains
@@ -140,19 +127,17 @@ func (s *session) interrupted(err error) error {
 // be one that can be repeated. It returns what the plugin said.
 func (s *session) persist(rpc func(context.Context) error) error {
 	for {
-		err := s.try(s.over, rpc)
+		t, err := s.once(s.over, 0, rpc)
 		if err == nil {
 			return nil
 		}
-		if e, said := wire.Error(err); said {
+		e, said := wire.Error(err)
+		switch moved := s.outlived(s.over, t, err); {
+		case moved:
+		case said:
 			return e
-		}
-		pause := time.NewTimer(retryPause)
-		select {
-		case <-s.over.Done():
-			pause.Stop()
+		case !rest(s.over):
 			return s.Err()
-		case <-pause.C:
 		}
 	}
 }

@@ -25,17 +25,39 @@ func (s *session) change(ctx context.Context, what string, rpc func(context.Cont
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	if err := s.tryOutlasting(ctx, answerTime, rpc); err != nil {
+	if err := s.changing(ctx, answerTime, rpc); err != nil {
 		return s.explainChange(ctx, what, err)
 	}
 	return nil
 }
 
+// changing makes the call of a change. If its plugin has ended before the answer, and the
+// session goes on, the outcome is unknown. A plugin that lets go of the session refuses
+// calls that it has not begun, and these are made again.
+func (s *session) changing(ctx context.Context, left time.Duration, rpc func(context.Context) error) error {
+	for {
+		t, err := s.once(ctx, left, rpc)
+		if !s.outlived(ctx, t, err) {
+			return err
+		}
+		if e, said := wire.Error(err); !said || errors.Is(e, recipes.ErrUnknownOutcome) {
+			return unanswered{}
+		}
+	}
+}
+
+// unanswered is the error of a change whose plugin has ended.
+type unanswered struct{}
+
+func (unanswered) Error() string { return "the plugin has ended before it answered" }
+
 // explainChange is explain for a call that is never repeated.
 func (s *session) explainChange(ctx context.Context, what string, err error) error {
 	e, said := wire.Error(err)
 	switch {
-	case said:
+	case errors.Is(err, unanswered{}):
+		return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, err)
+	case said, errors.As(err, new(unserved)):
 		return s.explain(ctx, what, err)
 	case status.Code(err) == codes.ResourceExhausted:
 		return fmt.Errorf("%s: %w: %v", what, recipes.ErrTooLarge, e) // refused unread

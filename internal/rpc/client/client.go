@@ -12,9 +12,7 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -24,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Client opens sessions over one connection.
+// Client opens sessions over one connection, or over one after the other: see Connect.
 type Client struct {
 	sessions     pb.SessionServiceClient
 	locks        pb.LockServiceClient
@@ -36,40 +34,44 @@ type Client struct {
 	semaphores     pb.SemaphoreServiceClient
 	readWriteLocks pb.ReadWriteLockServiceClient
 
-	conn *carry.Conn // of the services of the other recipes
+	conn router // of the services of the other recipes
 
 	meters *telemetry.Meters
 
 	ctx    context.Context // its cause is why all sessions are lost
 	cancel context.CancelCauseFunc
 
-	speaks atomic.Bool // the plugin is known to have dialects
-
-	mu      sync.Mutex
-	closed  bool
-	running sync.WaitGroup // goroutines of sessions
+	mu       sync.Mutex
+	present  *Plugin
+	resumes  bool          // present can resume sessions
+	replaced chan struct{} // closed, and replaced, when present changes
+	closed   bool
+	running  sync.WaitGroup // goroutines of sessions
 }
 
 // New returns a Client over a connection, which stays the caller's. If that was dialled
 // with DialOptions, unary calls go over a connection of their own, from dial. If dial is
 // nil or fails, they go over a stream, if the plugin knows such streams.
 func New(over grpc.ClientConnInterface, dial carry.Dialer) *Client {
-	conn := carry.New(over, dial)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	return &Client{
-		sessions:     pb.NewSessionServiceClient(conn),
-		locks:        pb.NewLockServiceClient(conn),
-		elections:    pb.NewElectionServiceClient(conn),
-		grants:       pb.NewGrantServiceClient(conn),
-		transactions: pb.NewTransactionServiceClient(conn),
-		queues:       pb.NewQueueServiceClient(conn),
+	c := Unconnected()
+	c.Use(c.Connect(over, dial, nil), false)
+	return c
+}
 
-		semaphores:     pb.NewSemaphoreServiceClient(conn),
-		readWriteLocks: pb.NewReadWriteLockServiceClient(conn),
-
-		conn: conn,
-		ctx:  ctx, cancel: cancel,
-	}
+// Unconnected returns a Client that opens sessions from the first Use on.
+func Unconnected() *Client {
+	c := &Client{replaced: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.conn = router{c}
+	c.sessions = pb.NewSessionServiceClient(c.conn)
+	c.locks = pb.NewLockServiceClient(c.conn)
+	c.elections = pb.NewElectionServiceClient(c.conn)
+	c.grants = pb.NewGrantServiceClient(c.conn)
+	c.transactions = pb.NewTransactionServiceClient(c.conn)
+	c.queues = pb.NewQueueServiceClient(c.conn)
+	c.semaphores = pb.NewSemaphoreServiceClient(c.conn)
+	c.readWriteLocks = pb.NewReadWriteLockServiceClient(c.conn)
+	return c
 }
 
 // Measure has m count the sessions that are opened from now on, and what they hold.
@@ -102,10 +104,27 @@ func (c *Client) spawn(f func()) bool {
 	return true
 }
 
-// failure returns why the client cannot open sessions, or nil.
-func (c *Client) failure() error {
-	if c.ctx.Err() == nil {
-		return nil
+// Plugin returns the plugin that sessions are opened through.
+func (c *Client) Plugin() *Plugin {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.present
+}
+
+// successor waits for a plugin after p, and returns whether that can resume sessions. It
+// returns nil if ctx ends first.
+func (c *Client) successor(ctx context.Context, p *Plugin) (next *Plugin, resumes bool) {
+	for {
+		c.mu.Lock()
+		next, resumes, replaced := c.present, c.resumes, c.replaced
+		c.mu.Unlock()
+		if next != p {
+			return next, resumes
+		}
+		select {
+		case <-replaced:
+		case <-ctx.Done():
+			return nil, false
+		}
 	}
-	return fmt.Errorf("%w: %w", recipes.ErrUnavailable, context.Cause(c.ctx))
 }

@@ -128,6 +128,14 @@ func (c *clock) sessionTimeout() time.Duration {
 	return c.timeout
 }
 
+// contacted returns when the leader is known to have heard of the session; the zero
+// time before the first echo.
+func (c *clock) contacted() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known
+}
+
 // silence says, for people, which side was not heard.
 func (c *clock) silence() string {
 	c.mu.Lock()
@@ -183,11 +191,12 @@ func (s *session) watchClock() {
 	deadline := time.NewTimer(s.clock.look())
 	defer deadline.Stop()
 	for {
+		calls := s.latest().calls
 		select {
 		case <-s.over.Done():
 			return
-		case <-s.calls.Broken(): // a plugin that makes no sense cannot be relied on
-			s.lose(s.calls.Err())
+		case <-calls.Broken(): // a plugin that makes no sense cannot be relied on
+			s.lose(calls.Err())
 		case <-ticker.C:
 			s.beat()
 		case <-started:
@@ -212,7 +221,7 @@ func (s *session) beat() {
 		s.beating.Lock()
 		defer s.beating.Unlock()
 		b := &pb.Beat{Number: s.clock.beat()}
-		_ = s.stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: b}}) // Recv tells of a broken stream
+		_ = s.latest().stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: b}}) // Recv tells of a broken stream
 	})
 }
 

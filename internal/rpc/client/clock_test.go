@@ -206,7 +206,7 @@ func TestWhoAsksAfterAPauseIsToldOfTheLoss(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSession(new(Client), nil, func() {}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)}, nil)
+				s := newSession(new(Client), recipes.SessionConfig{}, &tenure{plugin: new(Plugin), hangUp: func() {}}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)})
 				s.clock.echo(echo{number: s.clock.beat()})
 				if lost(s) {
 					t.Fatal("lost at once")

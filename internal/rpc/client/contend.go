@@ -2,8 +2,8 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
@@ -27,101 +27,84 @@ type unplaced struct {
 func (u unplaced) GetGrant() *pb.Grant { return u.response.GetGrant() }
 func (u unplaced) GetPlace() *pb.Place { return nil }
 
-// An attempt is a call that asks for a grant.
-type attempt func(ctx context.Context, requestID string) (answer, error)
+// An attempt is a call that asks for a grant. had is what it has to take up in a session
+// that was resumed, or nil.
+type attempt func(ctx context.Context, requestID string, had *pb.Grant) (answer, error)
 
 // contend makes a call that asks for a grant of a recipe, by its capability's name.
 // It leaves nothing in line, and nothing granted, that the caller does not know of.
 // A call that gRPC failed, or that the caller stopped waiting for, is abandoned by
 // its id until the plugin has taken notice.
-func (s *session) contend(ctx context.Context, recipe, what string, joined func(recipes.Place), run attempt) (*grant, error) {
+//
+// When the plugin ends and the session goes on, the call is repeated. A contender whose
+// place is known keeps it. resumable is whether run can take up a grant.
+func (s *session) contend(ctx context.Context, recipe, what string, resumable bool, joined func(recipes.Place), run attempt) (*grant, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	id, asked := s.requestID(), time.Now()
-	a, err := s.await(ctx, id, joined, run)
-	if err != nil {
-		if _, said := wire.Error(err); !said {
-			s.abandon(id)
+	j := newJoining(joined)
+	s.expect(id, j)
+	defer s.unexpect(id, j)
+	for {
+		a, t, err := s.await(ctx, id, j, run)
+		if err != nil {
+			if _, said := wire.Error(err); !said {
+				s.abandon(id)
+			}
+			return nil, s.explain(ctx, what, err)
 		}
-		return nil, s.explain(ctx, what, err)
+		g := newGrant(s, id, recipe, a.GetGrant())
+		if resumable {
+			g.ask = run
+		}
+		late, err := s.remember(g, t)
+		if late {
+			continue
+		}
+		s.meters.Granted(ctx, recipe, time.Since(asked))
+		if err != nil { // the session's end releases it
+			g.lose(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+			return nil, fmt.Errorf("%s: granted too late: %w", what, err)
+		}
+		return g, nil
 	}
-	g := newGrant(s, id, recipe, a.GetGrant())
-	s.meters.Granted(ctx, recipe, time.Since(asked))
-	if err := s.remember(g); err != nil { // the session's end releases it
-		g.lose(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
-		return nil, fmt.Errorf("%s: granted too late: %w", what, err)
-	}
-	return g, nil
 }
 
-// await makes the call. While it waits, it calls joined, if not nil, as soon as the
-// stream or the call itself tells the place, exactly once.
-func (s *session) await(ctx context.Context, id string, joined func(recipes.Place), run attempt) (a answer, err error) {
-	call := func(ctx context.Context) (err error) {
-		a, err = run(ctx, id)
-		return err
+// await makes the call, and again while its plugins end. As soon as the stream or the
+// call itself tells the place, it calls joined, if there is one, exactly once.
+func (s *session) await(ctx context.Context, id string, j *joining, run attempt) (a answer, t *tenure, err error) {
+	for {
+		var had *pb.Grant
+		if t, had, err = s.next(ctx, j); err != nil {
+			break
+		}
+		made := ctx
+		if s.announces(j.joined) {
+			made = carry.WithEarly(ctx, func(part []byte) { s.read(j, t, part) })
+		}
+		err = s.in(made, t, 0, func(ctx context.Context) (err error) {
+			a, err = run(ctx, id, had)
+			return err
+		})
+		s.answered(j)
+		e, _ := wire.Error(err)
+		lostPlace := had != nil && errors.Is(e, recipes.ErrUnsupported) // and gets another one
+		if !lostPlace && !s.outlived(ctx, t, err) {
+			break
+		}
 	}
-	if joined == nil {
-		err = s.try(ctx, call)
-		return a, err
-	}
-
-	j := &joining{joined: joined}
-	s.expect(id, j)
-	err = s.try(carry.WithEarly(ctx, j.read), call)
-	s.unexpect(id)
 	j.telling.Wait()
 	if p, ok := place(a, err); ok {
 		j.tell(p)
 	}
-	return a, err
+	return a, t, err
 }
 
-// joining is a call that waits to hear where its contender has joined.
-type joining struct {
-	joined  func(recipes.Place)
-	once    sync.Once
-	telling sync.WaitGroup // by the session's stream
-}
-
-func (j *joining) tell(p recipes.Place) { j.once.Do(func() { j.joined(p) }) }
-
-// read is given what is known of the answer.
-func (j *joining) read(part []byte) {
-	if p, ok := wire.EarlyPlace(part); ok {
-		j.tell(p)
-	}
-}
-
-// place finds out, after the call, where the contender had joined.
-func place(a answer, err error) (recipes.Place, bool) {
-	if err != nil {
-		return wire.PlaceOf(err)
-	}
-	return wire.Place(a.GetPlace()), a.GetPlace() != nil
-}
-
-func (s *session) expect(id string, j *joining) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.joins[id] = j
-}
-
-func (s *session) unexpect(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.joins, id)
-}
-
-// joined tells a place to the call that waits for it, if it still does. The application
-// is called in another goroutine, because the stream has more to tell.
-func (s *session) joined(id string, p recipes.Place) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if j := s.joins[id]; j != nil {
-		j.telling.Go(func() { j.tell(p) })
-	}
+// announces reports whether a contender wants to be told its place: because somebody
+// asks for it, or because it may have to be taken up.
+func (s *session) announces(joined func(recipes.Place)) bool {
+	return joined != nil || s.resumable
 }
 
 // abandon tells the plugin, in the background, that what a call asked for is
@@ -135,23 +118,43 @@ func (s *session) abandon(id string) {
 	})
 }
 
-// remember notes a grant: when the session ends, the grant ends too.
-func (s *session) remember(g *grant) error {
+// remember notes a grant: when the session ends, the grant ends too. late is whether it
+// came from a plugin that has ended, and was not taken up by the next one in time. Then
+// DropRest deletes it.
+func (s *session) remember(g *grant, t *tenure) (late bool, err error) {
 	s.checkClock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
-		return s.err
+	switch {
+	case s.err != nil:
+		return false, s.err
+	case t != s.owner && t != s.taker:
+		return true, nil
 	}
-	s.grants[g.id] = g
+	g.at = t
+	s.grants[g.id], s.owned[g.id] = g, g
 	s.clock.hold(true)
-	return nil
+	return false, nil
 }
 
-// forget removes a grant and returns it, or nil if it had ended.
+// forget removes a grant that has ended and returns it, or nil if it had ended.
 func (s *session) forget(id string) *grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.owned, id)
+	return s.endGrant(id)
+}
+
+// concede removes a grant that is about to be given back. Until that is done, the plugin
+// knows it, and the next one takes it up.
+func (s *session) concede(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endGrant(id)
+}
+
+// endGrant needs mu.
+func (s *session) endGrant(id string) *grant {
 	g := s.grants[id]
 	delete(s.grants, id)
 	s.clock.hold(len(s.grants) > 0)

@@ -5,17 +5,23 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // TestWaitThatHasEndedIsForgotten: nothing is kept of it.
 func TestWaitThatHasEndedIsForgotten(t *testing.T) {
-	s := &session{clock: newClock(time.Minute), over: t.Context(), joins: make(map[string]*joining)}
-	_, _ = s.await(t.Context(), "it", func(recipes.Place) {}, func(context.Context, string) (answer, error) {
+	c := Unconnected()
+	tenure := &tenure{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}
+	s := newSession(c, recipes.SessionConfig{}, tenure, &pb.Opened{Timeout: durationpb.New(time.Minute)})
+	_, _ = s.contend(t.Context(), "lock", "it", true, func(recipes.Place) {}, func(context.Context, string, *pb.Grant) (answer, error) {
 		if len(s.joins) != 1 {
 			t.Error("the call waits for no place")
 		}
-		return nil, recipes.ErrContended
+		return nil, wire.ToStatus(recipes.ErrContended, nil)
 	})
 	if len(s.joins) > 0 {
 		t.Errorf("%d are remembered", len(s.joins))

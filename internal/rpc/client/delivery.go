@@ -63,7 +63,7 @@ func (d *delivery) conceded() error {
 	if err := d.Err(); !errors.Is(err, recipes.ErrReleased) {
 		return err
 	}
-	d.s.forget(d.id)
+	d.s.concede(d.id)
 	return nil
 }
 
@@ -80,6 +80,9 @@ func (d *delivery) tell(ack bool) error {
 	})
 	if calls > 1 && !ack {
 		err = forgotten(err)
+	}
+	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
+		d.s.forget(d.id)
 	}
 	if errors.Is(err, recipes.ErrSessionLost) || calls > 1 && unexplained(err) { // what a call before has done is not known
 		return fmt.Errorf("%w: %w: %w", recipes.ErrNotHeld, recipes.ErrUnknownOutcome, err)

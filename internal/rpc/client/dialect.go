@@ -13,9 +13,10 @@ import (
 // It would make a contender of the default, who stands beside those that it should
 // exclude. The plugin is asked once.
 func (s *session) hasDialect(ctx context.Context, what, dialect string) error {
-	if dialect == "" || s.Client.speaks.Load() {
+	if dialect == "" || s.latest().plugin.speaks.Load() {
 		return nil
 	}
+	p := s.latest().plugin // at the latest; another one is asked again
 	r, err := query(ctx, s, what, func(ctx context.Context) (*pb.InfoResponse, error) {
 		return pb.NewPluginServiceClient(s.conn).Info(ctx, &pb.InfoRequest{})
 	})
@@ -25,6 +26,6 @@ func (s *session) hasDialect(ctx context.Context, what, dialect string) error {
 	if !slices.Contains(r.GetCapabilities(), "dialects") {
 		return fmt.Errorf("%s: %w: the plugin has no dialects, so not %q", what, recipes.ErrUnsupported, dialect)
 	}
-	s.Client.speaks.Store(true)
+	p.speaks.Store(true)
 	return nil
 }

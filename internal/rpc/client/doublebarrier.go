@@ -30,7 +30,7 @@ func (b *doubleBarrier) Size() int    { return b.size }
 
 func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
 	var members []string
-	g, err := b.s.contend(ctx, "double-barrier", b.what(), nil, func(ctx context.Context, id string) (answer, error) {
+	g, err := b.s.contend(ctx, "double-barrier", b.what(), false, nil, func(ctx context.Context, id string, _ *pb.Grant) (answer, error) {
 		r, err := b.rpc.EnterDoubleBarrier(ctx, &pb.EnterDoubleBarrierRequest{
 			Session: b.s.handle, RequestId: id, Path: b.path, Size: int64(b.size), Data: data,
 		})
@@ -58,7 +58,7 @@ func (p *passage) Leave(ctx context.Context) error {
 	p.s.checkClock()
 	p.s.forget(p.id)
 	p.lose(recipes.ErrReleased)
-	err := p.s.try(ctx, func(ctx context.Context) error {
+	_, err := p.s.once(ctx, 0, func(ctx context.Context) error {
 		_, err := p.barrier.rpc.LeaveDoubleBarrier(ctx, &pb.LeaveDoubleBarrierRequest{Session: p.s.handle, RequestId: p.id})
 		return err
 	})

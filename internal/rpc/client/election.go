@@ -54,11 +54,11 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 	if err := e.speaks(ctx); err != nil {
 		return nil, err
 	}
-	g, err := e.s.contend(ctx, "election", "election "+e.path, e.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+	g, err := e.s.contend(ctx, "election", "election "+e.path, true, e.cfg.Joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
 		return e.s.elections.Campaign(ctx, &pb.CampaignRequest{
 			Session: e.s.handle, RequestId: id,
 			Path: e.path, Strategy: string(e.cfg.Strategy), Dialect: e.dialect, Proposal: proposal,
-			Announce: e.cfg.Joined != nil, Unconfirmed: e.cfg.Unconfirmed,
+			Announce: e.s.announces(e.cfg.Joined), Unconfirmed: e.cfg.Unconfirmed, Resumed: had,
 		})
 	})
 	if err != nil {

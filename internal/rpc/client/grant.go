@@ -19,8 +19,12 @@ type grant struct {
 	token  recipes.Token
 	znode  string
 
+	ask   attempt       // that takes it up in another plugin; nil: it cannot be
 	lost  chan struct{} // closed when err is set
 	watch sync.Once
+
+	at      *tenure // whose plugin knows it; under the session's mu
+	watched bool    // its loss is to be told; under the session's mu
 
 	mu      sync.Mutex
 	err     error
@@ -62,6 +66,9 @@ func (g *grant) Done() <-chan struct{} {
 
 // arm asks the plugin to tell when the znode is deleted.
 func (g *grant) arm() {
+	g.s.mu.Lock()
+	g.watched = true
+	g.s.mu.Unlock()
 	err := g.s.persist(func(ctx context.Context) error {
 		_, err := g.s.Client.grants.Watch(ctx, &pb.WatchRequest{Session: g.s.handle, RequestId: g.id})
 		return err
@@ -122,7 +129,7 @@ func (g *grant) change(ctx context.Context, what string, ops []recipes.Op, rpc f
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	err := g.s.try(ctx, rpc)
+	err := g.s.changing(ctx, 0, rpc)
 	if err == nil {
 		return nil
 	}
@@ -150,7 +157,7 @@ func (g *grant) giveBack(ctx context.Context) error {
 		return fmt.Errorf("release %s: %w", g.znode, err)
 	}
 	if first {
-		g.s.forget(g.id)
+		g.s.concede(g.id)
 		g.tryRelease(ctx, r)
 	}
 	if err := outcome(ctx, r.done, &r.err); err != nil {
@@ -208,13 +215,13 @@ func unexplained(err error) bool {
 // tryRelease tells the plugin. If that is not answered before ctx ends, the session
 // goes on with it.
 func (g *grant) tryRelease(ctx context.Context, r *release) {
-	err := g.s.try(ctx, g.rpcRelease)
+	t, err := g.s.once(ctx, 0, g.rpcRelease)
 	e, said := wire.Error(err)
-	if err == nil || said && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) {
-		r.end(e)
+	if err == nil || said && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) && !g.s.outlived(ctx, t, err) {
+		g.released(r, e)
 		return
 	}
-	work := func() { r.end(forgotten(g.s.persist(g.rpcRelease))) }
+	work := func() { g.released(r, forgotten(g.s.persist(g.rpcRelease))) }
 	if !g.s.spawn(work) {
 		work() // the session is ending: it returns when it has
 	}
@@ -233,6 +240,14 @@ func forgotten(err error) error {
 func (g *grant) rpcRelease(ctx context.Context) error {
 	_, err := g.s.Client.grants.Release(ctx, &pb.ReleaseRequest{Session: g.s.handle, RequestId: g.id})
 	return err
+}
+
+// released notes the end of a try to give the grant back.
+func (g *grant) released(r *release, err error) {
+	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
+		g.s.forget(g.id)
+	}
+	r.end(err)
 }
 
 // end notes what the plugin has said, or why the session has ended.

@@ -44,9 +44,9 @@ func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, erro
 	if err := g.s.hasDialect(ctx, g.what(), g.dialect); err != nil {
 		return nil, err
 	}
-	m, err := g.s.contend(ctx, "group", g.what(), nil, func(ctx context.Context, id string) (answer, error) {
+	m, err := g.s.contend(ctx, "group", g.what(), true, nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
 		r, err := g.rpc.Join(ctx, &pb.JoinRequest{
-			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect,
+			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect, Resumed: had,
 		})
 		return unplaced{r}, err
 	})

@@ -18,9 +18,9 @@ import (
 // While no server can be reached, a call that its caller stops waiting for says so, and
 // says it once. What is known of its outcome is not made less.
 func TestAnInterruptedCallSaysOnceThatNoServerIsReached(t *testing.T) {
-	s := newSession(new(Client), nil, func() {}, &pb.Opened{
-		Timeout: durationpb.New(time.Minute), State: pb.State_STATE_SUSPENDED,
-	}, nil)
+	s := newSession(new(Client), recipes.SessionConfig{}, &tenure{plugin: new(Plugin), hangUp: func() {}, state: recipes.Suspended}, &pb.Opened{
+		Timeout: durationpb.New(time.Minute),
+	})
 	for _, whole := range []error{
 		fmt.Errorf("%w: %w", recipes.ErrUnavailable, context.Canceled),
 		fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, context.Canceled),
@@ -59,7 +59,7 @@ func TestCallsOfAClosedClientAreSettled(t *testing.T) {
 	defer conn.Close()
 	c := New(conn, nil)
 	c.Close()
-	calls := c.callStream()
+	calls := c.Plugin().callStream()
 	select {
 	case <-calls.Settled():
 	default:

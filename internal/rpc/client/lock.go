@@ -55,11 +55,11 @@ func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
 	if err := l.s.hasDialect(ctx, "lock "+l.path, l.dialect); err != nil {
 		return nil, err
 	}
-	g, err := l.s.contend(ctx, "lock", "lock "+l.path, l.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+	g, err := l.s.contend(ctx, "lock", "lock "+l.path, true, l.cfg.Joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
 		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
 			Session: l.s.handle, RequestId: id,
 			Path: l.path, Strategy: string(l.cfg.Strategy), Dialect: l.dialect, Data: l.cfg.Data,
-			Try: try, Announce: l.cfg.Joined != nil, Unconfirmed: l.cfg.Unconfirmed,
+			Try: try, Announce: l.s.announces(l.cfg.Joined), Unconfirmed: l.cfg.Unconfirmed, Resumed: had,
 		})
 	})
 	if err != nil {

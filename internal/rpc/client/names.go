@@ -38,8 +38,10 @@ func (n *names) Register(ctx context.Context, name string, data []byte) (recipes
 	if err := recipes.ValidateName(name); err != nil {
 		return nil, err
 	}
-	g, err := n.s.contend(ctx, "names", n.what(name), nil, func(ctx context.Context, id string) (answer, error) {
-		r, err := n.rpc.RegisterName(ctx, n.request(id, name, data))
+	g, err := n.s.contend(ctx, "names", n.what(name), true, nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+		ask := n.request(id, name, data)
+		ask.Resumed = had
+		r, err := n.rpc.RegisterName(ctx, ask)
 		return unplaced{r}, err
 	})
 	if err != nil {

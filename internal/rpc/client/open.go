@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -21,6 +20,10 @@ const openGrace = 250 * time.Millisecond
 
 // Open opens a session. It is a recipes.Opener.
 func (c *Client) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	return c.openAt(ctx, c.Plugin(), cfg)
+}
+
+func (c *Client) openAt(ctx context.Context, p *Plugin, cfg recipes.SessionConfig) (recipes.Session, error) {
 	cfg, err := cfg.Normalize()
 	if err != nil {
 		return nil, err
@@ -33,41 +36,33 @@ func (c *Client) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.S
 		ctx, cancel = context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 		defer cancel()
 	}
-	if err := c.failure(); err != nil {
+	if err := p.failure(); err != nil {
 		return nil, fmt.Errorf("open session: %w", err)
 	}
-	return c.open(ctx, cfg)
+	return p.open(ctx, cfg)
 }
 
-func (c *Client) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
-	calls := c.callStream()
-	// The stream outlives ctx, which bounds only the opening.
-	streamCtx, hangUp := context.WithCancel(c.ctx)
-	stopWaiting := giveUp(ctx, hangUp)
-	st, opened, err := c.begin(ctx, streamCtx, cfg)
-	if !stopWaiting() && err == nil {
-		err = context.Canceled
+func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes.Session, err error) {
+	if !p.enter() {
+		return nil, p.openError(ctx, errors.New("its process has ended"))
 	}
+	var s *session
+	defer func() {
+		if s == nil {
+			p.serves(nil)
+		}
+	}()
+	t, opened, err := p.begin(ctx, cfg, nil)
 	if err != nil {
-		hangUp()
-		return nil, c.openError(ctx, err)
+		return nil, p.openError(ctx, err)
 	}
-	s := newSession(c, st, hangUp, opened, calls)
+	s = newSession(p.client, cfg, t, opened)
+	p.serves(s)
 	if err := s.run(ctx); err != nil {
-		hangUp()
+		t.hangUp()
 		return nil, fmt.Errorf("open session: %w", err)
 	}
 	return s, nil
-}
-
-// callStream returns the stream of calls. It starts one if there is none. Whether the
-// plugin knows such streams is known when the stream is settled.
-func (c *Client) callStream() *carry.Stream {
-	calls, fresh := c.conn.Start()
-	if fresh && !c.spawn(func() { calls.Run(c.ctx) }) {
-		calls.Run(c.ctx) // which has ended
-	}
-	return calls
 }
 
 // giveUp calls hangUp when ctx ends: at once if it was cancelled, and a little
@@ -93,8 +88,25 @@ func giveUp(ctx context.Context, hangUp context.CancelFunc) (stop func() bool) {
 	}
 }
 
-func (c *Client) begin(ctx, streamCtx context.Context, cfg recipes.SessionConfig) (stream, *pb.Opened, error) {
-	st, err := c.sessions.Open(streamCtx)
+// begin opens the stream of a session, or of one to be resumed.
+func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*tenure, *pb.Opened, error) {
+	calls := p.callStream()
+	// The stream outlives ctx, which bounds only the opening.
+	streamCtx, hangUp := context.WithCancel(p.ctx)
+	stopWaiting := giveUp(ctx, hangUp)
+	st, opened, err := p.start(ctx, streamCtx, cfg, resume)
+	if !stopWaiting() && err == nil {
+		err = context.Canceled
+	}
+	if err != nil {
+		hangUp()
+		return nil, nil, err
+	}
+	return newTenure(p, st, hangUp, calls, opened), opened, nil
+}
+
+func (p *Plugin) start(ctx, streamCtx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (stream, *pb.Opened, error) {
+	st, err := p.client.sessions.Open(p.to(streamCtx))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,7 +114,7 @@ func (c *Client) begin(ctx, streamCtx context.Context, cfg recipes.SessionConfig
 	// The plugin gives up a little before the host does, so that its reason
 	// arrives: only the plugin knows what the last attempt met.
 	left := time.Until(deadline)
-	start := &pb.Start{Config: wire.ToConfig(cfg), OpenTimeout: durationpb.New(left - min(left/10, 250*time.Millisecond))}
+	start := &pb.Start{Config: wire.ToConfig(cfg), OpenTimeout: durationpb.New(left - min(left/10, 250*time.Millisecond)), Resume: resume}
 	// A failed Send is explained by Recv.
 	_ = st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}})
 	m, err := st.Recv()
@@ -116,14 +128,14 @@ func (c *Client) begin(ctx, streamCtx context.Context, cfg recipes.SessionConfig
 }
 
 // openError says why no session was opened.
-func (c *Client) openError(ctx context.Context, err error) error {
+func (p *Plugin) openError(ctx context.Context, err error) error {
 	e, said := wire.Error(err)
 	switch {
 	case said: // and names the operation already
 		return e
 	case errors.Is(err, recipes.ErrInternal), errors.Is(e, recipes.ErrTooLarge): // refused unread
-	case c.failure() != nil:
-		e = c.failure()
+	case p.failure() != nil:
+		e = p.failure()
 	case errors.Is(ctx.Err(), context.Canceled):
 		e = ctx.Err()
 	case ctx.Err() != nil:

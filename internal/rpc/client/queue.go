@@ -149,12 +149,14 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		return nil, err
 	}
 	var r *pb.ReceiveElementResponse
-	g, err := q.s.contend(ctx, "queue", q.String(), nil, func(ctx context.Context, id string) (answer, error) {
-		var err error
-		r, err = q.s.queues.ReceiveElement(ctx, &pb.ReceiveElementRequest{
-			Session: q.s.handle, RequestId: id, Queue: q.ref(),
+	g, err := q.s.contend(ctx, "queue", q.String(), true, nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+		got, err := q.s.queues.ReceiveElement(ctx, &pb.ReceiveElementRequest{
+			Session: q.s.handle, RequestId: id, Queue: q.ref(), Resumed: had,
 		})
-		return unplaced{r}, err
+		if had == nil { // what was delivered is only taken up
+			r = got
+		}
+		return unplaced{got}, err
 	})
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -37,21 +36,22 @@ func (r *request) await() {
 		}
 	}()
 	for {
-		_, err := s.Client.readWriteLocks.AwaitRevocation(wait, &pb.AwaitRevocationRequest{Session: s.handle, RequestId: r.g.id})
+		t, err := s.once(wait, 0, func(ctx context.Context) error {
+			_, err := s.Client.readWriteLocks.AwaitRevocation(ctx, &pb.AwaitRevocationRequest{Session: s.handle, RequestId: r.g.id})
+			return err
+		})
 		if err == nil {
 			close(r.revoked)
 			return
 		}
-		if e, said := wire.Error(err); said {
+		e, said := wire.Error(err)
+		switch moved := s.outlived(wait, t, err); {
+		case moved:
+		case said:
 			r.g.judge(e)
 			return
-		}
-		pause := time.NewTimer(retryPause) // gRPC failed: ask again
-		select {
-		case <-wait.Done():
-			pause.Stop()
+		case !rest(wait): // gRPC failed: ask again
 			return
-		case <-pause.C:
 		}
 	}
 }

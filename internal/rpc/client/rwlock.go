@@ -34,7 +34,7 @@ func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes
 		return nil, fmt.Errorf("shared lock %s: %w", path, err)
 	}
 	return readWriteLock[recipes.SharedHold]{s: s, joined: cfg.Joined, hold: newSharedHold, request: &pb.AcquireReadWriteRequest{
-		Session: s.handle, Path: path, Strategy: string(strategy), Data: cfg.Data, Announce: cfg.Joined != nil,
+		Session: s.handle, Path: path, Strategy: string(strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
 		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindSharedLock), Dialect: dialect,
 		Unconfirmed: cfg.Unconfirmed,
 	}}, nil
@@ -49,7 +49,7 @@ func (s *session) PriorityLock(path string, cfg recipes.PriorityLockConfig) (rec
 		return nil, fmt.Errorf("priority lock %s: %w", path, err)
 	}
 	return readWriteLock[recipes.PriorityHold]{s: s, joined: cfg.Joined, hold: newPriorityHold, request: &pb.AcquireReadWriteRequest{
-		Session: s.handle, Path: path, Strategy: string(strategy), Data: cfg.Data, Announce: cfg.Joined != nil,
+		Session: s.handle, Path: path, Strategy: string(strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
 		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindPriorityLock),
 		Priority: int32(cfg.Priority), Ask: cfg.Ask,
 	}}, nil
@@ -78,9 +78,9 @@ func (l readWriteLock[H]) acquire(ctx context.Context, mode recipes.Mode, try bo
 	if err := l.s.hasDialect(ctx, what, l.request.GetDialect()); err != nil {
 		return h, err
 	}
-	g, err := l.s.contend(ctx, l.request.GetKind(), what, l.joined, func(ctx context.Context, id string) (answer, error) {
+	g, err := l.s.contend(ctx, l.request.GetKind(), what, true, l.joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
 		r := proto.CloneOf(l.request)
-		r.RequestId, r.Mode, r.Try = id, wire.ToMode(mode), try
+		r.RequestId, r.Mode, r.Try, r.Resumed = id, wire.ToMode(mode), try, had
 		return l.s.readWriteLocks.AcquireReadWrite(ctx, r)
 	})
 	if err != nil {

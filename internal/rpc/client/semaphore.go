@@ -47,12 +47,12 @@ func (m *semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error)
 	if err := m.s.hasDialect(ctx, "semaphore "+m.path, m.dialect); err != nil {
 		return nil, err
 	}
-	g, err := m.s.contend(ctx, "semaphore", "semaphore "+m.path, m.cfg.Joined, func(ctx context.Context, id string) (answer, error) {
+	g, err := m.s.contend(ctx, "semaphore", "semaphore "+m.path, true, m.cfg.Joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
 		return m.s.semaphores.AcquirePermit(ctx, &pb.AcquirePermitRequest{
 			Session: m.s.handle, RequestId: id,
 			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
-			Try: try, Announce: m.cfg.Joined != nil, Permits: int32(m.cfg.Permits),
-			Unconfirmed: m.cfg.Unconfirmed, Dialect: m.dialect,
+			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits),
+			Unconfirmed: m.cfg.Unconfirmed, Dialect: m.dialect, Resumed: had,
 		})
 	})
 	if err != nil {

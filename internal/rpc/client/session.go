@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -23,42 +22,52 @@ type stream = grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
 // session is the host's half of a session.
 type session struct {
 	*Client
+	cfg    recipes.SessionConfig
 	handle string
 	id     int64
+	ticket []byte // for another plugin; a secret
 
-	stream  stream
-	beating sync.Mutex         // held while a beat is sent
-	hangUp  context.CancelFunc // ends the stream
+	resumable bool // it can outlive its plugin
+
+	beating sync.Mutex // held while a beat is sent
 	clock   *clock
 	events  *feed.Feed[recipes.Event]
-	calls   *carry.Stream // that was there when the session began
 
 	over context.Context // ends when the session is lost
 	end  context.CancelFunc
 
 	requests atomic.Uint64 // ids so far
 
+	serving atomic.Pointer[tenure] // nil while no plugin serves the session
+
 	mu     sync.Mutex
 	err    error
 	closed bool                // Close waits, or has waited
 	grants map[string]*grant   // that stand, by request id
-	joins  map[string]*joining // that wait for their place
+	joins  map[string]*joining // that wait for their grant
 	tasks  sync.WaitGroup
+
+	newest *tenure           // the latest that has a stream
+	owner  *tenure           // whose grants count
+	taker  *tenure           // that takes up what the owner had, or nil
+	owned  map[string]*grant // that the owner knows, those that are given back included
+	turn   chan struct{}     // closed, and replaced, when serving changes
 
 	closing  sync.Once
 	closeErr error
 }
 
-func newSession(c *Client, st stream, hangUp context.CancelFunc, o *pb.Opened, calls *carry.Stream) *session {
+func newSession(c *Client, cfg recipes.SessionConfig, t *tenure, o *pb.Opened) *session {
 	s := &session{
-		Client: c,
-		handle: o.GetSession(), id: o.GetSessionId(),
-		stream: st, hangUp: hangUp,
-		events: feed.New(recipes.Event{State: wire.State(o.GetState())}),
-		calls:  calls,
-		grants: make(map[string]*grant),
-		joins:  make(map[string]*joining),
+		Client: c, cfg: cfg,
+		handle: o.GetSession(), id: o.GetSessionId(), ticket: o.GetTicket(),
+		events: feed.New(recipes.Event{State: t.state}),
+		grants: make(map[string]*grant), owned: make(map[string]*grant),
+		joins:     make(map[string]*joining),
+		resumable: len(o.GetTicket()) > 0 && t.plugin.died != nil,
+		newest:    t, owner: t, turn: make(chan struct{}),
 	}
+	s.serving.Store(t)
 	s.over, s.end = context.WithCancel(context.Background())
 	s.clock = newClock(o.GetTimeout().AsDuration())
 	s.meters.SessionOpened()
@@ -68,11 +77,17 @@ func newSession(c *Client, st stream, hangUp context.CancelFunc, o *pb.Opened, c
 // run starts the session's goroutines. It waits for the first echo, because before it
 // the age of the session is unknown, and until it is known how calls go.
 func (s *session) run(ctx context.Context) error {
-	if !s.spawn(s.listen) || !s.spawn(s.watchClock) {
+	t := s.newest
+	if !s.spawn(func() { s.live(t) }) {
+		t.plugin.ended(s)
 		s.lose(recipes.ErrClosed)
-		return s.failure()
+		return t.plugin.failure()
 	}
-	for _, began := range []<-chan struct{}{s.clock.started, s.calls.Settled()} {
+	if !s.spawn(s.watchClock) {
+		s.lose(recipes.ErrClosed)
+		return t.plugin.failure()
+	}
+	for _, began := range []<-chan struct{}{s.clock.started, t.calls.Settled()} {
 		select {
 		case <-began:
 		case <-s.over.Done():
@@ -101,43 +116,52 @@ func (s *session) spawn(f func()) bool {
 	return false
 }
 
-// listen takes what the plugin tells until the stream ends. The stream is the
-// lease: its end is the session's.
-func (s *session) listen() {
+// listen takes what a plugin tells until its stream ends. The stream is the lease: its
+// end is the session's, unless another plugin can take the session up. final is whether
+// none can: the plugin has told the loss, or the host has decided it.
+func (s *session) listen(t *tenure) (why error, final bool) {
 	for {
-		m, err := s.stream.Recv()
-		if err != nil || s.ctx.Err() != nil { // Fail comes first: the plugin may tell what came of it
-			s.lose(s.streamEnd(err))
-			return
+		m, err := t.stream.Recv()
+		if err != nil || t.plugin.ctx.Err() != nil { // Fail comes first: the plugin may tell what came of it
+			return streamEnd(t, err), t.plugin.ctx.Err() != nil
 		}
-		s.take(m)
+		if c := m.GetStateChanged(); c.GetState() == pb.State_STATE_LOST {
+			return wire.Failure(c.GetReason(), recipes.ErrSessionLost), true
+		}
+		s.take(t, m)
 	}
 }
 
-func (s *session) streamEnd(err error) error {
-	if cause := context.Cause(s.ctx); cause != nil {
+func streamEnd(t *tenure, err error) error {
+	if cause := context.Cause(t.plugin.ctx); cause != nil {
 		return cause
 	}
 	e, _ := wire.Error(err)
 	return fmt.Errorf("%w: the session's stream ended: %v", recipes.ErrPluginLost, e)
 }
 
-func (s *session) take(m *pb.OpenResponse) {
+func (s *session) take(t *tenure, m *pb.OpenResponse) {
 	switch m := m.GetMessage().(type) {
 	case *pb.OpenResponse_StateChanged:
-		if m.StateChanged.GetState() == pb.State_STATE_LOST {
-			s.lose(wire.Failure(m.StateChanged.GetReason(), recipes.ErrSessionLost))
-			return
-		}
-		s.events.Set(recipes.Event{State: wire.State(m.StateChanged.GetState())})
+		s.tell(t, wire.State(m.StateChanged.GetState()))
 	case *pb.OpenResponse_GrantLost:
 		if g := s.forget(m.GrantLost.GetRequestId()); g != nil {
 			g.lose(wire.Failure(m.GrantLost.GetReason(), recipes.ErrNotHeld))
 		}
 	case *pb.OpenResponse_Joined:
-		s.joined(m.Joined.GetRequestId(), wire.Place(m.Joined.GetPlace()))
+		s.joined(t, m.Joined.GetRequestId(), wire.Place(m.Joined.GetPlace()))
 	case *pb.OpenResponse_BeatEcho:
 		s.clock.echo(toEcho(m.BeatEcho))
+	}
+}
+
+// tell tells the application the state, if the plugin that says it serves the session.
+func (s *session) tell(t *tenure, state recipes.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.state = state
+	if s.serving.Load() == t {
+		s.events.Set(recipes.Event{State: state})
 	}
 }
 
@@ -146,6 +170,13 @@ func (s *session) take(m *pb.OpenResponse) {
 func (s *session) lose(reason error) {
 	s.finish(reason)
 	s.hangUp()
+}
+
+func (s *session) hangUp() {
+	s.mu.Lock()
+	t := s.newest
+	s.mu.Unlock()
+	t.hangUp()
 }
 
 // finish ends the session for this process. Only the first reason counts.
@@ -159,7 +190,7 @@ func (s *session) finish(reason error) {
 	s.err = reason
 	s.meters.SessionEnded(reason)
 	grants := s.grants
-	s.grants = nil
+	s.grants, s.owned = nil, nil
 	s.mu.Unlock()
 
 	for _, g := range grants {
@@ -205,6 +236,7 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 func (s *session) close(ctx context.Context) error {
+	_, _ = s.served(ctx)        // a session that no plugin serves is closed by the next one
 	s.finish(recipes.ErrClosed) // the stream still holds the session for the call
 	err := s.closeRemote(ctx)
 	s.hangUp()
@@ -228,7 +260,7 @@ func (s *session) closeRemote(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout())
 	defer cancel()
-	_, err := s.sessions.Close(ctx, &pb.CloseRequest{Session: s.handle})
+	_, err := s.sessions.Close(s.latest().plugin.to(ctx), &pb.CloseRequest{Session: s.handle})
 	if err == nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 )
@@ -12,7 +13,9 @@ import (
 // watch opens a stream of the plugin's whose first message is the present value. It
 // returns a channel that gives that value and then the latest of those that follow.
 // It reads without waiting for the application, so a slow reader gets the latest
-// value. The channel is closed when ctx ends or the session is lost.
+// value. When the plugin ends and the session goes on, another stream takes the place of
+// this one, and its first value is given if it is another one. The channel is closed when
+// ctx ends or the session is lost.
 func watch[M, T any](ctx context.Context, s *session, what string,
 	open func(context.Context) (grpc.ServerStreamingClient[M], error), value func(*M) T) (<-chan T, error) {
 	if err := s.Err(); err != nil {
@@ -22,20 +25,16 @@ func watch[M, T any](ctx context.Context, s *session, what string,
 	stop := context.AfterFunc(s.over, cancel)
 	end := func() { stop(); cancel() }
 
-	st, err := open(watching)
-	var first *M
-	if err == nil {
-		first, err = st.Recv()
-	}
-	if err != nil {
+	w := &watcher[M]{s: s, open: open}
+	if err := w.begin(watching); err != nil {
 		end()
 		return nil, s.explain(ctx, what, err)
 	}
-	values := feed.New(value(first))
+	values := feed.New(value(w.last))
 	if !s.spawn(func() {
 		defer end()
-		for m, err := st.Recv(); err == nil; m, err = st.Recv() {
-			values.Set(value(m))
+		for w.next(watching) {
+			values.Set(value(w.last))
 		}
 		// The loss of the session, which may have ended it, comes on another stream.
 		// A reader that has read the watch to its end asks Session.Err for it.
@@ -46,4 +45,60 @@ func watch[M, T any](ctx context.Context, s *session, what string,
 		return nil, fmt.Errorf("%s: %w", what, s.Err())
 	}
 	return values.Watch(watching), nil
+}
+
+// watcher reads a stream, and another one when its plugin has ended.
+type watcher[M any] struct {
+	s    *session
+	open func(context.Context) (grpc.ServerStreamingClient[M], error)
+
+	in     *tenure
+	stream grpc.ServerStreamingClient[M]
+	last   *M // that was read
+}
+
+// begin opens a stream and reads its first message.
+func (w *watcher[M]) begin(ctx context.Context) error {
+	for {
+		t, err := w.s.served(ctx)
+		if err != nil {
+			return err
+		}
+		st, err := w.open(t.plugin.to(ctx))
+		var first *M
+		if err == nil {
+			first, err = st.Recv()
+		}
+		if err == nil {
+			w.in, w.stream, w.last = t, st, first
+			return nil
+		}
+		if !w.s.outlived(ctx, t, err) {
+			return err
+		}
+	}
+}
+
+// next reads the next message. It reports false at the end of the stream.
+func (w *watcher[M]) next(ctx context.Context) bool {
+	for {
+		m, err := w.stream.Recv()
+		if err == nil {
+			w.last = m
+			return true
+		}
+		before := w.last
+		if !w.s.outlived(ctx, w.in, err) || w.begin(ctx) != nil {
+			return false
+		}
+		if !equal(before, w.last) {
+			return true
+		}
+	}
+}
+
+func equal[M any](a, b *M) bool {
+	x, ok := any(a).(proto.Message)
+	y, also := any(b).(proto.Message)
+	return ok && also && proto.Equal(x, y)
 }

@@ -1,0 +1,132 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// live listens to one plugin after the other, until the session is lost.
+func (s *session) live(t *tenure) {
+	close(t.took) // there was nothing to take up
+	for t != nil {
+		why, final := s.listen(t)
+		t.stop()
+		goesOn := s.survives(t, final)
+		t.plugin.ended(s)
+		if !goesOn {
+			s.lose(why)
+		}
+		<-t.took
+		if !goesOn {
+			return
+		}
+		t.hangUp()
+		if t = s.move(t); t != nil && !s.spawn(func() { s.takeUp(t) }) {
+			close(t.took)
+		}
+	}
+}
+
+// survives reports whether the session goes on without t's plugin, whose stream has
+// ended. That must be certain. The plugin may have begun to close the session if it runs
+// without its stream, and then ZooKeeper gives away what the session holds.
+func (s *session) survives(t *tenure, final bool) bool {
+	if !s.resumable || s.clock.contacted().IsZero() { // without an echo its age is not known
+		return false
+	}
+	s.mu.Lock()
+	if s.err == nil && s.serving.Load() == t {
+		s.serve(nil)
+	}
+	letGo := t.letGo
+	s.mu.Unlock()
+	switch {
+	case letGo != nil && <-letGo: // it tells a loss then, which is none
+	case final, !t.plugin.died(s.over):
+		return false
+	}
+	close(t.ended)
+	return s.Err() == nil
+}
+
+// move waits for a plugin that resumes the session. It returns nil if the session is
+// lost.
+func (s *session) move(from *tenure) *tenure {
+	defer context.AfterFunc(s.Client.ctx, func() { s.lose(context.Cause(s.Client.ctx)) })()
+	for p := from.plugin; ; {
+		next, resumes := s.successor(s.over, p)
+		switch {
+		case next == nil:
+			return nil
+		case !resumes || next.died == nil:
+			s.lose(fmt.Errorf("%w: the plugin that has taken its place does not resume sessions", recipes.ErrPluginLost))
+			return nil
+		}
+		if t := s.resume(next); t != nil || s.Err() != nil {
+			return t
+		}
+		p = next // which has ended too
+	}
+}
+
+// resume has p take up the session. It returns nil if p has ended or the session is
+// lost.
+func (s *session) resume(p *Plugin) *tenure {
+	for p.enter() {
+		t, err := s.reopen(p)
+		if err == nil {
+			return t
+		}
+		e, said := wire.Error(err)
+		switch {
+		case s.Err() != nil:
+			return nil
+		case said && errors.Is(e, recipes.ErrSessionLost):
+			s.lose(e)
+			return nil
+		case said && !errors.Is(e, recipes.ErrUnsupported) && !errors.Is(e, recipes.ErrInvalid): // ZooKeeper is not reached, for example
+			s.linger(s.over, retryPause)
+		case !said && p.died(s.over):
+			return nil
+		default:
+			s.lose(fmt.Errorf("%w: the session was not resumed: %w", recipes.ErrPluginLost, e))
+			return nil
+		}
+	}
+	return nil
+}
+
+// reopen opens the session's stream at p, which has counted it.
+func (s *session) reopen(p *Plugin) (*tenure, error) {
+	ctx, cancel := context.WithTimeout(s.over, s.clock.left())
+	defer cancel()
+	t, opened, err := p.begin(ctx, s.cfg, &pb.Resume{
+		Ticket: s.ticket, Session: s.handle,
+		KnownContactAge: durationpb.New(time.Since(s.clock.contacted())),
+	})
+	if err == nil && (opened.GetSession() != s.handle || opened.GetSessionId() != s.id) {
+		t.hangUp()
+		err = fmt.Errorf("%w: the plugin has opened another session", recipes.ErrInternal)
+	}
+	if err != nil {
+		p.serves(nil)
+		return nil, err
+	}
+	p.serves(s)
+	s.mu.Lock()
+	s.newest = t
+	s.mu.Unlock()
+	if s.Err() != nil { // lose has hung up the one before
+		t.hangUp()
+	}
+	s.clock.poke() // a beat
+	return t, nil
+}
