@@ -18,6 +18,7 @@
 //     with recipes.ErrPluginLost. ZooKeeper frees the locks at the session
 //     timeout. Only a [Supervisor] starts the plugin again. It tells the
 //     application, and does not bring back a session: what the plugin held is gone.
+//     With SupervisorConfig.Resume the sessions go on: see below.
 //   - The plugin is frozen: the host's own clock ends the sessions before
 //     ZooKeeper does, with recipes.ErrDeadline. Close still returns.
 //   - The host's process group gets a signal (Ctrl-C, a shell that ends a job,
@@ -25,6 +26,27 @@
 //     host decides what to release.
 //   - The plugin itself gets a SIGTERM: it ends, and with it all that the host holds.
 //     systemd sends one to every process of a unit. Set KillMode=mixed there.
+//
+// # Resuming
+//
+// With SupervisorConfig.Resume, a session outlives a plugin that is killed or crashes. It
+// is Suspended until the next plugin has taken it up. Its deadline counts on meanwhile.
+//
+//   - Locks, shared and priority locks, permits, leaderships, memberships, names and
+//     deliveries stand, with the same token. Nobody else is granted them.
+//   - Contenders that wait keep their place if they have been told it (Joined). Others go
+//     to the end of the line. Waits for elements of a queue and for barriers go on.
+//   - Streams give what has changed meanwhile.
+//   - A write or another change that was under way fails with recipes.ErrUnknownOutcome.
+//     What begins without a plugin waits for the next one. Reads are repeated.
+//   - Passages of double barriers, sites and coordinators of transactions, and permits in
+//     other dialects are lost: Done closes, and Err matches recipes.ErrNotHeld. The
+//     session goes on.
+//   - Stats count from the last plugin's start on.
+//
+// A plugin that ends by itself or by SIGTERM closes its sessions, and they are lost. So
+// they are if a session's stream ends while the plugin runs. A frozen plugin is not
+// replaced. The plugin of a debugger cannot be waited for, so its sessions are not resumed.
 //
 // # What the plugin can see
 //

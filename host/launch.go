@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
@@ -30,7 +31,11 @@ import (
 // uses the plugin that the variable names, which runs in a debugger. Of cfg only
 // Logger and StartTimeout matter then, and Close leaves that plugin running. With a
 // Checksum the error is ErrReattach.
-func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
+func Launch(ctx context.Context, cfg Config) (*Plugin, error) { return launchFor(ctx, cfg, nil) }
+
+// launchFor is Launch for a client that goes on with another plugin after this one. nil is
+// a client of the plugin's own.
+func launchFor(ctx context.Context, cfg Config, c *client.Client) (*Plugin, error) {
 	if p, err := reattach(ctx, cfg); p != nil || err != nil {
 		return p, err
 	}
@@ -53,7 +58,7 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 	conn, err := l.start(ctx)
 	if err == nil {
 		var p *Plugin
-		if p, err = newPlugin(ctx, conn, l.dialCalls, l, cfg.MeterProvider); err == nil {
+		if p, err = l.attach(ctx, conn, c); err == nil {
 			if cfg.Checksum == "" && ours {
 				cfg.compareVersions(ctx, p)
 			}
@@ -62,6 +67,13 @@ func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
 	}
 	l.discard()
 	return nil, l.startError(ctx, err)
+}
+
+func (l *launched) attach(ctx context.Context, conn *grpc.ClientConn, c *client.Client) (*Plugin, error) {
+	if c == nil {
+		return newPlugin(ctx, conn, l.dialCalls, l, l.cfg.MeterProvider)
+	}
+	return newShared(ctx, conn, c, l)
 }
 
 // compareVersions warns if the plugin may be of another version than this program. It
@@ -261,6 +273,22 @@ func (l *launched) discard() {
 	l.gentleKill()
 	<-l.killed
 	p.finish()
+}
+
+// died reports whether the process has died by a signal or a crash, now that the stream of
+// a session has ended. It waits for the process to be reaped. A process that runs without
+// the stream may be closing the session.
+func (l *launched) died(ctx context.Context) bool {
+	p := l.proc()
+	if !p.isExiting() {
+		return false
+	}
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.ExitCode() != 0
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (l *launched) ending() string {

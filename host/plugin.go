@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,9 @@ import (
 type Plugin struct {
 	service pb.PluginServiceClient
 	client  *client.Client
+	link    *client.Plugin // of client
+	shared  bool           // client belongs to a Supervisor, and outlives this plugin
+	resumes bool           // it has the capability
 	other   other
 
 	attachCtx context.Context    // of the stream that keeps the plugin running
@@ -64,39 +68,61 @@ func newPlugin(ctx context.Context, conn *grpc.ClientConn, calls carry.Dialer, o
 	if err != nil {
 		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
 	}
-	p := &Plugin{
-		service: pb.NewPluginServiceClient(conn),
-		client:  client.New(conn, calls),
-		other:   o,
-		exited:  make(chan struct{}),
-	}
-	p.client.Measure(meters)
+	c := client.New(conn, calls)
+	c.Measure(meters)
+	p := &Plugin{client: c, link: c.Plugin(), other: o}
+	return p, p.attach(ctx, conn)
+}
+
+// newShared is newPlugin for a plugin whose sessions another one can resume. Its client
+// opens sessions through it when it is told to use it.
+func newShared(ctx context.Context, conn *grpc.ClientConn, c *client.Client, l *launched) (*Plugin, error) {
+	p := &Plugin{client: c, shared: true, link: c.Connect(conn, l.dialCalls, l.died), other: l}
+	return p, p.attach(ctx, conn)
+}
+
+// attach opens the stream that keeps the plugin running.
+func (p *Plugin) attach(ctx context.Context, conn *grpc.ClientConn) error {
+	p.service, p.exited = pb.NewPluginServiceClient(conn), make(chan struct{})
 	p.attachCtx, p.detach = context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, p.detach)
 	st, err := p.service.Attach(p.attachCtx, &pb.AttachRequest{})
 	if err == nil {
 		_, err = st.Recv()
 	}
+	if err == nil && p.shared {
+		var info Info
+		info, err = p.Info(ctx)
+		p.resumes = slices.Contains(info.Capabilities, "resume")
+	}
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		p.detach()
-		return nil, err
+		return err
 	}
 	p.attached.Go(func() { _, _ = st.Recv() }) // until detach, or the end of the plugin
 	go p.watch()                               // Exited waits for it
-	return p, nil
+	return nil
 }
 
 // watch waits for the end of the plugin, however it ends, tells the sessions, and
 // cleans up.
 func (p *Plugin) watch() {
 	<-p.other.gone()
-	p.client.Fail(fmt.Errorf("%w: %s", recipes.ErrPluginLost, p.other.ending()))
+	if p.shared {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		p.link.Left(ctx)
+		cancel()
+	} else {
+		p.client.Fail(fmt.Errorf("%w: %s", recipes.ErrPluginLost, p.other.ending()))
+	}
 	p.detach()
 	p.attached.Wait()
-	p.client.Close()
+	if !p.shared {
+		p.client.Close()
+	}
 	p.other.cleanUp()
 	close(p.exited)
 }
@@ -105,7 +131,7 @@ func (p *Plugin) watch() {
 // has exited, the error matches recipes.ErrPluginLost and recipes.ErrUnavailable:
 // launch another plugin.
 func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
-	return p.client.Open(ctx, cfg)
+	return p.link.Open(ctx, cfg)
 }
 
 // Exited returns a channel. It is closed when the plugin has ended, by Close or by
@@ -152,7 +178,7 @@ func (p *Plugin) Close(ctx context.Context) error {
 	p.closing.Do(func() {
 		// The sessions are lost for the host before ZooKeeper gives away what
 		// they hold. The plugin closes them when their streams end.
-		p.client.Fail(fmt.Errorf("%w: the host has closed the plugin", recipes.ErrClosed))
+		p.link.Fail(fmt.Errorf("%w: the host has closed the plugin", recipes.ErrClosed))
 		p.shutdowns = p.shutdown(ctx)
 		p.other.stop(ctx)
 	})

@@ -126,6 +126,32 @@ func (p *process) Kill(context.Context) error {
 	return nil
 }
 
+// isExiting reports whether the process runs no more, though it may have to be waited
+// for. Its sockets are closed by the system when none of its threads runs any more. So a
+// host that has seen the end of one finds it exiting, if that is why.
+func (p *process) isExiting() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+	}
+	if exiting, known := exiting(p.pid()); known {
+		return exiting
+	}
+	moment := time.NewTimer(exitMoment)
+	defer moment.Stop()
+	select {
+	case <-p.exited:
+		return true
+	case <-moment.C:
+		return false
+	}
+}
+
+// exitMoment is how long a process takes to exit from the end of its sockets on, where the
+// system does not tell that it is exiting. A session whose plugin lives is lost so much later.
+const exitMoment = 50 * time.Millisecond
+
 // Wait returns when the process has exited.
 func (p *process) Wait(context.Context) error {
 	<-p.exited

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
+	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -28,6 +32,14 @@ type SupervisorConfig struct {
 	// that the plugins of many hosts do not start at once. 0 means
 	// DefaultMinBackoff and DefaultMaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
+
+	// Resume has sessions outlive their plugin. When its process is killed or crashes,
+	// its sessions are Suspended. The next plugin takes them up, with what they hold and
+	// those that wait, before their deadline, or they are lost then. What is taken up,
+	// and what is not, "Resuming" in the package comment says. Both plugins need the
+	// capability "resume". Then the first restart is at once, if the plugin has run for
+	// ten times MinBackoff.
+	Resume bool
 
 	// Changed, if not nil, is called for each Change, in order. The goroutine
 	// that calls it restarts the plugin, so that nothing is restarted until it
@@ -51,11 +63,13 @@ type Change struct {
 //
 // It never replaces a session. When the plugin dies, its sessions are lost with
 // recipes.ErrPluginLost, and what they held is gone. Only the application knows what
-// that means for it. It opens another session with [Supervisor.Open].
+// that means for it. It opens another session with [Supervisor.Open]. With
+// SupervisorConfig.Resume, the same sessions go on in the next plugin.
 //
 // The methods may be called from several goroutines.
 type Supervisor struct {
 	cfg    SupervisorConfig
+	client *client.Client  // of all plugins; nil if each has its own
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
@@ -79,11 +93,21 @@ func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 		cfg.MaxBackoff = DefaultMaxBackoff
 	}
 	cfg.MaxBackoff = max(cfg.MaxBackoff, cfg.MinBackoff)
-	p, err := Launch(ctx, cfg.Plugin)
+	s := &Supervisor{cfg: cfg, change: make(chan struct{}), done: make(chan struct{})}
+	if cfg.Resume && os.Getenv(plugin.ReattachEnv) == "" { // nobody could wait for that plugin's process
+		meters, err := telemetry.NewMeters(cfg.Plugin.MeterProvider)
+		if err != nil {
+			return nil, fmt.Errorf("host: Config.MeterProvider: %w", err)
+		}
+		s.client = client.Unconnected()
+		s.client.Measure(meters)
+	}
+	p, err := launchFor(ctx, cfg.Plugin, s.client)
 	if err != nil {
 		return nil, err
 	}
-	s := &Supervisor{cfg: cfg, plugin: p, change: make(chan struct{}), done: make(chan struct{})}
+	s.plugin = p
+	s.use(p)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	go s.run(p) // Close waits for it
 	return s, nil
@@ -160,8 +184,18 @@ func (s *Supervisor) gone(p *Plugin, why error) {
 // set needs mu.
 func (s *Supervisor) set(p *Plugin, failure error) {
 	s.plugin, s.failure = p, failure
+	if p != nil {
+		s.use(p)
+	}
 	close(s.change)
 	s.change = make(chan struct{})
+}
+
+// use has sessions opened and resumed by p.
+func (s *Supervisor) use(p *Plugin) {
+	if s.client != nil {
+		s.client.Use(p.link, p.resumes)
+	}
 }
 
 // run restarts the plugin until Close.
@@ -180,14 +214,18 @@ func (s *Supervisor) run(p *Plugin) {
 		}
 		err := fmt.Errorf("host: %w: %s", recipes.ErrPluginLost, p.other.ending())
 		s.gone(p, err)
-		p = s.restart(b, err)
+		p = s.restart(b, err, s.client != nil && time.Since(since) >= 10*s.cfg.MinBackoff)
 	}
 }
 
-// restart returns the next plugin, or nil after Close.
-func (s *Supervisor) restart(b *backoff, err error) *Plugin {
-	for {
-		next := b.next()
+// restart returns the next plugin, or nil after Close. The first attempt may be made at
+// once.
+func (s *Supervisor) restart(b *backoff, err error, atOnce bool) *Plugin {
+	for ; ; atOnce = false {
+		next := time.Duration(0)
+		if !atOnce {
+			next = b.next()
+		}
 		s.tell(Change{Err: err, Next: next})
 		wait := time.NewTimer(next)
 		select {
@@ -197,7 +235,7 @@ func (s *Supervisor) restart(b *backoff, err error) *Plugin {
 			return nil
 		}
 		var p *Plugin
-		p, err = Launch(s.ctx, s.cfg.Plugin)
+		p, err = launchFor(s.ctx, s.cfg.Plugin, s.client)
 		s.mu.Lock()
 		s.set(p, err)
 		s.mu.Unlock()
@@ -213,7 +251,11 @@ func (s *Supervisor) tell(c Change) {
 		return
 	}
 	if log := s.cfg.Plugin.Logger; log != nil && c.Err != nil {
-		log.Warn("plugin does not run; its sessions are lost", "error", c.Err, "restart_in", c.Next)
+		what := "plugin does not run; its sessions are lost"
+		if s.client != nil {
+			what = "plugin does not run; its sessions wait for the next one"
+		}
+		log.Warn(what, "error", c.Err, "restart_in", c.Next)
 	} else if log != nil {
 		log.Warn("plugin was started again", "pid", c.Plugin.PID())
 	}
@@ -226,6 +268,10 @@ func (s *Supervisor) tell(c Change) {
 // again. An Open that waits returns with an error.
 func (s *Supervisor) Close(ctx context.Context) error {
 	s.cancel()
+	if s.client != nil {
+		s.client.Fail(fmt.Errorf("%w: the host has closed the plugin", recipes.ErrClosed))
+		defer s.client.Close()
+	}
 	<-s.done // a start that is under way is given up, which is bounded
 	if p := s.Plugin(); p != nil {
 		return p.Close(ctx)

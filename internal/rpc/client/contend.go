@@ -118,9 +118,9 @@ func (s *session) abandon(id string) {
 	})
 }
 
-// remember notes a grant: when the session ends, the grant ends too. late is whether it
-// came from a plugin that has ended, and was not taken up by the next one in time. Then
-// DropRest deletes it.
+// remember notes a grant: when the session ends, the grant ends too. A grant is late if it
+// comes from a plugin that has ended, and the next one has taken up all that it was given.
+// DropRest deletes it then.
 func (s *session) remember(g *grant, t *tenure) (late bool, err error) {
 	s.checkClock()
 	s.mu.Lock()

@@ -82,7 +82,7 @@ func newLinkOver(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) *li
 func newLinkWithin(t *testing.T, limits server.Limits, open recipes.Opener, opts ...grpc.DialOption) *link {
 	t.Helper()
 	l := &link{wire: &wire{}, calls: make(chan struct{}, 1)}
-	l.server = server.New(server.Config{Open: open, Version: "test", Intercept: l.count, Limits: limits})
+	l.server = server.New(server.Config{Open: open, Resume: zookeeper.Resume, Version: "test", Intercept: l.count, Limits: limits})
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer(append(l.server.Options(), grpc.WaitForHandlers(true))...)
 	l.server.Register(g)

@@ -117,8 +117,8 @@ func (s *session) spawn(f func()) bool {
 }
 
 // listen takes what a plugin tells until its stream ends. The stream is the lease: its
-// end is the session's, unless another plugin can take the session up. final is whether
-// none can: the plugin has told the loss, or the host has decided it.
+// end is the session's, unless another plugin can take the session up. None can where the
+// loss is final: the plugin has told it, or the host has decided it.
 func (s *session) listen(t *tenure) (why error, final bool) {
 	for {
 		m, err := t.stream.Recv()

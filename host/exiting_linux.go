@@ -1,0 +1,35 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+)
+
+// flagExiting is PF_EXITING of Linux's include/linux/sched.h, among the flags in
+// /proc/PID/stat. Each thread has it set before it closes its files.
+const flagExiting = 0x4
+
+// exiting reports whether a process that was not waited for is exiting or has exited, if
+// the system tells.
+func exiting(pid int) (yes, known bool) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if errors.Is(err, fs.ErrNotExist) { // it was waited for just now, or there is no /proc
+		_, mounted := os.Stat("/proc/self/stat")
+		return mounted == nil, mounted == nil
+	}
+	// The name, in parentheses, may have spaces and parentheses.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const state, flags = 0, 6
+	if err != nil || len(fields) <= flags {
+		return false, false
+	}
+	bits, err := strconv.ParseUint(string(fields[flags]), 10, 64)
+	if err != nil || bits == 0 { // a system that only looks like Linux tells no flags
+		return false, false
+	}
+	return bits&flagExiting != 0 || bytes.ContainsAny(fields[state], "ZX"), true
+}

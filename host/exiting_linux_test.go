@@ -1,0 +1,42 @@
+package host
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestAProcessIsFoundExitingWhenItsFilesAreClosed, which is before it can be waited for,
+// and not while it runs.
+func TestAProcessIsFoundExitingWhenItsFilesAreClosed(t *testing.T) {
+	if yes, known := exiting(os.Getpid()); yes || !known {
+		t.Errorf("this process: exiting %v, known %v", yes, known)
+	}
+	for range 20 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("sleep", "1000")
+		cmd.Stdout = w
+		if err := cmd.Start(); err != nil {
+			t.Skip(err)
+		}
+		_ = w.Close()
+		if yes, known := exiting(cmd.Process.Pid); yes || !known {
+			t.Errorf("it runs: exiting %v, known %v", yes, known)
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = r.Read(make([]byte, 1)) // until the end
+		if yes, known := exiting(cmd.Process.Pid); !yes || !known {
+			t.Errorf("its files are closed: exiting %v, known %v", yes, known)
+		}
+		_, _ = cmd.Process.Wait()
+		if yes, known := exiting(cmd.Process.Pid); !yes || !known {
+			t.Errorf("it was waited for: exiting %v, known %v", yes, known)
+		}
+		_ = r.Close()
+	}
+}

@@ -1,0 +1,409 @@
+//go:build unix
+
+package host_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// lockAt is the lock of a session at a path.
+func lockAt(t *testing.T, s recipes.Session, path string) recipes.Lock {
+	t.Helper()
+	l, err := s.Lock(path, recipes.LockConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// stuck has the server keep back an answer, or carry out nothing, from now until the test
+// ends. reached is closed when that has happened.
+func (v *surviving) stuck(op zkserver.Op, below string, carriedOut bool) (reached <-chan struct{}) {
+	at, never := make(chan struct{}), make(chan struct{})
+	v.Cleanup(func() { close(never) })
+	var once sync.Once
+	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+		if r.Op == op && strings.HasPrefix(r.Path, below) {
+			once.Do(func() {
+				if carriedOut {
+					f.HoldReply = never
+				} else {
+					f.CloseBefore = true
+				}
+				close(at)
+			})
+		}
+		return f
+	})
+	return at
+}
+
+// TestCallsThatAreUnderWayWhenAPluginDies: an acquisition and a release are repeated, a
+// write has an unknown outcome, and all that is begun without a plugin waits for the next.
+func TestCallsThatAreUnderWayWhenAPluginDies(t *testing.T) {
+	t.Run("Acquire", func(t *testing.T) {
+		v := survive(t)
+		reached := v.stuck(zkserver.OpCreate2, "/l/", true)
+		got := make(chan recipes.Hold, 1)
+		go func() {
+			h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+			if err != nil {
+				t.Error(err)
+			}
+			got <- h
+		}()
+		closes(t, "the point", reached)
+		v.kill()
+		h := <-got
+		if there := ephemerals(v.server, "/l"); len(there) != 1 || there[0] != h.Znode() {
+			t.Errorf("%q are there, and %s is held", there, h.Znode())
+		}
+		if err := h.Release(ctx(t)); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("Release", func(t *testing.T) {
+		for _, carriedOut := range []bool{true, false} {
+			v := survive(t)
+			h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			reached := v.stuck(zkserver.OpMulti, "/l/lock-", carriedOut)
+			released := make(chan error, 1)
+			go func() { released <- h.Release(ctx(t)) }()
+			closes(t, "the point", reached)
+			v.kill()
+			if err := <-released; err != nil {
+				t.Error(err)
+			}
+			if there := ephemerals(v.server, "/l"); len(there) > 0 {
+				t.Errorf("left: %q", there)
+			}
+		}
+	})
+	t.Run("Write", func(t *testing.T) {
+		v := survive(t)
+		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reached := v.stuck(zkserver.OpMulti, "/l/lock-", true)
+		written := make(chan error, 1)
+		go func() { written <- h.Write(ctx(t), recipes.Create("/written", nil)) }()
+		closes(t, "the point", reached)
+		v.exists("/written")
+		v.kill()
+		if err := <-written; !errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("a write that was not answered: %v", err)
+		}
+		if err := h.Write(ctx(t), recipes.Create("/written", nil)); !errors.Is(err, recipes.ErrNodeExists) {
+			t.Errorf("after that: %v", err)
+		}
+	})
+	t.Run("without a plugin", func(t *testing.T) {
+		v := survive(t)
+		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := lockAt(t, v.session, "/other").Acquire(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.suspend()
+		canceled, cancel := context.WithCancel(ctx(t))
+		cancel()
+		if err := h.Write(canceled, recipes.Create("/never", nil)); !errors.Is(err, context.Canceled) || errors.Is(err, recipes.ErrUnknownOutcome) {
+			t.Errorf("a write that was given up: %v", err)
+		}
+		written, released, asked := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		go func() { written <- h.Write(ctx(t), recipes.Create("/written", nil)) }()
+		go func() { released <- other.Release(ctx(t)) }()
+		go func() { _, err := v.session.Contenders(ctx(t), "/l"); asked <- err }()
+		v.goOn()
+		if err := errors.Join(<-written, <-released, <-asked); err != nil {
+			t.Error(err)
+		}
+		if there := ephemerals(v.server, "/other"); len(there) > 0 {
+			t.Errorf("left: %q", there)
+		}
+	})
+	t.Run("Close", func(t *testing.T) {
+		v := survive(t)
+		if _, err := lockAt(t, v.session, "/l").Acquire(ctx(t)); err != nil {
+			t.Fatal(err)
+		}
+		v.suspend()
+		closed := make(chan error, 1)
+		go func() { closed <- v.session.Close(ctx(t)) }()
+		v.goOn()
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if there := ephemerals(v.server, "/l"); len(there) > 0 {
+			t.Errorf("left: %q", there)
+		}
+	})
+}
+
+// suspend kills the plugin and keeps back the next one until goOn.
+func (v *surviving) suspend() {
+	v.Helper()
+	v.hold.Lock()
+	signal(v.T, v.supervisor.Plugin().PID(), syscall.SIGKILL)
+	for e := range v.session.Events(ctx(v)) {
+		if e.State == recipes.Suspended {
+			return
+		}
+	}
+	v.Fatal("not suspended")
+}
+
+// exists waits until a znode exists.
+func (v *surviving) exists(path string) {
+	v.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		for _, n := range v.server.Tree() {
+			if n.Path == path {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			v.Fatalf("%s does not exist", path)
+		}
+	}
+}
+
+// remove deletes a znode as an operator may.
+func (v *surviving) remove(znode string) {
+	v.Helper()
+	by, err := lockAt(v.T, v.rival, "/operator").Acquire(ctx(v))
+	if err != nil {
+		v.Fatal(err)
+	}
+	if err := errors.Join(by.Write(ctx(v), recipes.Delete(znode, recipes.AnyVersion)), by.Release(ctx(v))); err != nil {
+		v.Fatal(err)
+	}
+}
+
+func (v *surviving) goOn() { v.hold.Unlock() }
+
+// TestStreamsGoOnInTheNextPlugin: they tell what has changed meanwhile, and nothing that
+// has not.
+func TestStreamsGoOnInTheNextPlugin(t *testing.T) {
+	v := survive(t)
+	ours, _ := v.session.Group("/g", recipes.GroupConfig{})
+	theirs, _ := v.rival.Group("/g", recipes.GroupConfig{Name: "them"})
+	members, err := ours.Watch(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := <-members; len(now) != 0 {
+		t.Fatalf("at first: %v", now)
+	}
+	v.kill()
+	v.suspend()
+	m, err := theirs.Join(ctx(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.goOn()
+	if now := <-members; len(now) != 1 || now[0].Name != "them" {
+		t.Errorf("after the death: %v", now)
+	}
+	if err := m.Leave(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	if now := <-members; len(now) != 0 {
+		t.Errorf("at last: %v", now)
+	}
+}
+
+// TestALossWithoutAPluginIsTold: by the next plugin, as is one after that.
+func TestALossWithoutAPluginIsTold(t *testing.T) {
+	v := survive(t)
+	for _, meanwhile := range []bool{true, false} {
+		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost := h.Done()
+		if meanwhile {
+			v.suspend()
+			v.remove(h.Znode())
+			v.goOn()
+		} else {
+			v.kill()
+			v.remove(h.Znode())
+		}
+		closes(t, "Done", lost)
+		if err := h.Err(); !errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrSessionLost) {
+			t.Error(err)
+		}
+	}
+	if err := v.session.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestARequestToGiveWayOutlivesThePlugin: it was asked for when nobody listened.
+func TestARequestToGiveWayOutlivesThePlugin(t *testing.T) {
+	v := survive(t)
+	l, _ := v.session.SharedLock("/l", recipes.SharedLockConfig{Revocable: true})
+	h, err := l.AcquireWrite(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	revoked := h.Revoked()
+	v.suspend()
+	theirs, _ := v.rival.SharedLock("/l", recipes.SharedLockConfig{})
+	if err := theirs.Revoke(ctx(t), h.Znode()); err != nil {
+		t.Fatal(err)
+	}
+	v.goOn()
+	closes(t, "Revoked", revoked)
+	if err := h.Release(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWhatCannotBeTakenUpIsLostAlone: its owner is told, and the session goes on.
+func TestWhatCannotBeTakenUpIsLostAlone(t *testing.T) {
+	v := survive(t)
+	held, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := v.session.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	permit, err := m.Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.kill()
+	closes(t, "Done", permit.Done())
+	if err := permit.Err(); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrSessionLost) {
+		t.Error(err)
+	}
+	if err := errors.Join(held.Err(), held.Write(ctx(t)), v.session.Err()); err != nil {
+		t.Error(err)
+	}
+	if left := ephemerals(v.server, "/s"); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie: no plugin lives for long enough to
+// take it up. Its holds end before ZooKeeper gives them away.
+func TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie(t *testing.T) {
+	v := survive(t)
+	short, err := v.supervisor.Open(ctx(t), recipes.SessionConfig{Servers: []string{v.server.Addr()}, SessionTimeout: shortTimeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := lockAt(t, short, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan time.Time, 1)
+	go func() { <-h.Done(); told <- time.Now() }()
+	granted := make(chan time.Time, 1)
+	go func() {
+		if _, err := lockAt(t, v.rival, "/l").Acquire(ctx(t)); err != nil {
+			t.Error(err)
+		}
+		granted <- time.Now()
+	}()
+	// From now on the servers answer nobody who would resume.
+	v.server.SetFault(func(r zkserver.Request) zkserver.Fault {
+		return zkserver.Fault{CloseBefore: r.SessionID == short.ID()}
+	})
+	for end := false; !end; {
+		if p := v.supervisor.Plugin(); p != nil {
+			_ = syscall.Kill(p.PID(), syscall.SIGKILL)
+			closes(t, "Exited", p.Exited())
+		}
+		select {
+		case <-short.Done():
+			end = true
+		case <-v.changes:
+		case <-ctx(t).Done():
+			t.Fatal("the session is not lost")
+		}
+	}
+	if !errors.Is(short.Err(), recipes.ErrDeadline) {
+		t.Error(short.Err())
+	}
+	if a, b := <-told, <-granted; !a.Before(b) {
+		t.Errorf("told %v after the next one was granted", a.Sub(b))
+	}
+}
+
+// TestAPluginThatTellsTheLossIsNotResumed: a signal has ended it, and it has closed its
+// sessions. What they held is free.
+func TestAPluginThatTellsTheLossIsNotResumed(t *testing.T) {
+	v := survive(t)
+	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signal(t, v.supervisor.Plugin().PID(), syscall.SIGTERM)
+	closes(t, "Done", h.Done())
+	if err := v.session.Err(); !errors.Is(err, recipes.ErrPluginLost) {
+		t.Error(err)
+	}
+	if _, err := lockAt(t, v.rival, "/l").Acquire(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAPluginThatCannotResumeLosesItsSessionsAtOnce, as without SupervisorConfig.Resume.
+func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
+	s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), Resume: true, MinBackoff: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
+	h := acquire(t, supervised(t, s))
+	crash(t, s.Plugin().PID())
+	closes(t, "Done", h.Done())
+	if !errors.Is(h.Err(), recipes.ErrPluginLost) {
+		t.Error(h.Err())
+	}
+	acquire(t, supervised(t, s))
+}
+
+// TestASessionWithoutAPluginIsClosedWithItsSupervisor.
+func TestASessionWithoutAPluginIsClosedWithItsSupervisor(t *testing.T) {
+	v := survive(t)
+	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := v.supervisor.Plugin()
+	v.suspend()
+	closes(t, "Exited", p.Exited())
+	closed := make(chan error, 1)
+	go func() { closed <- v.supervisor.Close(ctx(t)) }()
+	closes(t, "Done", h.Done())
+	v.goOn()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if !errors.Is(v.session.Err(), recipes.ErrClosed) {
+		t.Error(v.session.Err())
+	}
+}

@@ -1,0 +1,348 @@
+//go:build unix
+
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// surviving is a session through a supervised plugin process over ZooKeeper, and another
+// one of this process.
+type surviving struct {
+	*testing.T
+	server     *zkserver.Server
+	supervisor *host.Supervisor
+	changes    <-chan host.Change
+	session    recipes.Session // through the plugin
+	rival      recipes.Session // without
+	hold       sync.Mutex      // while it is held, no plugin is started again
+}
+
+func survive(t *testing.T) *surviving {
+	t.Helper()
+	server, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	changes := make(chan host.Change, 1000)
+	v := &surviving{T: t, server: server, changes: changes}
+	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
+		Plugin: config(t, "real plugin"), Resume: true,
+		MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond,
+		Changed: func(c host.Change) {
+			v.hold.Lock()
+			defer v.hold.Unlock()
+			changes <- c
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	v.supervisor = s
+	v.session, v.rival = v.open(s.Open), v.open(zookeeper.Open)
+	t.Cleanup(func() { _ = v.rival.Close(context.Background()) })
+	return v
+}
+
+func (v *surviving) open(open recipes.Opener) recipes.Session {
+	v.Helper()
+	s, err := open(ctx(v), recipes.SessionConfig{Servers: []string{v.server.Addr()}, SessionTimeout: longTimeout})
+	if err != nil {
+		v.Fatal(err)
+	}
+	return s
+}
+
+// kill kills the plugin, and returns when the next one serves the session.
+func (v *surviving) kill() time.Duration {
+	v.Helper()
+	began := time.Now()
+	events := v.session.Events(ctx(v))
+	if e := <-events; e.State != recipes.Connected {
+		v.Fatalf("before: %+v", e)
+	}
+	signal(v.T, v.supervisor.Plugin().PID(), syscall.SIGKILL)
+	for suspended := false; ; {
+		e, ok := <-events
+		switch {
+		case !ok || e.State == recipes.Lost:
+			v.Fatalf("lost: %v", v.session.Err())
+		case e.State == recipes.Suspended:
+			suspended = true
+		case suspended:
+			return time.Since(began)
+		}
+	}
+}
+
+// TestWhatASessionHoldsOutlivesItsPlugin: everything that can be taken up stands, with its
+// token, and can be used and given back. Nobody else was granted it meanwhile.
+func TestWhatASessionHoldsOutlivesItsPlugin(t *testing.T) {
+	v := survive(t)
+	var took []time.Duration
+	for _, h := range holdings {
+		t.Run(h.name, func(t *testing.T) {
+			g, err := h.get(ctx(t), v.session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			token, znode := g.Token(), g.Znode()
+			for round := range 2 {
+				took = append(took, v.kill())
+				if err := g.Err(); err != nil {
+					t.Fatalf("after a kill: %v", err)
+				}
+				if g.Token() != token || g.Znode() != znode {
+					t.Error("it is another one")
+				}
+				if err := g.Write(ctx(t), recipes.Create(fmt.Sprintf("/written-%s-%d", h.name, round), nil)); err != nil {
+					t.Errorf("a guarded write: %v", err)
+				}
+				if h.rival != nil {
+					if _, err := h.rival(ctx(t), v.rival); !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrNodeExists) && !errors.Is(err, recipes.ErrEmpty) {
+						t.Errorf("somebody else: %v", err)
+					}
+				}
+			}
+			lost := g.Done()
+			if err := h.giveBack(ctx(t), g); err != nil {
+				t.Errorf("given back: %v", err)
+			}
+			closes(t, "Done", lost)
+			if left := ephemerals(v.server, h.path); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+			if h.rival != nil && h.name != "delivery" {
+				if _, err := h.rival(ctx(t), v.rival); err != nil {
+					t.Errorf("somebody else, after that: %v", err)
+				}
+			}
+		})
+	}
+	t.Logf("from SIGKILL to served again: %v", took)
+}
+
+// ephemerals are the paths below one that live with a session, without the receipts that
+// it keeps until it ends.
+func ephemerals(s *zkserver.Server, below string) (paths []string) {
+	for _, n := range s.Tree() {
+		if n.Stat.EphemeralOwner != 0 && !strings.Contains(n.Path, "/receipts/") && len(n.Path) > len(below) && n.Path[:len(below)+1] == below+"/" {
+			paths = append(paths, n.Path)
+		}
+	}
+	return paths
+}
+
+// holding is something that a session can have.
+type holding struct {
+	name, path string
+	get        func(context.Context, recipes.Session) (recipes.Grant, error)
+	giveBack   func(context.Context, recipes.Grant) error
+	rival      func(context.Context, recipes.Session) (recipes.Grant, error) // that fails meanwhile, without waiting; may be nil
+}
+
+func release(ctx context.Context, g recipes.Grant) error { return g.(recipes.Hold).Release(ctx) }
+
+// granted makes a recipes.Grant of any.
+func granted[G recipes.Grant](g G, err error) (recipes.Grant, error) {
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+var holdings = []holding{
+	{"lock", "/lock", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		l, _ := s.Lock("/lock", recipes.LockConfig{})
+		return granted(l.Acquire(ctx))
+	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		l, _ := s.Lock("/lock", recipes.LockConfig{})
+		return granted(l.TryAcquire(ctx))
+	}},
+	{"herd", "/herd", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		l, _ := s.Lock("/herd", recipes.LockConfig{Strategy: recipes.Herd})
+		return granted(l.Acquire(ctx))
+	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		l, _ := s.Lock("/herd", recipes.LockConfig{Strategy: recipes.Herd})
+		return granted(l.TryAcquire(ctx))
+	}},
+	{"reader", "/reader", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		l, _ := s.SharedLock("/reader", recipes.SharedLockConfig{})
+		return granted(l.AcquireRead(ctx))
+	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		l, _ := s.SharedLock("/reader", recipes.SharedLockConfig{})
+		return granted(l.TryWrite(ctx))
+	}},
+	{"writer", "/writer", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		l, _ := s.SharedLock("/writer", recipes.SharedLockConfig{Revocable: true})
+		return granted(l.AcquireWrite(ctx))
+	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		l, _ := s.SharedLock("/writer", recipes.SharedLockConfig{})
+		return granted(l.TryRead(ctx))
+	}},
+	{"permit", "/permit", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		m, _ := s.Semaphore("/permit", recipes.SemaphoreConfig{Permits: 1})
+		return granted(m.Acquire(ctx))
+	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		m, _ := s.Semaphore("/permit", recipes.SemaphoreConfig{Permits: 1})
+		return granted(m.TryAcquire(ctx))
+	}},
+	{"priority", "/priority", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		l, _ := s.PriorityLock("/priority", recipes.PriorityLockConfig{Priority: 3})
+		return granted(l.AcquireWrite(ctx))
+	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		l, _ := s.PriorityLock("/priority", recipes.PriorityLockConfig{})
+		return granted(l.TryWrite(ctx))
+	}},
+	{"leadership", "/leadership", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		e, _ := s.Election("/leadership", recipes.ElectionConfig{})
+		return granted(e.Campaign(ctx, []byte("me")))
+	}, func(ctx context.Context, g recipes.Grant) error {
+		l := g.(recipes.Leadership)
+		if err := l.Acknowledge(ctx, []byte("me")); err != nil {
+			return fmt.Errorf("acknowledge: %w", err)
+		}
+		return l.Resign(ctx)
+	}, nil},
+	{"membership", "/group", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		g, _ := s.Group("/group", recipes.GroupConfig{Name: "me"})
+		return granted(g.Join(ctx, nil))
+	}, func(ctx context.Context, g recipes.Grant) error {
+		m := g.(recipes.Membership)
+		if err := m.Update(ctx, []byte("here")); err != nil {
+			return fmt.Errorf("update: %w", err)
+		}
+		return m.Leave(ctx)
+	}, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		g, _ := s.Group("/group", recipes.GroupConfig{Name: "me"})
+		return granted(g.Join(ctx, nil))
+	}},
+	{"name", "/names", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		n, _ := s.Names("/names")
+		return granted(n.Register(ctx, "me", nil))
+	}, func(ctx context.Context, g recipes.Grant) error {
+		r := g.(recipes.Registration)
+		if err := r.Update(ctx, []byte("here")); err != nil {
+			return fmt.Errorf("update: %w", err)
+		}
+		return r.Unregister(ctx)
+	}, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		n, _ := s.Names("/names")
+		return granted(n.Register(ctx, "me", nil))
+	}},
+	{"delivery", "/queue", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		q, _ := s.Queue("/queue", recipes.QueueConfig{})
+		if _, err := q.Put(ctx, []byte("one")); err != nil {
+			return nil, err
+		}
+		return granted(q.Receive(ctx))
+	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Delivery).Ack(ctx) }, nil},
+}
+
+// TestAWaiterKeepsItsPlaceWhenItsPluginDies: it is told its place once, waits behind the
+// same contender, ahead of those that came after it, and is granted in its turn.
+func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
+	for name, acquire := range map[string]func(context.Context, recipes.Session, string, func(recipes.Place)) (recipes.Hold, error){
+		"lock": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined})
+			return l.Acquire(ctx)
+		},
+		"predecessor": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Strategy: recipes.Predecessor})
+			return l.Acquire(ctx)
+		},
+		"writer": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			l, _ := s.SharedLock(path, recipes.SharedLockConfig{Joined: joined})
+			return l.AcquireWrite(ctx)
+		},
+		"permit": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			m, _ := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
+			return m.Acquire(ctx)
+		},
+		"priority": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			l, _ := s.PriorityLock(path, recipes.PriorityLockConfig{Joined: joined, Priority: 1})
+			return l.AcquireWrite(ctx)
+		},
+		"election": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			e, _ := s.Election(path, recipes.ElectionConfig{Joined: joined})
+			l, err := e.Campaign(ctx, nil)
+			return resigning{l}, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := survive(t)
+			first, err := acquire(ctx(t), v.rival, "/awaited", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			type turn struct {
+				hold recipes.Hold
+				err  error
+			}
+			stand := func(s recipes.Session) (places chan recipes.Place, granted chan turn) {
+				places, granted = make(chan recipes.Place, 9), make(chan turn, 1)
+				go func() {
+					h, err := acquire(ctx(t), s, "/awaited", func(p recipes.Place) { places <- p })
+					granted <- turn{h, err}
+				}()
+				select {
+				case p := <-places:
+					places <- p
+				case early := <-granted:
+					t.Fatalf("granted: %+v", early)
+				}
+				return places, granted
+			}
+			told, ours := stand(v.session)
+			_, silent := stand(v.session) // whose application does not look
+			_, theirs := stand(v.rival)
+			before := ephemerals(v.server, "/awaited")
+			for range 3 {
+				v.kill()
+				if after := ephemerals(v.server, "/awaited"); !slices.Equal(before, after) {
+					t.Fatalf("in line %q, then %q", before, after)
+				}
+			}
+			if len(told) != 1 {
+				t.Errorf("told %d places", len(told))
+			}
+			if err := first.Release(ctx(t)); err != nil {
+				t.Fatal(err)
+			}
+			last := first.Token()
+			for i, granted := range []chan turn{ours, silent, theirs} {
+				now := <-granted
+				if now.err != nil {
+					t.Fatalf("contender %d: %v", i, now.err)
+				}
+				if now.hold.Token() <= last {
+					t.Errorf("contender %d: token %d after %d", i, now.hold.Token(), last)
+				}
+				last = now.hold.Token()
+				for _, later := range []chan turn{ours, silent, theirs}[i+1:] {
+					if len(later) > 0 {
+						t.Errorf("granted beside contender %d: %+v", i, <-later)
+					}
+				}
+				if err := now.hold.Release(ctx(t)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,65 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// TestASessionOutlivesOnlyAPluginThatHasDied: one that lives may be closing the session.
+func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
+	for name, died := range map[string]bool{"died": true, "lives": false} {
+		t.Run(name, func(t *testing.T) {
+			l := newServed(t)
+			c := client.Unconnected()
+			defer c.Close()
+			c.Use(c.Connect(l.conn, nil, func(context.Context) bool { return died }), true)
+			s, err := c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := acquire(t, s)
+			events := s.Events(ctx(t))
+			<-events
+			_ = l.wire.Close()
+			if !died {
+				closes(t, "hold", h.Done())
+				matches(t, h.Err(), recipes.ErrPluginLost, recipes.ErrNotHeld)
+				return
+			}
+			if e := <-events; e.State != recipes.Suspended {
+				t.Fatalf("then %+v", e)
+			}
+			if err := h.Err(); err != nil {
+				t.Error(err)
+			}
+			gone, cancel := context.WithCancel(ctx(t))
+			cancel()
+			_, err = lock(t, s, recipes.LockConfig{}).Acquire(gone)
+			matches(t, err, context.Canceled)
+			c.Fail(recipes.ErrClosed)
+			closes(t, "hold", h.Done())
+			matches(t, h.Err(), recipes.ErrClosed)
+		})
+	}
+}
+
+// TestASessionIsNotMovedToAPluginThatCannotResume: such a plugin would open another session.
+func TestASessionIsNotMovedToAPluginThatCannotResume(t *testing.T) {
+	first, second := newServed(t), newServed(t)
+	died := func(context.Context) bool { return true }
+	c := client.Unconnected()
+	defer c.Close()
+	c.Use(c.Connect(first.conn, nil, died), true)
+	s, err := c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := acquire(t, s)
+	c.Use(c.Connect(second.conn, nil, died), false)
+	_ = first.wire.Close()
+	closes(t, "hold", h.Done())
+	matches(t, h.Err(), recipes.ErrPluginLost, recipes.ErrNotHeld)
+}
