@@ -245,6 +245,10 @@ func TestALossWithoutAPluginIsTold(t *testing.T) {
 			v.goOn()
 		} else {
 			v.kill()
+			if err := h.Write(ctx(t)); err != nil {
+				t.Fatal(err)
+			}
+			v.kill() // when the first one is known to watch
 			v.remove(h.Znode())
 		}
 		closes(t, "Done", lost)

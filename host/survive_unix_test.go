@@ -346,3 +346,50 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 		})
 	}
 }
+
+// TestAPluginIsKilledAgainAndAgain: with many holds and many that wait. None is lost, and
+// nobody else is granted.
+func TestAPluginIsKilledAgainAndAgain(t *testing.T) {
+	const holds, kills = 20, 20
+	v := survive(t)
+	var held []recipes.Hold
+	waits, cancel := context.WithCancel(ctx(t))
+	var waiting sync.WaitGroup
+	for i := range holds {
+		path := fmt.Sprintf("/many-%d", i)
+		h, err := lockAt(t, v.session, path).Acquire(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, h)
+		joined := make(chan struct{})
+		l, _ := v.session.Lock(path, recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
+		waiting.Go(func() {
+			if h, err := l.Acquire(waits); err == nil {
+				t.Errorf("granted beside the holder: %s", h.Znode())
+			}
+		})
+		closes(t, "joined", joined)
+	}
+	var took []time.Duration
+	for range kills {
+		took = append(took, v.kill())
+		for i, h := range held {
+			if err := h.Err(); err != nil {
+				t.Fatalf("hold %d: %v", i, err)
+			}
+			if line := ephemerals(v.server, fmt.Sprintf("/many-%d", i)); len(line) != 2 || line[0] != h.Znode() {
+				t.Fatalf("hold %s: in line %q", h.Znode(), line)
+			}
+		}
+	}
+	cancel()
+	waiting.Wait()
+	for _, h := range held {
+		if err := h.Release(ctx(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	slices.Sort(took)
+	t.Logf("from SIGKILL to served, of %d: p50 %v, p90 %v, worst %v", len(took), took[len(took)/2], took[len(took)*9/10], took[len(took)-1])
+}
