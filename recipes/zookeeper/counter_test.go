@@ -2,10 +2,12 @@ package zookeeper_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -109,5 +111,24 @@ func TestFaultSweepLatch(t *testing.T) {
 				return <-waited
 			},
 		},
+	})
+}
+
+// Somebody has made the znode with a shell, which gives it white space or nothing.
+func TestACounterWithoutDigitsHasItsInitialValue(t *testing.T) {
+	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+		for i, data := range []string{"", " ", "\n", " \t\r\n"} {
+			path := fmt.Sprintf("%s%d", s.path, i)
+			if _, err := s.raw.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+			c := counterAt(t, s.session(), path)
+			if n, err := c.Get(s.ctx); n != 0 || err != nil {
+				t.Errorf("%q is %d, %v", data, n, err)
+			}
+			if n, err := c.Add(s.ctx, 3); n != 3 || err != nil {
+				t.Errorf("3 more than %q is %d, %v", data, n, err)
+			}
+		}
 	})
 }

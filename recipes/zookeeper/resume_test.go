@@ -383,6 +383,43 @@ func TestAWaiterIsNotTakenUpAsAHolder(t *testing.T) {
 	}
 }
 
+// A reader that a writer let in by its downgrade held, and one that waits behind a writer
+// did not.
+func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
+	for _, downgraded := range []bool{true, false} {
+		srv := embedded(t)
+		ctx, s := bounded(t), open(t, srv)
+		lock := func(s recipes.Session, joined func(recipes.Place)) recipes.SharedLock {
+			return must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{Joined: joined}))
+		}
+		writer := must[recipes.SharedHold](t)(lock(open(t, srv), nil).AcquireWrite(ctx))
+		if downgraded {
+			if err := writer.Downgrade(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		joined, granted := make(chan recipes.Place, 1), make(chan error, 1)
+		go func() {
+			_, err := lock(s, func(p recipes.Place) { joined <- p }).AcquireRead(ctx)
+			granted <- err
+		}()
+		place := <-joined
+		if downgraded {
+			if err := <-granted; err != nil {
+				t.Fatal(err)
+			}
+		}
+		contenders := must[[]recipes.Contender](t)(lock(s, nil).Contenders(ctx))
+		at := slices.IndexFunc(contenders, func(c recipes.Contender) bool { return c.Znode == place.Znode })
+
+		s = move(t, srv.Addr(), s)
+		_, err := lock(s, nil).(taker[recipes.SharedHold]).TakeUp(ctx, place.Znode, contenders[at].Token)
+		if downgraded && err != nil || !downgraded && (!errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved)) {
+			t.Errorf("the writer has downgraded: %v; the reader: %v", downgraded, err)
+		}
+	}
+}
+
 // Contenders whose callers have gone with their process would block the line.
 func TestWhatNobodyTakesUpIsDropped(t *testing.T) {
 	everywhere := func(t *testing.T, addr string) {

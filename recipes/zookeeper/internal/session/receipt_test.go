@@ -170,3 +170,41 @@ func TestCommitOnceTakesNoWriteOfOthersForItsOwn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The reply is lost, and another client deletes the receipt before the transaction is sent
+// again. Nobody knows then whether it has happened.
+func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
+	for name, fault := range map[string]zkserver.Fault{"it has not happened": {CloseBefore: true}, "it has": {DropReply: true}} {
+		t.Run(name, func(t *testing.T) {
+			srv := embedded(t)
+			s, other := open(t, to(srv)), open(t, to(srv))
+			ctx := t.Context()
+			if err := s.Ensure(ctx, "/once"); err != nil {
+				t.Fatal(err)
+			}
+			multis := 0
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				if r.Op != zkserver.OpMulti || r.SessionID != s.ID() || !strings.HasPrefix(r.Path, "/once/receipts/") {
+					return zkserver.Fault{}
+				}
+				switch multis++; multis {
+				case 1:
+					return fault
+				case 2:
+					if err := other.DeleteOnce(ctx, r.Path, -1); err != nil {
+						t.Error(err)
+					}
+				}
+				return zkserver.Fault{}
+			})
+			var create session.Txn
+			create.CreateSequential("/once/e-", nil, false)
+			if outcome, err := s.CommitOnce(ctx, "/once/receipts", s.Ensure, create); !errors.Is(err, recipes.ErrUnknownOutcome) {
+				t.Errorf("%+v, %v", outcome, err)
+			}
+			if multis != 2 {
+				t.Errorf("sent %d times", multis)
+			}
+		})
+	}
+}
