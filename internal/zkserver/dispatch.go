@@ -62,13 +62,16 @@ func (s *Server) drain(q *queue, t task) {
 		}
 		if f.Hold != nil {
 			s.wg.Go(func() {
-				select {
-				case <-f.Hold:
-					s.run(t, f)
-					if next, ok := q.next(); ok {
-						s.drain(q, next)
+				for hold := f.Hold; hold != nil; hold = t.c.waits(t.call.op) { // the follower may be cut off since
+					select {
+					case <-hold:
+					case <-s.done:
+						return
 					}
-				case <-s.done:
+				}
+				s.run(t, f)
+				if next, ok := q.next(); ok {
+					s.drain(q, next)
 				}
 			})
 			return
@@ -100,8 +103,8 @@ func (s *Server) run(t task, f Fault) {
 	}
 	defer s.mu.Unlock()
 	c := t.c
-	if c.sess.ended && !c.behind() || c.finishing() {
-		return
+	if c.sess.ended && !(c.behind() && !t.call.op.forLeader()) || c.finishing() {
+		return // a follower that is cut off answers by itself, and knows of no end
 	}
 	if t.call.op.forLeader() && c.sess.owner != c.follower {
 		return // SessionMovedException: a request from the server before

@@ -3,6 +3,7 @@ package zkserver_test
 import (
 	"net"
 	"testing"
+	"testing/synctest"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
@@ -59,4 +60,40 @@ func TestAFollowerThatIsCutOffTakesNoConnection(t *testing.T) {
 			t.Error("a session was opened")
 		}
 	})
+}
+
+// A follower is cut off while a write is held back. The leader has it when the follower is
+// back, and not if it has ended the session.
+func TestAHeldWriteWaitsForTheFollowersReturn(t *testing.T) {
+	for _, expires := range []bool{false, true} {
+		simulate(t, func(t *testing.T, s *zkserver.Server) {
+			follower, hold := s.Follower(), make(chan struct{})
+			near, far := net.Pipe()
+			go follower.ServeConn(far)
+			client, err := handshake("writer", near, connectOptions{timeout: 10000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.nc.Close()
+			s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
+			if err := client.send(1, args{path: "/x"}.body(1)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			follower.CutOff()
+			if expires {
+				s.ExpireSession(client.session)
+			}
+			close(hold)
+			synctest.Wait()
+			if exists(s, "/x") {
+				t.Errorf("expires %v: the leader has it, from a follower that is cut off", expires)
+			}
+			follower.Heal()
+			synctest.Wait()
+			if exists(s, "/x") == expires {
+				t.Errorf("expires %v: when the follower is back there is a znode: %v", expires, exists(s, "/x"))
+			}
+		})
+	}
 }
