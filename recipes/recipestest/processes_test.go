@@ -20,11 +20,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestPluginKilled: the host knows in under a second, and the lock is free when
-// the server has given the session up.
+// TestPluginKilled: the host knows at once, long before its own deadline, and the lock is
+// free when the server has given the session up.
 func TestPluginKilled(t *testing.T) {
 	t.Parallel()
-	const timeout = 2 * time.Second
+	const timeout = 8 * time.Second // a busy machine may stop the host for some of it
 	addrs := ensembletest.Shared(t).Addrs()
 	path := "/plugin-killed-" + uuid.NewString()
 	p := launch(t)
@@ -36,7 +36,7 @@ func TestPluginKilled(t *testing.T) {
 	lost := h.Done()
 	killed := time.Now()
 	kill(t, p.PID())
-	await(t, lost, time.Second, "the loss of the hold")
+	await(t, lost, patience, "the loss of the hold")
 	t.Logf("lost after %v", time.Since(killed))
 	for what, err := range map[string]error{"hold": h.Err(), "session": s.Err(), "write": h.Write(t.Context()), "release": h.Release(t.Context())} {
 		if !errors.Is(err, recipes.ErrPluginLost) || !errors.Is(err, recipes.ErrSessionLost) {
@@ -50,14 +50,14 @@ func TestPluginKilled(t *testing.T) {
 	if last.State != recipes.Lost || !errors.Is(last.Reason, recipes.ErrPluginLost) {
 		t.Errorf("the last event is %+v", last)
 	}
-	await(t, inLine.done, time.Second, "the end of a wait in line")
+	await(t, inLine.done, patience, "the end of a wait in line")
 	if !errors.Is(inLine.err, recipes.ErrPluginLost) {
 		t.Errorf("the wait in line ended with %v", inLine.err)
 	}
 	if !next.waiting() {
 		t.Error("the next was granted before the session can have expired")
 	}
-	next.granted(t, timeout+5*time.Second)
+	next.granted(t, patience)
 	t.Logf("free after %v", next.at.Sub(killed))
 }
 

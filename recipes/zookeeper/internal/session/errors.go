@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -86,5 +87,5 @@ func (s *Session) unavailable(what string, ctx context.Context) error {
 	if last := s.dialer.lastError(); last != nil {
 		return fmt.Errorf("%s: %w (last attempt: %v): %w", what, recipes.ErrUnavailable, last, ctx.Err())
 	}
-	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnavailable, ctx.Err())
+	return fmt.Errorf("%s: %w (no attempt has ended yet, of %s): %w", what, recipes.ErrUnavailable, strings.Join(s.cfg.Servers, ","), ctx.Err())
 }
