@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		"zkrecipes": func() { os.Exit(Main()) },
 		"patiently": func() { os.Exit(patiently(os.Args[1:])) },
 		// The host gives a plugin no GORACE (see quickExit): this end does not sleep.
-		"zkrecipes-plugin": func() { plugin.Serve(zookeeper.Open); syscall.Exit(0) },
+		"zkrecipes-plugin": func() { plugin.Serve(zookeeper.Open, plugin.Resume(zookeeper.Resume)); syscall.Exit(0) },
 	})
 }
 

@@ -22,17 +22,17 @@ type tool struct {
 	stdout, stderr io.Writer
 	config         string // the flag
 
-	// launch is host.Launch, but for a test.
+	// launch is host.Supervise, but for a test.
 	launch func(context.Context, host.Config) (launchedPlugin, error)
 }
 
 func newTool(stdout, stderr io.Writer) *tool {
 	return &tool{stdout: stdout, stderr: stderr, launch: func(ctx context.Context, cfg host.Config) (launchedPlugin, error) {
-		p, err := host.Launch(ctx, cfg)
+		s, err := host.Supervise(ctx, host.SupervisorConfig{Plugin: cfg, Resume: true})
 		if err != nil {
-			return nil, err // and no nil *host.Plugin
+			return nil, err
 		}
-		return p, nil
+		return supervised{s}, nil
 	}}
 }
 
@@ -79,7 +79,13 @@ type connection struct {
 	plugin launchedPlugin
 }
 
-// launchedPlugin is what a connection needs of a host.Plugin.
+// supervised is a plugin that is started again when it dies.
+type supervised struct{ *host.Supervisor }
+
+// Exited never tells the end: the next plugin takes the place of one that dies.
+func (supervised) Exited() <-chan struct{} { return nil }
+
+// launchedPlugin is what a connection needs of a host.Supervisor.
 type launchedPlugin interface {
 	Open(context.Context, recipes.SessionConfig) (recipes.Session, error)
 	Close(context.Context) error
