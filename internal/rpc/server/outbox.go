@@ -17,8 +17,7 @@ type outbox struct {
 	over chan error                         // gets an element when nothing more is sent
 
 	mu       sync.Mutex
-	sending  bool
-	closed   bool
+	sending  bool // a goroutine does, or nothing more is sent
 	messages []*pb.OpenResponse
 	state    *pb.OpenResponse // the latest change, if it was not sent
 	number   uint64           // of the latest beat, 0 if it was echoed
@@ -66,7 +65,7 @@ func (o *outbox) end(last *pb.OpenResponse, then func()) {
 
 // wake needs mu.
 func (o *outbox) wake() {
-	if !o.sending && !o.closed {
+	if !o.sending {
 		o.sending = true
 		o.run(o.work)
 	}
@@ -115,7 +114,6 @@ func (o *outbox) take() (messages []*pb.OpenResponse, last bool) {
 func (o *outbox) close(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.closed = true // sending stays true
-	o.messages, o.state = nil, nil
+	o.messages, o.state = nil, nil // and sending stays true
 	o.over <- err
 }
