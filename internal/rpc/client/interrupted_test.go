@@ -66,3 +66,15 @@ func TestCallsOfAClosedClientAreSettled(t *testing.T) {
 		t.Error("not settled")
 	}
 }
+
+// The loss of a session does not hide what the plugin has said of the call.
+func TestLossKeepsTheOutcome(t *testing.T) {
+	for _, outcome := range []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld} {
+		if err := keepOutcome(recipes.ErrExpired, fmt.Errorf("write: %w", outcome)); !errors.Is(err, outcome) || !errors.Is(err, recipes.ErrExpired) {
+			t.Errorf("%v: %v", outcome, err)
+		}
+	}
+	if err := keepOutcome(recipes.ErrExpired, recipes.ErrContended); err != recipes.ErrExpired {
+		t.Errorf("contended: %v", err)
+	}
+}

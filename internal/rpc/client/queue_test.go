@@ -97,3 +97,30 @@ func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 		})
 	}
 }
+
+// TestTakeTellsARefusalFromALoss: where the acknowledgement was refused, the element is
+// not lost.
+func TestTakeTellsARefusalFromALoss(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		spy := newSpy()
+		q, err := newServed(t, spy.option()).open(t, 0).Queue("/q", recipes.QueueConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.Put(ctx(t), nil); err != nil {
+			t.Fatal(err)
+		}
+		c, cancel := context.WithCancel(ctx(t))
+		defer cancel()
+		spy.answer("AcknowledgeElement", func() error {
+			if ended {
+				cancel()
+			}
+			return rpcwire.ToStatus(recipes.ErrAccessDenied, nil)
+		})
+		_, err = q.Take(c)
+		if errors.Is(err, recipes.ErrUnknownOutcome) != ended || !ended && !errors.Is(err, recipes.ErrAccessDenied) {
+			t.Errorf("the caller's context has ended: %v; %v", ended, err)
+		}
+	}
+}

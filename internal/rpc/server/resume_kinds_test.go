@@ -2,7 +2,9 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -101,6 +103,37 @@ func TestEverythingThatIsHeldIsTakenUp(t *testing.T) {
 		}
 	}
 	if _, err := second.sessions.Close(second.ctx, &pb.CloseRequest{Session: session}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A plugin that is resuming a session refuses to resume it again.
+func TestASessionIsResumedOnce(t *testing.T) {
+	zk := zooKeeper(t)
+	first := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: zookeeper.Resume})
+	opened := first.open(nil)
+	if _, err := first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: opened.GetSession()}); err != nil {
+		t.Fatal(err)
+	}
+	resuming, goOn := make(chan struct{}), make(chan struct{})
+	second := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, known time.Time) (recipes.Session, error) {
+		close(resuming)
+		<-goOn
+		return zookeeper.Resume(ctx, cfg, ticket, known)
+	}})
+	other := *second
+	resumed := make(chan error, 1)
+	go func() {
+		_, err := second.try(resumeOf(opened))
+		resumed <- err
+	}()
+	<-resuming
+	_, err := other.try(resumeOf(opened))
+	close(goOn)
+	if !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("resumed twice: %v", err)
+	}
+	if err := <-resumed; err != nil {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/zkrecipes/zkrecipes/internal/fake"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -251,5 +252,58 @@ func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 		if _, known := ts.granted(id); errors.Is(known, recipes.ErrNotHeld) != (end != nil) {
 			t.Errorf("%s: what it holds: %v", id, known)
 		}
+	}
+}
+
+// What an attempt has found out counts, though the session ends at the same time.
+func TestAnswerOutlivesTheSession(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ts := newTickets(&session{ctx: ctx}, 1)
+	_, err := ts.call(t.Context(), "it", nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+		cancel(errShutdown)
+		return nil, recipes.ErrContended
+	})
+	if err != recipes.ErrContended {
+		t.Error(err)
+	}
+}
+
+// A call that has found its session before the end is not run after it.
+func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
+	s := New(Config{})
+	opened, err := new(fake.World).Open(t.Context(), recipes.SessionConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss := s.start(opened, nil)
+	s.end(ss)
+	if _, err := ss.tickets.call(t.Context(), "late", nil, attemptedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// A release that nobody waits for goes on. The session may hold something else then.
+func TestReleaseWhoseCallerHasGoneGoesOn(t *testing.T) {
+	s := New(Config{})
+	ss := &session{ctx: t.Context()}
+	ss.tickets = newTickets(ss, 1)
+	s.sessions[""] = ss
+	acquire := func(id string) error {
+		_, err := ss.tickets.call(t.Context(), id, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+			return &held{Grant: stub{}, giveBack: func(ctx context.Context) error { return ctx.Err() }}, nil
+		})
+		return err
+	}
+	if err := acquire("it"); err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := (grantService{Server: s}).Release(gone, &pb.ReleaseRequest{RequestId: "it"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	ss.tasks.Wait()
+	if err := acquire("next"); err != nil {
+		t.Errorf("after it: %v", err)
 	}
 }

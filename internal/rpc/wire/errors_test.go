@@ -286,3 +286,10 @@ func TestAForeignContenderArrivesWithItsFields(t *testing.T) {
 		t.Errorf("arrived as %v, %+v", err, got)
 	}
 }
+
+// What no host can decide by is an internal error.
+func TestErrorOfNoKindIsInternal(t *testing.T) {
+	if err, said := wire.Error(wire.ToStatus(errors.New("x"), nil)); !said || !errors.Is(err, recipes.ErrInternal) {
+		t.Errorf("%v, said %v", err, said)
+	}
+}
