@@ -9,7 +9,7 @@ import (
 // is stored in ZooKeeper, so sessions that share a queue must agree.
 type QueueConfig struct {
 	// Ephemeral puts elements as the text does: they are deleted with the session
-	// that put them, taken or not.
+	// that put them, taken or not. A session that another plugin resumes keeps them.
 	Ephemeral bool
 
 	// Capacity bounds the number of elements, or is 0 for no bound. Claimed elements

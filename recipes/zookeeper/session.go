@@ -45,23 +45,36 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 // If the session is over, the error matches recipes.ErrSessionLost. Whatever the error,
 // nothing was deleted, and no session was opened or closed.
 func Resume(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error) {
-	t, err := session.ParseTicket(ticket, contact)
-	if err != nil {
-		return nil, fmt.Errorf("resume session: %w", err)
-	}
-	s, err := session.Resume(ctx, cfg, nil, t)
-	if err != nil {
-		return nil, err
-	}
-	return withRecipes(s), nil
+	return ResumeWith(nil)(ctx, cfg, ticket, contact)
 }
 
-// ResumeTicket and Detach are what internal/rpc/server needs to move a session.
+// ResumeWith returns a Resume that connects to servers with dial, for proxies and tests.
+func ResumeWith(dial session.DialFunc) func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error) {
+	return func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error) {
+		t, err := session.ParseTicket(ticket, contact)
+		if err != nil {
+			return nil, fmt.Errorf("resume session: %w", err)
+		}
+		s, err := session.Resume(ctx, cfg, dial, t)
+		if err != nil {
+			return nil, err
+		}
+		return withRecipes(s), nil
+	}
+}
+
+// ResumeTicket, Detach and DropRest are what internal/rpc/server needs to move a session.
 func (s zkSession) ResumeTicket() []byte { return s.Session.Ticket().Bytes() }
 
 func (s zkSession) Detach(ctx context.Context) error {
 	_, err := s.Session.LetGo(ctx)
 	return err
+}
+
+// DropRest leaves the elements of queues that are ephemeral (recipes.QueueConfig). They
+// belong to the session, and to nobody in it.
+func (s zkSession) DropRest(ctx context.Context) error {
+	return s.Session.DropRest(ctx, queue.IsElement)
 }
 
 func withRecipes(s *session.Session) recipes.Session {

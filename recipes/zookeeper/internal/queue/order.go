@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"fmt"
+	gopath "path"
 	"slices"
 	"strings"
 
@@ -74,6 +75,22 @@ func (q *queue) prefix(priority int) string {
 		return q.marker()
 	}
 	return fmt.Sprintf("%s%0*d-", q.marker(), q.digits(), priority)
+}
+
+// IsElement reports whether a znode of that path can be an element, in any dialect. No
+// recipe gives such a name to anything else. An application can, to a name that it
+// registers.
+func IsElement(path string) bool {
+	name := []string{gopath.Base(path)}
+	for _, dialect := range []recipes.Dialect{recipes.DefaultDialect, recipes.Curator, recipes.Kazoo} {
+		for _, priority := range []bool{false, true} {
+			q := queue{cfg: recipes.QueueConfig{Dialect: dialect}, priority: priority}
+			if len(q.parse(name)) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // number reads the first n digits of text.

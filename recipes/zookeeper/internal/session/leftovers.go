@@ -52,8 +52,10 @@ func (s *Session) AdoptPlace(place Place) { s.places.made(place) }
 // DropRest returns when the rest is known to be gone. If it fails, it can be called again,
 // and deletes what the first call has found.
 //
+// spare tells of a path that its znode stays, because nobody has to take it up.
+//
 // It needs ZooKeeper 3.6, which can list a session's ephemeral znodes.
-func (s *Session) DropRest(ctx context.Context) error {
+func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) error {
 	s.kept.dropping.Lock()
 	defer s.kept.dropping.Unlock()
 	s.kept.mu.Lock()
@@ -68,7 +70,7 @@ func (s *Session) DropRest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.kept.rest, s.kept.listed = slices.DeleteFunc(all, s.Kept), true
+		s.kept.rest, s.kept.listed = slices.DeleteFunc(all, func(path string) bool { return s.Kept(path) || spare(path) }), true
 	}
 	var deletions []<-chan error
 	for _, path := range s.kept.rest {
