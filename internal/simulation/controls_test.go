@@ -33,6 +33,9 @@ var controls = []struct {
 	{quiet(scenario{name: "ready is never removed, as in the text", open: openRaw, begin: readyBarriers}), "entered as"},
 	{scenario{name: "a cached queue whose deletion is repeated (kazoo)", open: openRaw, begin: cachedQueues}, "are missing"},
 	{scenario{name: "a counter that is set again after a lost reply", open: openRaw, begin: retriedCounters}, "more may have been"},
+	{resumed("a session is resumed, and its process not reaped", unreaped, lockKind), "still believes"},
+	{quiet(resumed("a take-up that does not compare the czxid", anyCzxid, nameKind)), "which is another znode's"},
+	{resumed("a ticket without the session's identity", otherIdentity, lockKind), "was refused"},
 }
 
 var locked = []string{"/lock"}

@@ -23,6 +23,9 @@
 //   - Operators: contenders' znodes that are deleted, empty parents that are reaped,
 //     sequence numbers that wrap.
 //   - Clients: pauses of their code and network, cancellations, deaths without a word.
+//   - Processes: of lock, election, semaphore, shared lock, priority lock and names, the
+//     process that serves a session is killed, with answers on their way, and another
+//     one resumes the session. It takes up grants and places in line.
 //   - Plugins: some recipes through the plugin's server and the host's client, whose
 //     connection stands still or ends.
 //
@@ -33,6 +36,8 @@
 //     operator expires is left out: no clock foretells it. A grant that is not confirmed
 //     may be one that the leader has taken back, for the session's timeout at most.
 //     That it is a round trip where the leader answers is tested beside the recipes.
+//   - A grant that was taken up is the znode of before, and its session's identity is
+//     known to the servers.
 //   - By the server's order: writes under a grant never mix with those of another.
 //   - Progress: when faults have ceased, each client finishes two turns in time.
 //   - Queues: what was put was consumed once, or is there. Counters and latches: the
@@ -49,7 +54,7 @@
 // its znode exists.
 //
 // TestKnownDefectsAreNoticed runs defects that other libraries have through the same
-// harness.
+// harness, and mistakes that a host could make when it resumes a session.
 //
 // # What a seed decides
 //

@@ -63,6 +63,9 @@ func (sc scenario) run(seed uint64) Report {
 		if sc.hop {
 			faulty.Go(func() { w.haltPlugin(c) })
 		}
+		if sc.moves {
+			faulty.Go(func() { w.replaceProcesses(c) })
+		}
 	}
 	if !sc.quiet {
 		faulty.Go(w.trouble)
@@ -85,7 +88,7 @@ func (sc scenario) run(seed uint64) Report {
 	if g.check != nil {
 		g.check(context.Background(), operator)
 	}
-	if sc.open != nil && !sc.hop { // go-zookeeper leaves connections open, with a goroutine each
+	if sc.open != nil && !sc.hop && !sc.moves { // go-zookeeper leaves connections open, with a goroutine each
 		for _, h := range w.hosts {
 			h.close()
 		}

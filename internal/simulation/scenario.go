@@ -14,6 +14,7 @@ type scenario struct {
 	line  string // whose children are contenders; "" for none
 	open  opener // nil: the library
 	hop   bool   // there are faults between application and plugin
+	moves bool   // processes die, and their sessions are resumed
 	quiet bool   // without faults, for defects that need none
 
 	// excused are clients that need not make progress: their library may stand still for
@@ -54,4 +55,10 @@ var scenarios = []scenario{
 	{name: "counter through a plugin", begin: counters, open: openThroughPlugin, hop: true},
 	{name: "shared lock through a plugin", line: "/shared", paths: []string{"/shared"}, begin: sharedLocks, open: openThroughPlugin, hop: true},
 	{name: "configuration through a plugin", begin: configurations, open: openThroughPlugin, hop: true},
+	resumedLocks("lock in a resumed session", none),
+	resumed("election in a resumed session", none, electionKind),
+	resumed("semaphore in a resumed session", none, semaphoreKind),
+	resumed("shared lock in a resumed session", none, sharedKind),
+	resumed("priority lock in a resumed session", none, priorityKind),
+	resumed("names in a resumed session", none, nameKind),
 }

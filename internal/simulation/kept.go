@@ -1,0 +1,294 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// kept is a grant, or a contender that waits for one, that outlives its process.
+type kept struct {
+	v       *survivor
+	kind    kind
+	waiting context.Context // of the caller, while it waits
+	results chan result     // of the attempts to be granted it
+
+	// Under v.mu:
+	znode   string
+	token   recipes.Token
+	grant   recipes.Grant // of process; nil while it waits
+	process *process
+	lost    error
+}
+
+// result is what a process has answered, if it still serves.
+type result struct {
+	process *process
+	grant   recipes.Grant
+	err     error
+}
+
+func (k *kept) Token() recipes.Token  { k.v.mu.Lock(); defer k.v.mu.Unlock(); return k.token }
+func (k *kept) Znode() string         { k.v.mu.Lock(); defer k.v.mu.Unlock(); return k.znode }
+func (k *kept) Done() <-chan struct{} { return k.v.over }
+
+// Err says whether the grant still stands, as a host does: while no process serves it, it
+// does until the deadline.
+func (k *kept) Err() error {
+	k.v.mu.Lock()
+	defer k.v.mu.Unlock()
+	switch {
+	case k.lost != nil:
+		return k.lost
+	case k.v.lost() != nil:
+		return fmt.Errorf("%w: %w", recipes.ErrNotHeld, k.v.lost())
+	case k.process == k.v.now:
+		k.lost = k.grant.Err() // told once, it stays so
+	}
+	return k.lost
+}
+
+// acquire is granted a thing of that kind. It keeps its place in line across processes.
+func (v *survivor) acquire(ctx context.Context, what kind) (*kept, error) {
+	k := &kept{v: v, kind: what, waiting: ctx, results: make(chan result, 64)}
+	v.mu.Lock()
+	v.held = append(v.held, k)
+	v.mu.Unlock()
+	for {
+		p, err := v.present(ctx)
+		if err != nil {
+			v.forget(k)
+			return nil, err
+		}
+		go func() {
+			g, err := what.enter(ctx, p.session, func(place recipes.Place) { k.joined(p, place) })
+			k.results <- result{p, g, err}
+		}()
+		for heard := true; heard; {
+			select {
+			case r := <-k.results:
+				switch k.accept(r) {
+				case accepted:
+					return k, nil
+				case refused:
+					v.forget(k)
+					return nil, r.err
+				case unheard:
+					heard = false
+				}
+			case <-v.over:
+				v.forget(k)
+				return nil, recipes.ErrSessionLost
+			}
+		}
+	}
+}
+
+// joined notes the contender's znode, unless nobody hears the process any more.
+func (k *kept) joined(p *process, place recipes.Place) {
+	k.v.mu.Lock()
+	defer k.v.mu.Unlock()
+	if k.v.now == p {
+		k.znode = place.Znode
+	}
+}
+
+// verdict is what an answer means for who waits.
+type verdict int
+
+const (
+	stillWaiting verdict = iota // the process has died; another one goes on where it was
+	unheard                     // the process has died, and nothing is known of what it did
+	accepted
+	refused
+)
+
+// accept takes a process's answer, if it still serves.
+func (k *kept) accept(r result) verdict {
+	k.v.mu.Lock()
+	defer k.v.mu.Unlock()
+	switch {
+	case k.v.now != r.process && k.znode == "":
+		return unheard
+	case k.v.now != r.process:
+		return stillWaiting
+	case r.err != nil:
+		return refused
+	}
+	k.grant, k.process, k.znode, k.token = r.grant, r.process, r.grant.Znode(), r.grant.Token()
+	return accepted
+}
+
+func (v *survivor) forget(k *kept) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i, other := range v.held {
+		if other == k {
+			v.held = append(v.held[:i:i], v.held[i+1:]...)
+			return
+		}
+	}
+}
+
+// takeUp takes up the grant, or the place in line, in a new process.
+func (k *kept) takeUp(ctx context.Context, c *client, p *process) {
+	k.v.mu.Lock()
+	znode, token, held, lost := k.znode, k.token, k.grant != nil, k.lost
+	k.v.mu.Unlock()
+	switch {
+	case lost != nil || znode == "":
+		return
+	case !held:
+		k.goOn(ctx, p, znode)
+		return
+	}
+	if k.v.mistake == anyCzxid {
+		token = c.world.czxidOf(znode)
+	}
+	var g recipes.Grant
+	err := error(recipes.ErrUnavailable)
+	for unsettled(err) && ctx.Err() == nil && p.session.Err() == nil {
+		if g, err = k.kind.takeUp(ctx, p.session, k, token); unsettled(err) {
+			_ = sleep(ctx, 20*time.Millisecond)
+		}
+	}
+	c.note("took up %s: %v", znode, err)
+	k.v.mu.Lock()
+	if err == nil {
+		k.grant, k.process = g, p
+	} else {
+		k.lost = err
+	}
+	k.v.mu.Unlock()
+	if err == nil {
+		c.world.tookUp(c.name, k)
+	} else if !expected(err) {
+		c.world.fail(c.name, "take-up of %s: %v", znode, err)
+	}
+}
+
+// unsettled reports whether a take-up has to be tried again.
+func unsettled(err error) bool {
+	return errors.Is(err, recipes.ErrUnavailable) || errors.Is(err, recipes.ErrUnknownOutcome)
+}
+
+// goOn has a contender wait on. It returns when the contender is taken up, or does not wait
+// any more.
+func (k *kept) goOn(ctx context.Context, p *process, znode string) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		g, err := k.kind.rejoin(k.waiting, p.session, znode)
+		k.results <- result{p, g, err}
+	}()
+	for !p.session.Kept(znode) && ctx.Err() == nil {
+		look := time.NewTimer(time.Millisecond)
+		select {
+		case <-ended:
+			look.Stop()
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// Write implements recipes.Grant: a process that dies during it leaves its outcome unknown.
+func (k *kept) Write(ctx context.Context, ops ...recipes.Op) error {
+	p, g, err := k.present(ctx)
+	if err != nil {
+		return err
+	}
+	err = g.Write(ctx, ops...)
+	if err != nil && !k.v.serves(p) {
+		return fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, err)
+	}
+	return err
+}
+
+// present waits for a process that has the grant.
+func (k *kept) present(ctx context.Context) (*process, recipes.Grant, error) {
+	p, err := k.v.present(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
+	}
+	k.v.mu.Lock()
+	defer k.v.mu.Unlock()
+	if k.lost != nil {
+		return nil, nil, fmt.Errorf("%w: %w", recipes.ErrNotHeld, k.lost)
+	}
+	return p, k.grant, nil
+}
+
+// giveBack gives the grant back. If the process dies during it, it is called again.
+func (k *kept) giveBack(ctx context.Context) error {
+	defer k.v.forget(k)
+	for {
+		p, g, err := k.present(ctx)
+		switch {
+		case errors.Is(err, recipes.ErrRemoved):
+			return nil
+		case err != nil:
+			return err
+		}
+		err = k.kind.giveBack(ctx, g)
+		if !p.session.Identified() {
+			k.v.world.fail("library", "the identity of session %#x was refused", k.v.ID())
+		}
+		if k.v.serves(p) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// withoutIdentity is the mistake of a ticket whose session gets another identity.
+func withoutIdentity(ticket []byte) []byte {
+	d := jute.Decoder{Bytes: ticket}
+	var e jute.Encoder
+	e.Int32(d.Int32())
+	e.Int64(d.Int64())
+	e.Buffer(d.Buffer())
+	e.Int64(d.Int64())
+	e.String("somebody")
+	e.String("else")
+	return e.Bytes
+}
+
+// sessionTurns has two contenders of a session take turns at what pick names.
+func sessionTurns(pick func(*client) kind) game {
+	one := func(ctx context.Context, c *client, s recipes.Session) error {
+		wait, cancel := c.patience(ctx)
+		defer cancel()
+		what := pick(c)
+		k, err := s.(*survivor).acquire(wait, what)
+		// It waits for a name, while there are faults: that is not fair, and some starve.
+		for errors.Is(err, recipes.ErrNodeExists) && c.world.calm.Err() == nil && c.step(wait, c.chance.about(50*time.Millisecond)) == nil {
+			k, err = s.(*survivor).acquire(wait, what)
+		}
+		if errors.Is(err, recipes.ErrNodeExists) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		g := &grant{client: c, session: s, path: what.path, Grant: k, shared: what.shared, journaled: what.permits == 1}
+		return c.hold(ctx, g, what.permits, k.giveBack)
+	}
+	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+		var second error
+		var both sync.WaitGroup
+		if c.chance.chance(50) {
+			both.Go(func() { second = one(ctx, c, s) })
+		}
+		first := one(ctx, c, s)
+		both.Wait()
+		if second != nil && !expected(second) {
+			return second
+		}
+		return first
+	}}
+}
