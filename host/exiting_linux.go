@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"syscall"
 )
 
 // flagExiting is PF_EXITING of Linux's include/linux/sched.h, among the flags in
@@ -17,7 +18,10 @@ const flagExiting = 0x4
 // the system tells.
 func exiting(pid int) (yes, known bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if errors.Is(err, fs.ErrNotExist) { // it was waited for just now, or there is no /proc
+	if errors.Is(err, syscall.ESRCH) { // it was waited for while it was looked at
+		return true, true
+	}
+	if errors.Is(err, fs.ErrNotExist) { // it was waited for before, or there is no /proc
 		_, mounted := os.Stat("/proc/self/stat")
 		return mounted == nil, mounted == nil
 	}
