@@ -8,6 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/internal/fake"
+	"github.com/zkrecipes/zkrecipes/internal/race"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -36,7 +37,7 @@ func TestHarnessCostsLittle(t *testing.T) {
 	t.Logf("a turn takes %v of a lock that does nothing, %v of the fastest real one", noop, real)
 	if noop > real/20 {
 		// Under the race detector both are slow, the harness more so.
-		if raceEnabled {
+		if race.Enabled {
 			t.Skip("the race detector slows the harness down")
 		}
 		t.Errorf("the harness takes %v a turn; want under 5 %% of %v", noop, real)

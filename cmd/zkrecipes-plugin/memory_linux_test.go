@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/race"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -79,7 +80,7 @@ func TestWaitingSessionsTakeLittleMemory(t *testing.T) {
 	joined.Wait()
 	debug.FreeOSMemory() // the plugin does so by itself
 	each := func(pid, before int) int { return (resident(t, pid) - before) >> 10 / sessions }
-	if kib := each(os.Getpid(), self); kib > mostHost && !raceEnabled {
+	if kib := each(os.Getpid(), self); kib > mostHost && !race.Enabled {
 		t.Errorf("a host takes %d KiB for a waiting session; want %d at most", kib, mostHost)
 	} else {
 		t.Logf("a host takes %d KiB for a waiting session", kib)

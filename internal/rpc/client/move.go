@@ -46,11 +46,8 @@ func (s *session) survives(t *tenure, final bool) bool {
 	if s.err == nil && s.serving.Load() == t {
 		s.serve(nil)
 	}
-	letGo := t.letGo
 	s.mu.Unlock()
-	switch {
-	case letGo != nil && <-letGo: // it tells a loss then, which is none
-	case final, !t.plugin.died(s.over):
+	if final || !t.plugin.died(s.over) {
 		return false
 	}
 	close(t.ended)

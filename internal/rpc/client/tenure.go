@@ -27,8 +27,6 @@ type tenure struct {
 
 	ended chan struct{} // closed when the plugin has ended and the session goes on
 	took  chan struct{} // closed when takeUp has returned
-
-	letGo chan bool // gets whether Detach has succeeded; nil before Detach. Under the session's mu
 }
 
 func newTenure(p *Plugin, st stream, hangUp context.CancelFunc, calls *carry.Stream, o *pb.Opened) *tenure {
