@@ -128,6 +128,8 @@ func (l *line) turn(ctx context.Context, c contender) error {
 		return errOver
 	case err != nil:
 		return err
+	case l.over.Load():
+		return l.passOn(turn)
 	}
 	l.rest.add(-1)
 	if err := l.guard.enter(c.id, turn.token); err != nil {
@@ -147,6 +149,14 @@ func (l *line) turn(ctx context.Context, c contender) error {
 		l.recorder.record(l.recorder.m.Service, l.now()-granted)
 	}
 	return nil
+}
+
+// passOn gives back a grant that has crossed with the end of the load.
+func (l *line) passOn(t turn) error {
+	if err := t.leave(l.parent); err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	return errOver
 }
 
 // granted is what a holder does first: it records its grant. It reports whether
@@ -217,7 +227,7 @@ func (l *line) standstill(ctx context.Context) (recipes.Stats, error) {
 }
 
 // finish is the last turn: it closes the measurement and sends everybody home
-// while it still holds, so that nobody is granted any more.
+// while it still holds. Whoever is granted all the same passes it on.
 func (l *line) finish(ctx context.Context, c contender, t turn) error {
 	after, err := l.standstill(ctx)
 	if err != nil {

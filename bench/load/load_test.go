@@ -96,6 +96,38 @@ func TestTheFirstContenderHeadsTheLine(t *testing.T) {
 	})
 }
 
+// A grant may cross with the end of the load, through a plugin for example.
+func TestGrantsThatCrossWithTheEndArePassedOn(t *testing.T) {
+	server := new(fake.World)
+	all := sessions(t, server, 5)
+	for i := range all {
+		all[i] = deafSession{all[i]}
+	}
+	_, err := load.Load{
+		Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Handoff, Path: path, Sessions: all, Duration: time.Millisecond,
+	}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := len(server.Line(path)); left != 0 {
+		t.Errorf("%d contenders were left in line", left)
+	}
+}
+
+// deafSession is a session whose locks do not hear that they need not wait any more.
+type deafSession struct{ recipes.Session }
+
+func (s deafSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	l, err := s.Session.Lock(path, cfg)
+	return deafLock{l}, err
+}
+
+type deafLock struct{ recipes.Lock }
+
+func (l deafLock) Acquire(ctx context.Context) (recipes.Hold, error) {
+	return l.Lock.Acquire(context.WithoutCancel(ctx))
+}
+
 // lateSession is a session whose locks are acquired a second later.
 type lateSession struct{ recipes.Session }
 
