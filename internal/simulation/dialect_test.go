@@ -11,9 +11,9 @@ import (
 // dialectScenarios have ours and contenders of another library in one line. Every
 // second client is a stranger.
 var dialectScenarios = []scenario{
-	{name: "lock in a dialect", line: "/line", paths: []string{"/line"}, begin: dialectLocks, open: openEither, excused: isStrange},
-	{name: "election in a dialect", line: "/line", paths: []string{"/line"}, begin: dialectElections, open: openEither, excused: isStrange},
-	{name: "shared lock in a dialect", line: "/line", paths: []string{"/line"}, begin: dialectSharedLocks, open: openEither, excused: isStrange},
+	{name: "lock in a dialect", line: dialectLine, paths: []string{dialectLine}, begin: dialectLocks, open: openEither, excused: isStrange},
+	{name: "election in a dialect", line: dialectLine, paths: []string{dialectLine}, begin: dialectElections, open: openEither, excused: isStrange},
+	{name: "shared lock in a dialect", line: dialectLine, paths: []string{dialectLine}, begin: dialectSharedLocks, open: openEither, excused: isStrange},
 	{name: "semaphore in a dialect", begin: dialectSemaphores, open: openEither, excused: isStrange},
 }
 
@@ -41,53 +41,44 @@ func openEither(ctx context.Context, h *host) (recipes.Session, error) {
 
 func otherDialect(w *World) recipes.Dialect { return pick(w.chance, recipes.Curator, recipes.Kazoo) }
 
+// ofTheirs returns a stranger of that dialect, whose contenders have the first marker in
+// Curator's and the second in kazoo's.
+func ofTheirs(d recipes.Dialect, curator, kazoo string) stranger {
+	if d == recipes.Kazoo {
+		return stranger{dialect: d, markers: []string{kazoo}}
+	}
+	return stranger{dialect: d, markers: []string{curator}}
+}
+
+// either has a stranger take a turn of its own, and a client of ours take that.
+func either(theirs, ours func(context.Context, *client, recipes.Session) error) game {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+		if isStrange(c) {
+			return theirs(ctx, c, s)
+		}
+		return ours(ctx, c, s)
+	}}
+}
+
+const dialectLine = "/line"
+
+// turns stands in line with any of the stranger's markers.
+func (l stranger) turns(ctx context.Context, c *client, s recipes.Session) error {
+	return l.turn(ctx, c, s, dialectLine, pick(c.chance, l.markers...))
+}
+
 func dialectLocks(w *World) game {
 	d := otherDialect(w)
-	theirs := stranger{dialect: d, markers: []string{"lock-"}}
-	if d == recipes.Kazoo {
-		theirs.markers = []string{"__lock__"}
-	}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
-		if strange(c.number) {
-			return theirs.turn(ctx, c, s, "/line", theirs.markers[0])
-		}
-		unconfirmed := c.chance.chance(50)
-		l, err := s.Lock("/line", recipes.LockConfig{Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined})
-		if err != nil {
-			return err
-		}
-		wait, cancel := c.patience(ctx)
-		defer cancel()
-		hold, err := l.Acquire(wait)
-		if err != nil {
-			return err
-		}
-		return c.hold(ctx, &grant{client: c, session: s, path: "/line", Grant: hold, journaled: true, unconfirmed: unconfirmed}, 1, hold.Release)
-	}}
+	return either(ofTheirs(d, "lock-", "__lock__").turns, func(ctx context.Context, c *client, s recipes.Session) error {
+		return lockTurn(ctx, c, s, dialectLine, d, recipes.Strategies())
+	})
 }
 
 func dialectElections(w *World) game {
 	d := otherDialect(w)
-	theirs := stranger{dialect: d, markers: []string{"latch-"}}
-	if d == recipes.Kazoo {
-		theirs.markers = []string{"__lock__"}
-	}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
-		if strange(c.number) {
-			return theirs.turn(ctx, c, s, "/line", theirs.markers[0])
-		}
-		e, err := s.Election("/line", recipes.ElectionConfig{Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined})
-		if err != nil {
-			return err
-		}
-		wait, cancel := c.patience(ctx)
-		defer cancel()
-		leadership, err := e.Campaign(wait, []byte(c.name))
-		if err != nil {
-			return err
-		}
-		return c.hold(ctx, &grant{client: c, session: s, path: "/line", Grant: leadership, journaled: true}, 1, leadership.Resign)
-	}}
+	return either(ofTheirs(d, "latch-", "__lock__").turns, func(ctx context.Context, c *client, s recipes.Session) error {
+		return electionTurn(ctx, c, s, dialectLine, d)
+	})
 }
 
 func dialectSharedLocks(w *World) game {
@@ -96,58 +87,17 @@ func dialectSharedLocks(w *World) game {
 	if d == recipes.Kazoo {
 		theirs.markers, theirs.readers = []string{"__rlock__", "__lock__"}, "__rlock__"
 	}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
-		if strange(c.number) {
-			return theirs.turn(ctx, c, s, "/line", pick(c.chance, theirs.markers...))
-		}
-		l, err := s.SharedLock("/line", recipes.SharedLockConfig{Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined})
-		if err != nil {
-			return err
-		}
-		wait, cancel := c.patience(ctx)
-		defer cancel()
-		acquire, shared := l.AcquireWrite, false
-		if c.chance.chance(50) {
-			acquire, shared = l.AcquireRead, true
-		}
-		hold, err := acquire(wait)
-		if err != nil {
-			return err
-		}
-		g := &grant{client: c, session: s, path: "/line", Grant: hold, shared: shared, journaled: true}
-		if shared || c.chance.chance(70) {
-			return c.hold(ctx, g, 1, hold.Release)
-		}
-		c.world.ledger.enter(g, 1)
-		c.work(ctx, g)
-		c.world.ledger.share(g)
-		c.note("downgraded %s: %v", hold.Znode(), hold.Downgrade(ctx))
-		c.work(ctx, g)
-		c.world.ledger.leave(g)
-		return hold.Release(ctx)
-	}}
+	return either(theirs.turns, func(ctx context.Context, c *client, s recipes.Session) error {
+		return sharedTurn(ctx, c, s, dialectLine, d)
+	})
 }
 
 func dialectSemaphores(w *World) game {
 	d, permits := otherDialect(w), 1+w.chance.below(3)
-	theirs := stranger{dialect: d, markers: []string{"lock-"}}
-	if d == recipes.Kazoo {
-		theirs.markers = []string{"__lock__"}
-	}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
-		if strange(c.number) {
-			return theirs.permit(ctx, c, s, permits)
-		}
-		l, err := s.Semaphore("/line", recipes.SemaphoreConfig{Dialect: d, Permits: permits, Joined: c.joined})
-		if err != nil {
-			return err
-		}
-		wait, cancel := c.patience(ctx)
-		defer cancel()
-		hold, err := l.Acquire(wait)
-		if err != nil {
-			return err
-		}
-		return c.hold(ctx, &grant{client: c, session: s, path: "/line", Grant: hold}, permits, hold.Release)
-	}}
+	theirs := ofTheirs(d, "lock-", "__lock__")
+	return either(func(ctx context.Context, c *client, s recipes.Session) error {
+		return theirs.permit(ctx, c, s, permits)
+	}, func(ctx context.Context, c *client, s recipes.Session) error {
+		return semaphoreTurn(ctx, c, s, dialectLine, d, permits)
+	})
 }

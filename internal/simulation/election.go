@@ -6,13 +6,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func elections(*World) game { return game{turn: electionTurn} }
+func elections(*World) game {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+		return electionTurn(ctx, c, s, "/election", "")
+	}}
+}
 
-// electionTurn campaigns, acknowledges and leads for a while.
-func electionTurn(ctx context.Context, c *client, s recipes.Session) error {
-	const path = "/election"
+// electionTurn campaigns, acknowledges where the dialect has that, and leads for a while.
+func electionTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect) error {
 	unconfirmed := c.chance.chance(50)
-	e, err := s.Election(path, recipes.ElectionConfig{Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined})
+	e, err := s.Election(path, recipes.ElectionConfig{Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined})
 	if err != nil {
 		return err
 	}
@@ -22,7 +25,7 @@ func electionTurn(ctx context.Context, c *client, s recipes.Session) error {
 	if err != nil {
 		return err
 	}
-	if c.chance.chance(50) {
+	if d == "" && c.chance.chance(50) {
 		err := leadership.Acknowledge(ctx, nil)
 		c.note("acknowledged %s: %v", leadership.Znode(), err)
 	}

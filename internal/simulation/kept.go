@@ -150,6 +150,7 @@ func (k *kept) takeUp(ctx context.Context, c *client, p *process) {
 	if k.v.mistake == anyCzxid {
 		token = c.world.czxidOf(znode)
 	}
+	newest := c.world.newestZnode()
 	var g recipes.Grant
 	err := error(recipes.ErrUnavailable)
 	for unsettled(err) && ctx.Err() == nil && p.session.Err() == nil {
@@ -166,7 +167,7 @@ func (k *kept) takeUp(ctx context.Context, c *client, p *process) {
 	}
 	k.v.mu.Unlock()
 	if err == nil {
-		c.world.tookUp(c.name, k)
+		c.world.tookUp(c.name, k, newest)
 	} else if !expected(err) {
 		c.world.fail(c.name, "take-up of %s: %v", znode, err)
 	}

@@ -13,15 +13,15 @@ func locks(w *World) game {
 		strategies = []recipes.Strategy{pick(w.chance, strategies...)}
 	}
 	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
-		return lockTurn(ctx, c, s, strategies)
+		return lockTurn(ctx, c, s, "/lock", "", strategies)
 	}}
 }
 
 // lockTurn acquires a lock, or gives up, and works under it.
-func lockTurn(ctx context.Context, c *client, s recipes.Session, strategies []recipes.Strategy) error {
-	const path = "/lock"
+func lockTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect, strategies []recipes.Strategy) error {
 	unconfirmed := c.chance.chance(50)
 	l, err := s.Lock(path, recipes.LockConfig{
+		Dialect:     d,
 		Strategy:    pick(c.chance, strategies...),
 		Unconfirmed: unconfirmed,
 		Joined:      c.joined,

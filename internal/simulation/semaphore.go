@@ -9,15 +9,14 @@ import (
 func semaphores(w *World) game {
 	permits := 1 + w.chance.below(3)
 	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
-		return semaphoreTurn(ctx, c, s, permits)
+		return semaphoreTurn(ctx, c, s, "/semaphore", "", permits)
 	}}
 }
 
-func semaphoreTurn(ctx context.Context, c *client, s recipes.Session, permits int) error {
-	const path = "/semaphore"
+func semaphoreTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect, permits int) error {
 	unconfirmed := c.chance.chance(50)
 	l, err := s.Semaphore(path, recipes.SemaphoreConfig{
-		Permits: permits, Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined,
+		Permits: permits, Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined,
 	})
 	if err != nil {
 		return err

@@ -6,14 +6,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func sharedLocks(*World) game   { return game{turn: sharedTurn} }
+func sharedLocks(*World) game {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+		return sharedTurn(ctx, c, s, "/shared", "")
+	}}
+}
+
 func priorityLocks(*World) game { return game{turn: priorityTurn} }
 
 // sharedTurn reads, or writes, or writes and then reads.
-func sharedTurn(ctx context.Context, c *client, s recipes.Session) error {
-	const path = "/shared"
+func sharedTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect) error {
 	unconfirmed := c.chance.chance(50)
-	l, err := s.SharedLock(path, recipes.SharedLockConfig{Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined})
+	l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
+
+	"github.com/zkrecipes/zkrecipes/internal/race"
 )
 
 var (
@@ -55,7 +57,7 @@ func TestSimulation(t *testing.T) {
 // A seed decides what happens. Where goroutines are woken by the same event, Go's
 // scheduler decides too: see the package comment.
 func TestSeedsReplay(t *testing.T) {
-	if randomScheduler {
+	if race.Enabled {
 		t.Skip("the race detector has the scheduler choose at random")
 	}
 	n := number(40, 10)

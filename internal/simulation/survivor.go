@@ -277,13 +277,23 @@ func (w *World) replaceProcesses(c *client) {
 	}
 }
 
-// tookUp checks that a grant is that of before. It knows what no process can see.
-func (w *World) tookUp(who string, k *kept) {
+// tookUp checks that a grant is that of before. It knows what no process can see. A
+// znode that is newer than the start of the take-up may have come after it had looked.
+func (w *World) tookUp(who string, k *kept, newest int64) {
 	for _, n := range w.server.Tree() {
-		if n.Path == k.Znode() && n.Stat.Czxid != int64(k.Token()) {
+		if n.Path == k.Znode() && n.Stat.Czxid != int64(k.Token()) && n.Stat.Czxid <= newest {
 			w.fail(who, "took up %s with token %#x, which is another znode's, %#x", k.Znode(), int64(k.Token()), n.Stat.Czxid)
 		}
 	}
+}
+
+// newestZnode is the czxid of the newest of all znodes.
+func (w *World) newestZnode() int64 {
+	newest := int64(0)
+	for _, n := range w.server.Tree() {
+		newest = max(newest, n.Stat.Czxid)
+	}
+	return newest
 }
 
 // czxidOf is the mistake of a take-up that compares nothing: it finds whatever is there.

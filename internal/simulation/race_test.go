@@ -1,6 +1,0 @@
-//go:build race
-
-package simulation
-
-// With the race detector Go's scheduler chooses at random.
-const randomScheduler = true
