@@ -103,6 +103,12 @@ func (m *match) turnsOf(side string) int {
 	return m.turns[side]
 }
 
+func (m *match) answered() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.answers
+}
+
 func (m *match) took(p *peer) {
 	if m.holder != nil && m.holder.side.name != p.side.name {
 		m.handovers++

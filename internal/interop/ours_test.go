@@ -154,6 +154,7 @@ func (w witness) another(ctx context.Context, s recipes.Session, dialect recipes
 		e, err := q.Take(ctx)
 		if err == nil {
 			say("took %s", e.Data)
+			time.Sleep(5 * time.Millisecond) // others shall have turns too
 		}
 		return err
 	}

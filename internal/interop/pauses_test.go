@@ -31,6 +31,8 @@ const (
 	mostAfterKill = int((sessionTimeout + 200*time.Millisecond + time.Second) / askEvery)
 	// With kazoo#649 all wait until one has given up after 2 s, and then maybe again.
 	mostStopped = int(5 * time.Second / askEvery)
+	// What a busy machine may need beyond the time that was asked for.
+	mostMore = int(2 * time.Minute / askEvery)
 )
 
 // turn notes a turn, and reports whether it is the first after a kill.

@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -45,6 +46,7 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 		}
 	}
 	start, look := time.Now(), time.NewTicker(askEvery)
+	over := -1 // answers of the server when the time was over
 	defer look.Stop()
 	kill := time.NewTicker(min(killEvery, lasts*2/5))
 	defer kill.Stop()
@@ -58,7 +60,16 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 				default:
 				}
 			}
-			if m.left() || time.Since(start) >= lasts && m.enough() {
+			if m.left() {
+				return
+			}
+			if time.Since(start) < lasts {
+				continue
+			}
+			if over < 0 {
+				over = m.answered()
+			}
+			if m.enough() || m.tooLittle(m.answered()-over) {
 				return
 			}
 		case <-kill.C:
@@ -80,6 +91,18 @@ func (m *match) left() bool {
 		m.broken = append(m.broken, why)
 	}
 	return why != ""
+}
+
+// tooLittle notes it if one side has had its turns alone, for so many answers more than
+// the pair had time.
+func (m *match) tooLittle(answers int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if answers <= mostMore {
+		return false
+	}
+	m.broken = append(m.broken, fmt.Sprintf("the turns are %v, of which %d followed one of the other side, for as long as it took the server to answer %d times more, %v apart", m.turns, m.handovers, answers, askEvery))
+	return true
 }
 
 // kill kills one of the peers, of the sides in turn, and returns which. It is one that

@@ -100,7 +100,10 @@ def watch_stdin(zk):
         os._exit(0)
 
 
-zk = KazooClient(hosts=servers, timeout=int(timeout) / 1000.0)
+# Queue.get tries again when another was faster, and by default waits twice as long each
+# time, up to an hour. Beside takers that are faster it would have no turn any more.
+impatient = {"max_tries": -1, "delay": 0.01, "backoff": 1}
+zk = KazooClient(hosts=servers, timeout=int(timeout) / 1000.0, command_retry=impatient)
 zk.start(timeout=30)
 threading.Thread(target=watch_stdin, args=(zk,), daemon=True).start()
 say("ready")
