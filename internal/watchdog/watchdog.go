@@ -6,18 +6,18 @@
 //
 //   - One whose stack has been the same for four and a half minutes, while nothing that
 //     this process has started was busy. So a hang is shown within five minutes.
-//   - One that has run for nine minutes, whatever it does and whoever is busy: a test can
-//     look again and again for what never comes, beside servers at work. A build on a
-//     slow machine takes less.
+//   - One that has run for 13 and a half minutes, whatever it does and whoever is busy.
+//     A test can look again and again for what never comes, beside servers at work. A
+//     build on a slow and busy machine takes less.
 //
-// The watchdog prints the stacks
-// of all goroutines and has child processes print theirs, which ends Go's. A test that
-// waited for one goes on and fails. Where nothing was started, or if the test still
-// runs after four and a half minutes more, the watchdog ends the process.
+// The watchdog prints the stacks of all goroutines and has child processes print theirs,
+// which ends Go's. A test that waited for one goes on and fails. Where nothing was
+// started, or if the test still runs after four and a half minutes more, the watchdog
+// ends the process.
 //
 // A test that waits for its own goroutines for longer than that does not hang, and
 // looks as if it did. For a long run of such tests, set ZKRECIPES_TEST_PATIENCE to
-// another duration, of which the second kind has twice as much. 0 is no watchdog.
+// another duration, of which the second kind has three times as much. 0 is no watchdog.
 package watchdog
 
 import (
@@ -35,7 +35,7 @@ const (
 	// have to see the same stack.
 	looks = 10
 	// longest is in how many looks in a row a test may be seen at work.
-	longest = 2 * looks
+	longest = 3 * looks
 	// busyShare is the part of a processor that children at work take at least. Servers
 	// that only keep sessions alive take less.
 	busyShare = 10

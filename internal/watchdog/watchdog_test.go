@@ -121,7 +121,7 @@ func TestTestWhoseChildWorksOnHangs(t *testing.T) {
 		t.Skip("children are found on Linux only")
 	}
 	code, output := watched(t, "works on")
-	if code != 1 || !strings.Contains(output, "watchdog.TestSubject has run for 8s") {
+	if code != 1 || !strings.Contains(output, "watchdog.TestSubject has run for 12s") {
 		t.Errorf("exit code %d; want that of a test that failed:\n%s", code, output)
 	}
 }
