@@ -252,6 +252,10 @@ var holdings = []holding{
 		}
 		return granted(q.Receive(ctx))
 	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Delivery).Ack(ctx) }, nil},
+	{"passage", "/barrier", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		b, _ := s.DoubleBarrier("/barrier", recipes.DoubleBarrierConfig{Size: 1})
+		return granted(b.Enter(ctx, nil))
+	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Passage).Leave(ctx) }, nil},
 }
 
 // TestAWaiterKeepsItsPlaceWhenItsPluginDies: it is told its place once, waits behind the
