@@ -270,6 +270,18 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Strategy: recipes.Predecessor})
 			return l.Acquire(ctx)
 		},
+		"herd": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Strategy: recipes.Herd})
+			return l.Acquire(ctx)
+		},
+		"curator": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Dialect: recipes.Curator})
+			return l.Acquire(ctx)
+		},
+		"kazoo": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Dialect: recipes.Kazoo})
+			return l.Acquire(ctx)
+		},
 		"writer": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			l, _ := s.SharedLock(path, recipes.SharedLockConfig{Joined: joined})
 			return l.AcquireWrite(ctx)
