@@ -11,12 +11,9 @@ import (
 //
 // Source: ZooKeeper Recipes, "Double Barriers". Members are ephemeral children of
 // the path, named _c_<guid>-member-<sequence>. The text's ready node is the child
-// ready, which is not a member. Children of other names are ignored, but not the members
-// of Curator's DistributedDoubleBarrier and of kazoo's DoubleBarrier. Those count every
-// child of the path, ready too, and pass without being counted here. Enter fails with
-// ErrForeign where it finds one, before it makes a member. A double barrier has no
-// dialect: those of the two libraries let a member pass alone when ready was left
-// behind, or when one enters again before another has left.
+// ready, which is not a member. Children of other names are ignored, but not members of
+// another dialect. Enter fails with ErrForeign where it finds one, before it makes a
+// member. What follows is for the default dialect: see DoubleBarrierConfig.Dialect.
 //
 // The text's barrier can be used once: its ready node stays, and would let the
 // next member through alone. Here the data of ready name the members that it
@@ -57,6 +54,30 @@ type DoubleBarrierConfig struct {
 	// transaction names all of them, so SessionConfig.MaxPacket bounds Size: to
 	// about 1500 at ZooKeeper's default.
 	Size int
+
+	// Dialect says with whose members ours enter; "" is DefaultDialect. Curator is
+	// Curator's DistributedDoubleBarrier, Kazoo is kazoo's DoubleBarrier. In both the
+	// member is a GUID, and counts as one more member. It is made when no round is on.
+	//
+	// A member of ours enters when Size members are there at one moment, or when ready is
+	// created after its znode. It does not leave before all that it entered with begin to,
+	// or die. Members of the two libraries do not promise as much, and ours cannot change
+	// that:
+	//
+	//   - When all members of a round die, their ready stays. Then Curator's next member
+	//     enters alone, and kazoo's when one is missing. Ours deletes such a ready if it
+	//     comes first. The ready that ours makes ends with its session.
+	//   - A member of theirs that has not counted yet waits for ever if others leave before.
+	//     So nobody should leave before all have entered.
+	//   - A member of Curator's that still leaves waits for those that have entered again,
+	//     and these wait for it. So nobody should enter again before all have left.
+	//   - kazoo's members that leave look like members that wait. A process in the place
+	//     of a dead one should enter when the others have left.
+	//   - A member of ours that loses its connection while kazoo's enter and leave waits
+	//     for their next round. They wait for it too, until it gives up.
+	//   - More than Size members are not held back, and one that gives up or dies after it
+	//     was counted is not missed.
+	Dialect Dialect
 }
 
 // Validate reports what is wrong with the configuration, as an ErrInvalid.
@@ -64,7 +85,8 @@ func (c DoubleBarrierConfig) Validate() error {
 	if c.Size < 1 {
 		return fmt.Errorf("%w: Size is %d; a double barrier has at least 1 member", ErrInvalid, c.Size)
 	}
-	return nil
+	_, err := ParseDialect(string(c.Dialect))
+	return err
 }
 
 // Passage is a member that has entered. Done closes when its znode is gone: its
@@ -74,7 +96,8 @@ type Passage interface {
 	Grant
 
 	// Members are the znodes of all who entered together, this one's included, in
-	// the order in which they came. They do not say who is still there.
+	// the order in which they came. They do not say who is still there. In another
+	// dialect they are those that were there when this one entered, by name.
 	Members() []string
 
 	// Leave ends the member's part and waits until all who entered with it have

@@ -126,7 +126,7 @@ func (s zkSession) Barrier(path string) (recipes.Barrier, error) {
 }
 
 func (s zkSession) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
-	return barrier.NewDouble(s.Session, path, cfg)
+	return in(s, path, cfg.Dialect, func() (recipes.DoubleBarrier, error) { return barrier.NewDouble(s.Session, path, cfg) })
 }
 
 func (s zkSession) Group(path string, cfg recipes.GroupConfig) (recipes.Group, error) {

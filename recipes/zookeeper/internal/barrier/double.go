@@ -1,14 +1,14 @@
 package barrier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	gopath "path"
 	"slices"
 	"strings"
-
-	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
@@ -33,7 +33,10 @@ func NewDouble(s *session.Session, path string, cfg recipes.DoubleBarrierConfig)
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("double barrier %s: %w", path, err)
 	}
-	members := &line.Line{Session: s, Path: path, Markers: []string{znode.MemberMarker}}
+	members := &line.Line{
+		Session: s, Path: path, Markers: []string{znode.MemberMarker},
+		Dialect: cmp.Or(cfg.Dialect, recipes.DefaultDialect),
+	}
 	return &doubleBarrier{line: members, size: cfg.Size}, nil
 }
 
@@ -47,10 +50,10 @@ func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage
 // EnterAnnounced is Enter, and tells which znode is the member's before it waits.
 func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error) {
 	// Before there is a member: members of other libraries would count it.
-	if _, err := b.members(ctx); err != nil {
+	if err := b.mayJoin(ctx); err != nil {
 		return nil, b.failed(err)
 	}
-	o, err := znode.CreateEphemeral(ctx, b.line.Session, b.line.Path, "", znode.MemberMarker, data, b.line.Session.Ensure)
+	o, err := znode.CreateEphemeral(ctx, b.line.Session, b.line.Path, b.newName(), znode.MemberMarker, data, b.line.Parent)
 	if err != nil {
 		return nil, b.failed(err)
 	}
@@ -58,44 +61,47 @@ func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined 
 	return b.await(ctx, o)
 }
 
+func (b *doubleBarrier) mayJoin(ctx context.Context) error {
+	if b.speaks() {
+		return b.vacant(ctx)
+	}
+	_, err := b.members(ctx)
+	return err
+}
+
 // await waits until the member has entered. If it does not, its znode is deleted.
 func (b *doubleBarrier) await(ctx context.Context, o *znode.Ephemeral) (recipes.Passage, error) {
-	generation, err := b.wait(ctx, o)
+	r := round{zxid: math.MaxInt64} // no name is used again
+	var err error
+	if b.speaks() {
+		r, err = b.waitForReady(ctx, o)
+	} else {
+		r.members, err = b.wait(ctx, o)
+	}
 	if err != nil {
 		o.End(recipes.ErrReleased)
 		b.line.Session.Delete(o.Znode())
 		return nil, b.failed(err)
 	}
-	return b.passage(o, generation), nil
+	return b.passage(o, r), nil
 }
 
-func (b *doubleBarrier) passage(o *znode.Ephemeral, generation []string) *passage {
-	return &passage{Ephemeral: o, session: b.line.Session, barrier: b, generation: generation}
+func (b *doubleBarrier) passage(o *znode.Ephemeral, r round) *passage {
+	return &passage{Ephemeral: o, session: b.line.Session, barrier: b, members: r.members, round: r}
 }
 
 func (b *doubleBarrier) failed(err error) error {
 	return fmt.Errorf("double barrier %s: %w", b.line.Path, err)
 }
 
-// members lists the members, in order. It fails if one is of another library's double
-// barrier: Curator's is named by a GUID, and kazoo's by one without hyphens. They count
-// every child of the path, and pass without ours.
+// members lists the members, in order. It fails if one is of another dialect.
 func (b *doubleBarrier) members(ctx context.Context) ([]line.Entry, error) {
 	names, err := b.line.Names(ctx)
+	if err == nil {
+		err = b.foreign(names)
+	}
 	if err != nil {
 		return nil, err
-	}
-	for _, name := range names {
-		f := recipes.ForeignError{Znode: gopath.Join(b.line.Path, name)}
-		switch _, notGUID := uuid.Parse(name); {
-		case line.GUID(name):
-			f.Dialect, f.Recipe = recipes.Kazoo, "DoubleBarrier"
-		case notGUID == nil && len(name) == 36:
-			f.Dialect, f.Recipe = recipes.Curator, "DistributedDoubleBarrier"
-		default:
-			continue
-		}
-		return nil, &f
 	}
 	return b.line.Order(ctx, names)
 }
@@ -158,7 +164,7 @@ type ready struct {
 // ready reads ready and watches it. If ready does not exist that is one request, as
 // in the text.
 func (b *doubleBarrier) ready(ctx context.Context) (ready, error) {
-	exists, changed, err := b.line.Session.ExistsW(ctx, gopath.Join(b.line.Path, readyName))
+	exists, changed, err := b.line.Session.ExistsW(ctx, b.readyPath())
 	if err != nil || !exists {
 		return ready{changed: changed}, err
 	}
@@ -169,7 +175,7 @@ func (b *doubleBarrier) ready(ctx context.Context) (ready, error) {
 
 // read reads ready, which may not exist.
 func (b *doubleBarrier) read(ctx context.Context) (ready, error) {
-	node, err := b.line.Session.Get(ctx, gopath.Join(b.line.Path, readyName))
+	node, err := b.line.Session.Get(ctx, b.readyPath())
 	if errors.Is(err, recipes.ErrNoNode) {
 		return ready{}, nil
 	}
@@ -231,7 +237,7 @@ func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry
 		names[i] = m.Name
 		t.Check(gopath.Join(b.line.Path, m.Name), recipes.AnyVersion)
 	}
-	path, data := gopath.Join(b.line.Path, readyName), []byte(strings.Join(names, "\n"))
+	path, data := b.readyPath(), []byte(strings.Join(names, "\n"))
 	if r.exists {
 		if now, err := b.read(ctx); err != nil {
 			return err

@@ -15,16 +15,17 @@ import (
 // passage is a member that has entered a double barrier.
 type passage struct {
 	*znode.Ephemeral
-	session    *session.Session
-	barrier    *doubleBarrier
-	generation []string
+	session *session.Session
+	barrier *doubleBarrier
+	members []string
+	round   round // without those that are known to be gone
 
 	removal session.Removal
 }
 
 func (p *passage) Members() []string {
-	paths := make([]string, len(p.generation))
-	for i, name := range p.generation {
+	paths := make([]string, len(p.members))
+	for i, name := range p.members {
 		paths[i] = gopath.Join(p.barrier.line.Path, name)
 	}
 	return paths
@@ -62,12 +63,16 @@ func (p *passage) leave(ctx context.Context) error {
 		if err != nil || target == "" {
 			return err
 		}
-		_, gone, err := p.session.GetW(ctx, gopath.Join(p.barrier.line.Path, target))
+		node, gone, err := p.session.GetW(ctx, gopath.Join(p.barrier.line.Path, target))
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue
 		}
 		if err != nil {
 			return err
+		}
+		if node.Stat.Czxid > p.round.zxid { // it has entered again
+			p.round.members = slices.DeleteFunc(slices.Clone(p.round.members), func(name string) bool { return name == target })
+			continue
 		}
 		if err := p.session.Wait(ctx, "waiting for "+target, gone.Fired(), disconnected); err != nil {
 			return err
@@ -78,22 +83,55 @@ func (p *passage) leave(ctx context.Context) error {
 // step lists the members that are left, and does what the text asks of a leaving
 // member then. It returns the member to wait for, or "" if no member is left.
 func (p *passage) step(ctx context.Context) (target string, err error) {
-	entries, err := p.barrier.line.Entries(ctx)
+	left, err := p.left(ctx)
 	if err != nil {
 		return "", err
 	}
-	left := among(entries, p.generation)
 	switch i := slices.Index(left, p.Name()); {
 	case len(left) == 0:
-		return "", nil
+		return "", p.clear(ctx)
 	case i == 0 && len(left) == 1:
 		return "", p.deleteReady(ctx)
 	case i == 0:
 		return left[len(left)-1], nil
+	case i > 0 && p.barrier.line.Dialect == recipes.Kazoo:
+		return left[0], p.deleteReady(ctx) // for its lowest member waits for ready too
 	case i > 0:
 		return left[0], p.await(ctx)
 	}
 	return left[0], nil
+}
+
+// left lists the members that are left, in order.
+func (p *passage) left(ctx context.Context) ([]string, error) {
+	if p.barrier.speaks() {
+		names, stat, err := p.session.List(ctx, p.barrier.line.Path)
+		if errors.Is(err, recipes.ErrNoNode) {
+			return nil, nil
+		}
+		if slices.Contains(names, p.Name()) {
+			p.round.zxid = stat.Pzxid // nobody enters again as long as this one is there
+		}
+		return slices.DeleteFunc(p.barrier.own(names), func(name string) bool { return !slices.Contains(p.round.members, name) }), err
+	}
+	entries, err := p.barrier.line.Entries(ctx)
+	return among(entries, p.round.members), err
+}
+
+// clear deletes a ready that the members of the round have left behind. Curator's do so
+// too when all are gone.
+func (p *passage) clear(ctx context.Context) error {
+	if p.barrier.line.Dialect != recipes.Curator {
+		return nil
+	}
+	stat, err := p.session.Stat(ctx, p.barrier.readyPath())
+	if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid > p.round.zxid {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return p.barrier.deleteReady(ctx)
 }
 
 // await deletes the member's znode and waits until it is known to be gone. The

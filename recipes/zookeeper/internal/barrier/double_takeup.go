@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	gopath "path"
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
 // TakeUp takes up a member that has entered in another process of this session: see
-// session.Resume. Nothing is taken on trust. The data of ready name the member, as for
+// session.Resume. Outside a dialect nothing is taken on trust. The data of ready name the member, as for
 // one that enters, and the znode is this session's, created by the transaction that is
 // the token. As long as that znode exists, no member replaces ready.
 //
@@ -28,30 +28,41 @@ func (b *doubleBarrier) TakeUp(ctx context.Context, path string, token recipes.T
 	} else if !exists {
 		return nil, b.failed(fmt.Errorf("take up: %w: %s", recipes.ErrRemoved, path))
 	}
-	r, err := b.read(ctx)
+	r, err := b.entered(ctx)
 	if err != nil {
 		return nil, b.failed(err)
 	}
-	if !slices.Contains(r.generation, gopath.Base(path)) {
+	if !slices.Contains(r.members, gopath.Base(path)) {
 		return nil, b.failed(fmt.Errorf("take up: %w: %s has not entered", recipes.ErrNotHeld, path))
 	}
 	o, err := znode.TakeUp(ctx, b.line.Session, b.line.Path, path, token)
 	if err != nil {
 		return nil, b.failed(err)
 	}
-	return b.passage(o, r.generation), nil
+	return b.passage(o, r), nil
+}
+
+// entered returns who has entered. In a dialect that is whoever is there: the next round
+// begins when the member is gone. There ready may be gone already. The caller has the
+// token, which it was given when the member entered.
+func (b *doubleBarrier) entered(ctx context.Context) (round, error) {
+	if b.speaks() {
+		return b.round(ctx)
+	}
+	r, err := b.read(ctx)
+	return round{r.generation, math.MaxInt64}, err
 }
 
 // TakeUpLeaving is TakeUp for a member that was leaving, and members are those that had
 // entered together. Most members delete their znode first, and then wait for the others.
 // So the znode may be gone. Then the passage has ended, and Leave waits for the others.
 func (b *doubleBarrier) TakeUpLeaving(ctx context.Context, path string, token recipes.Token, members []string) (recipes.Passage, error) {
-	generation := make([]string, len(members))
+	r := round{members: make([]string, len(members)), zxid: math.MaxInt64}
 	for i, m := range members {
 		if err := b.isMember(m); err != nil {
 			return nil, b.failed(err)
 		}
-		generation[i] = gopath.Base(m)
+		r.members[i] = gopath.Base(m)
 	}
 	if !slices.Contains(members, path) || token == 0 {
 		return nil, b.failed(fmt.Errorf("take up: %w: %q is not among the members, or has no token", recipes.ErrInvalid, path))
@@ -63,7 +74,14 @@ func (b *doubleBarrier) TakeUpLeaving(ctx context.Context, path string, token re
 	if exists {
 		return b.TakeUp(ctx, path, token)
 	}
-	return b.passage(znode.Released(b.line.Session, path, token), generation), nil
+	if b.speaks() {
+		stat, err := b.line.Session.Stat(ctx, b.line.Path)
+		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+			return nil, b.failed(err)
+		}
+		r.zxid = stat.Pzxid
+	}
+	return b.passage(znode.Released(b.line.Session, path, token), r), nil
 }
 
 // exists reports whether a member's znode is there, whoever it belongs to.
@@ -80,10 +98,9 @@ func (b *doubleBarrier) exists(ctx context.Context, path string) (bool, error) {
 
 // Rejoin is Enter for a member that another process of this session has made, and that
 // had not entered when that process ended, as far as the caller knows. It is counted
-// from its first Enter on, and leaves on the terms of Enter. joined is called when the
-// member is taken up, before it waits. If its znode is gone, the error matches
-// recipes.ErrRemoved.
-func (b *doubleBarrier) Rejoin(ctx context.Context, path string, joined func(recipes.Place)) (recipes.Passage, error) {
+// from its first Enter on, and leaves on the terms of Enter. If its znode is gone, the
+// error matches recipes.ErrRemoved.
+func (b *doubleBarrier) Rejoin(ctx context.Context, path string, _ bool) (recipes.Passage, error) {
 	err := b.isMember(path)
 	if err != nil {
 		return nil, b.failed(err)
@@ -92,14 +109,13 @@ func (b *doubleBarrier) Rejoin(ctx context.Context, path string, joined func(rec
 	if err != nil {
 		return nil, b.failed(err)
 	}
-	joined(recipes.Place{Znode: path, Position: recipes.UnknownPosition})
 	return b.await(ctx, o)
 }
 
 // isMember checks that a znode can be a member's.
 func (b *doubleBarrier) isMember(path string) error {
 	name := gopath.Base(path)
-	if gopath.Join(b.line.Path, name) != path || len(line.Parse([]string{name}, b.line.Markers...)) == 0 {
+	if gopath.Join(b.line.Path, name) != path || memberOf(name) != b.line.Dialect {
 		return fmt.Errorf("take up: %w: %q is not a member of %s", recipes.ErrInvalid, path, b.line.Path)
 	}
 	return nil

@@ -13,12 +13,15 @@ type Watch struct {
 	armed bool // the server of the present connection has it
 	tries int  // requests under way that would arm it
 
-	changed bool // set before fired is closed
+	event zk.EventType // set before fired is closed
 }
 
 // Changed reports, once the watch has fired, whether the event said that the
 // node's data was changed, rather than that it was deleted or created.
-func (w *Watch) Changed() bool { return w.changed }
+func (w *Watch) Changed() bool { return w.event == zk.EventNodeDataChanged }
+
+// Created is Changed for an event that said that the node was created.
+func (w *Watch) Created() bool { return w.event == zk.EventNodeCreated }
 
 // Fired is closed when the watch has fired. It says nothing about what it found:
 // look again. It does not fire when the connection is lost, nor after that. A
@@ -104,7 +107,7 @@ func (ws *watches) fire(event zk.EventType, path string) {
 
 func (ws *watches) fireKey(key watchKey, event zk.EventType) {
 	if w := ws.byKey[key]; w != nil {
-		w.changed = event == zk.EventNodeDataChanged
+		w.event = event
 		close(w.fired)
 		delete(ws.byKey, key)
 	}
