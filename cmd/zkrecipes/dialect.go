@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -35,6 +34,8 @@ var joins = map[string]string{
 	"SimpleDistributedQueue":    "queue put or queue take",
 	"Queue":                     "queue put or queue take",
 	"DistributedAtomicLong":     "counter",
+	"DistributedDoubleBarrier":  "double-barrier",
+	"DoubleBarrier":             "double-barrier",
 }
 
 // foreign says what to do about a contender of another library.
@@ -43,8 +44,6 @@ func foreign(err error) error {
 	switch {
 	case !errors.As(err, &f):
 		return err
-	case strings.HasSuffix(f.Recipe, "DoubleBarrier"):
-		return fmt.Errorf("%w; give another PATH: there is no double barrier that it would wait for", err)
 	case f.Dialect == recipes.DefaultDialect:
 		return fmt.Errorf("%w; leave -dialect out, or give another PATH", err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"strconv"
 
@@ -12,7 +13,8 @@ import (
 // doubleBarrierVerb runs a command together with others.
 type doubleBarrierVerb struct {
 	guard
-	size int
+	size    int
+	dialect dialect
 }
 
 func (v *doubleBarrierVerb) describe() doc {
@@ -30,14 +32,22 @@ has ended, it waits until the commands of all other members have ended too.
 		rules: `
 All members begin together, and none goes on before all have ended. All must give the
 same SIZE; zkrecipes does not compare it. Members beyond SIZE wait for the next round.
-A member that dies delays the others until its session ends, at most. Curator's and
-kazoo's double barriers are others: zkrecipes gives up where it meets their members.
+A member that dies delays the others until its session ends, at most.
+
+For members with Curator's DistributedDoubleBarrier or kazoo's DoubleBarrier give
+-dialect. They promise less: let nobody enter again before all have left. If zkrecipes
+meets a member of another library, it gives up with exit code 125 and names it.
 
 -timeout bounds the wait for the beginning. The wait for the end has no bound: a
 signal ends it, with exit code 128+n, and the other members do not wait for this one.
 
 ` + guardHelp,
 	}
+}
+
+func (v *doubleBarrierVerb) flags(f *flag.FlagSet) {
+	v.guard.flags(f)
+	f.Var(&v.dialect, "dialect", dialectUsage)
 }
 
 func (v *doubleBarrierVerb) arguments(args []string) (err error) {
@@ -58,7 +68,7 @@ func (v *doubleBarrierVerb) arguments(args []string) (err error) {
 
 func (v *doubleBarrierVerb) run(ctx context.Context, t *tool, out *output) error {
 	return v.guard.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
-		b, err := s.DoubleBarrier(v.path, recipes.DoubleBarrierConfig{Size: v.size})
+		b, err := s.DoubleBarrier(v.path, recipes.DoubleBarrierConfig{Size: v.size, Dialect: recipes.Dialect(v.dialect)})
 		if err != nil {
 			return grant{}, err
 		}

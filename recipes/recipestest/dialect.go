@@ -39,7 +39,8 @@ func dialectTests() []test {
 		test{"a group lists the library's members", dialectGroup},
 		test{"a queue has the library's elements and no other znode", dialectQueue},
 		test{"a queue of another dialect is ErrForeign", dialectForeignQueue},
-		test{"a double barrier that meets another library's member is ErrForeign", dialectDoubleBarrier},
+		test{"a double barrier counts the library's members, and is counted", dialectDoubleBarrier},
+		test{"a double barrier that meets a member of another dialect is ErrForeign", dialectForeignDoubleBarrier},
 	)
 }
 

@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -21,7 +22,8 @@ func dialectUnknown(f *fixture) {
 	_, group := s.Group(path, recipes.GroupConfig{Dialect: klingon})
 	_, queue := s.Queue(path, recipes.QueueConfig{Dialect: klingon})
 	_, priority := s.PriorityQueue(path, recipes.QueueConfig{Dialect: klingon})
-	for _, err := range []error{lock, shared, election, semaphore, counter, group, queue, priority} {
+	_, barrier := s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Dialect: klingon, Size: 1})
+	for _, err := range []error{lock, shared, election, semaphore, counter, group, queue, priority, barrier} {
 		f.is(err, recipes.ErrInvalid)
 	}
 	if f.exists(path) {
@@ -47,6 +49,11 @@ func dialectMixed(f *fixture) {
 		e, err := s.Election(path, recipes.ElectionConfig{Dialect: d})
 		if err == nil {
 			_, err = e.Campaign(f.ctx, nil)
+		}
+		f.is(err, recipes.ErrInvalid)
+		b, err := s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Dialect: d, Size: 1})
+		if err == nil {
+			_, err = b.Enter(f.ctx, nil)
 		}
 		f.is(err, recipes.ErrInvalid)
 	}
@@ -81,6 +88,7 @@ func dialectContenders(f *fixture) {
 	for _, end := range []string{"-lock-", "-latch-", "-__WRIT__", "__lock__", "-stranger-"} {
 		f.theirs(path+"/"+foreignName(end), "", flags)
 	}
+	f.theirs(path+"/12345678-1234-1234-1234-123456789012", "", zk.FlagEphemeral) // a member of a double barrier
 	lines, err := f.open().Contenders(f.ctx, path)
 	f.speaks(err, path)
 	got := ""
@@ -180,19 +188,73 @@ func dialectForeignQueue(f *fixture) {
 	}
 }
 
+// member is a name as a library gives it to a member of its double barrier.
+func member(d recipes.Dialect) string {
+	switch d {
+	case recipes.Curator:
+		return uuid.NewString()
+	case recipes.Kazoo:
+		return foreignName("")
+	}
+	return "_c_" + uuid.NewString() + "-member-0000000000"
+}
+
+// A member of another dialect is met before there is one, which would be counted.
+func dialectForeignDoubleBarrier(f *fixture) {
+	for _, d := range recipes.Dialects() {
+		for _, other := range recipes.Dialects() {
+			if d == other {
+				continue
+			}
+			path := f.path(string(d + "-" + other))
+			theirs := f.theirs(path+"/"+member(other), "", zk.FlagEphemeral)
+			b, err := f.open().DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 1, Dialect: d})
+			if err == nil {
+				_, err = b.Enter(f.ctx, nil) // it would pass alone
+			}
+			var foreign *recipes.ForeignError
+			if d != recipes.DefaultDialect && errors.Is(err, recipes.ErrUnsupported) {
+				continue
+			}
+			if !errors.As(err, &foreign) || foreign.Znode != theirs || foreign.Dialect != other {
+				f.Errorf("%s: %v; want ErrForeign of %s", d, err, theirs)
+			}
+			if _, stat := f.read(path); stat.Cversion != 1 {
+				f.Errorf("beside %s something was made: %+v", theirs, stat)
+			}
+		}
+	}
+}
+
+// Ours is counted by its znode, and counts the library's. Nothing is left when all are gone.
 func dialectDoubleBarrier(f *fixture) {
-	for what, name := range map[string]string{"curator": foreignName("-")[3:39], "kazoo": foreignName("")} {
-		path := f.path(what)
-		theirs := f.theirs(path+"/"+name, "", zk.FlagEphemeral)
-		b, err := f.open().DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 1})
-		f.must(err)
-		_, err = b.Enter(f.ctx, nil) // it would pass alone
-		var foreign *recipes.ForeignError
-		if !errors.As(err, &foreign) || foreign.Znode != theirs || string(foreign.Dialect) != what {
-			f.Errorf("%v; want ErrForeign of %s", err, theirs)
+	for d, pattern := range map[recipes.Dialect]string{recipes.Curator: `/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, recipes.Kazoo: `/[0-9a-f]{32}$`} {
+		path := f.path(string(d))
+		b, err := f.open().DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 3, Dialect: d})
+		f.speaks(err, path)
+		enter := func() *pending[recipes.Passage] {
+			return start(f, func() (recipes.Passage, error) { return b.Enter(f.ctx, []byte("ours")) })
 		}
-		if _, stat := f.read(path); stat.Cversion != 1 {
-			f.Errorf("beside %s something was made: %+v", theirs, stat)
+		theirs := f.theirs(path+"/"+member(d), "", zk.FlagEphemeral)
+		first := enter()
+		f.awaitChildren(path, 2)
+		first.blocked(f)
+		p, q := enter().value1(f), first.value1(f)
+		for _, p := range []recipes.Passage{p, q} {
+			if data, stat := f.read(p.Znode()); data != "ours" || stat.Czxid != int64(p.Token()) || !regexp.MustCompile(pattern).MatchString(p.Znode()) {
+				f.Errorf("the znode is %s: %q, %+v", p.Znode(), data, stat)
+			}
+			if len(p.Members()) != 3 {
+				f.Errorf("entered with %q", p.Members())
+			}
 		}
+		one := startErr(f, func() error { return p.Leave(f.ctx) })
+		other := startErr(f, func() error { return q.Leave(f.ctx) })
+		one.blocked(f)
+		other.blocked(f)
+		f.must(f.outside.Delete(theirs, -1))
+		one.value1(f)
+		other.value1(f)
+		f.awaitChildren(path, 0)
 	}
 }

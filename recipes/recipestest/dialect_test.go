@@ -75,6 +75,13 @@ func (m monoglot) Group(path string, cfg recipes.GroupConfig) (recipes.Group, er
 	return m.Session.Group(path, cfg)
 }
 
+func (m monoglot) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
+	if err := knows(cfg.Dialect); err != nil {
+		return nil, err
+	}
+	return m.Session.DoubleBarrier(path, cfg)
+}
+
 func (m monoglot) Queue(path string, cfg recipes.QueueConfig) (recipes.Queue, error) {
 	if err := knows(cfg.Dialect); err != nil {
 		return nil, err

@@ -40,8 +40,8 @@ type running struct {
 
 func (r *running) early(m proto.Message) {
 	payload, err := proto.Marshal(m)
-	if err != nil || len(payload) > part { // the whole message fails too, or tells it
-		return
+	if err != nil {
+		return // the whole message fails too
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -161,7 +161,8 @@ func (s *Stream) take(answers []*pb.Answer) error {
 	return nil
 }
 
-// end fails all calls. Their error has no details, because their outcome is unknown.
+// end fails all calls. Their error has no details, because nobody knows what has
+// become of them.
 func (s *Stream) end(err error) {
 	s.conn.leave(s, status.Code(err) == codes.Unimplemented)
 	s.mu.Lock()

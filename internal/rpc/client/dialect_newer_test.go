@@ -77,6 +77,13 @@ func TestADialectThatThePluginDoesNotKnowIsUnsupported(t *testing.T) {
 			}
 			return err
 		},
+		"double barrier": func(path string) error {
+			r, err := s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 1, Dialect: d})
+			if err == nil {
+				_, err = r.Enter(ctx, nil)
+			}
+			return err
+		},
 		"queue": func(path string) error {
 			r, err := s.Queue(path, recipes.QueueConfig{Dialect: d})
 			if err == nil {

@@ -59,7 +59,12 @@ func TestAnOlderPluginIsNotAskedForADialect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b, err := s.DoubleBarrier("/l", recipes.DoubleBarrierConfig{Size: 1, Dialect: recipes.Kazoo})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, call := range map[string]func() error{
+		"enter":        func() error { _, err := b.Enter(ctx, nil); return err },
 		"permit":       func() error { _, err := m.Acquire(ctx); return err },
 		"permits":      func() error { _, err := m.Contenders(ctx); return err },
 		"count":        func() error { _, err := n.Get(ctx); return err },

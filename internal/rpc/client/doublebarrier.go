@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -14,6 +13,8 @@ type doubleBarrier struct {
 	rpc  pb.DoubleBarrierServiceClient
 	path string
 	size int
+
+	dialect string // as wire.ToDialect has it
 }
 
 func (s *session) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
@@ -23,35 +24,33 @@ func (s *session) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (r
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &doubleBarrier{s: s, rpc: pb.NewDoubleBarrierServiceClient(s.conn), path: path, size: cfg.Size}, nil
+	dialect, err := wire.ToDialect(cfg.Dialect)
+	if err != nil {
+		return nil, err
+	}
+	return &doubleBarrier{s: s, rpc: pb.NewDoubleBarrierServiceClient(s.conn), path: path, size: cfg.Size, dialect: dialect}, nil
 }
 
 func (b *doubleBarrier) Path() string { return b.path }
 func (b *doubleBarrier) Size() int    { return b.size }
 
 func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
-	p := &passage{barrier: b}
-	g, err := b.s.contend(ctx, "double-barrier", b.what(), true, nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
-		ask := &pb.EnterDoubleBarrierRequest{
-			Session: b.s.handle, RequestId: id, Path: b.path, Size: int64(b.size), Data: data,
-			Announce: b.s.resumable, Resumed: had,
-		}
-		inside := had.GetToken() != 0
-		if inside && p.leaving.Load() {
-			ask.Leaving = p.members
-		}
-		r, err := b.rpc.EnterDoubleBarrier(ctx, ask)
-		if !inside {
-			p.members = r.GetMembers()
-		}
+	if err := b.s.hasDialect(ctx, b.what(), b.dialect); err != nil {
+		return nil, err
+	}
+	var members []string
+	g, err := b.s.contend(ctx, "double-barrier", b.what(), false, nil, func(ctx context.Context, id string, _ *pb.Grant) (answer, error) {
+		r, err := b.rpc.EnterDoubleBarrier(ctx, &pb.EnterDoubleBarrierRequest{
+			Session: b.s.handle, RequestId: id, Path: b.path, Size: int64(b.size), Data: data, Dialect: b.dialect,
+		})
+		members = r.GetMembers()
 		return unplaced{r}, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.grant = g
 	g.Done() // a member's removal is always noticed
-	return p, nil
+	return &passage{grant: g, barrier: b, members: members}, nil
 }
 
 func (b *doubleBarrier) what() string { return "double barrier " + b.path }
@@ -60,29 +59,23 @@ type passage struct {
 	*grant
 	barrier *doubleBarrier
 	members []string
-	leaving atomic.Bool // Leave was called
 }
 
 func (p *passage) Members() []string { return append([]string(nil), p.members...) }
 
-// Leave is repeated when its plugin ends and the session goes on. As long as it runs, the
-// next plugin takes up the member as one that leaves. After an error none does, so that
-// DropRest deletes the znode.
 func (p *passage) Leave(ctx context.Context) error {
 	p.s.checkClock()
-	p.leaving.Store(true)
-	p.s.concede(p.id)
+	p.s.forget(p.id)
 	p.lose(recipes.ErrReleased)
-	err := p.s.again(ctx, func(ctx context.Context) error {
+	_, err := p.s.once(ctx, 0, func(ctx context.Context) error {
 		_, err := p.barrier.rpc.LeaveDoubleBarrier(ctx, &pb.LeaveDoubleBarrierRequest{Session: p.s.handle, RequestId: p.id})
 		return err
 	})
-	p.s.forget(p.id)
 	if err == nil {
 		return nil
 	}
-	if _, said := wire.Error(err); !said || p.s.resumable {
-		p.s.abandon(p.id) // the call may not have arrived, or only at a plugin that has ended
+	if _, said := wire.Error(err); !said {
+		p.s.abandon(p.id) // the call may not have arrived
 	}
 	return notHeld(p.s.explain(ctx, p.barrier.what()+": leave", err))
 }

@@ -13,12 +13,12 @@ import (
 type joining struct {
 	joined  func(recipes.Place) // may be nil
 	once    sync.Once
-	telling sync.WaitGroup // while the call goes on
+	telling sync.WaitGroup // by the session's stream
 
 	turns chan turn // holds the latest that takeUp has offered
 
 	// Under the session's mu:
-	on    *tenure // in which the call is made; nil when it has returned
+	on    *tenure // in which the call is made
 	znode string  // that it waits with, if that is known
 	at    *tenure // whose plugin has taken the place up
 	took  func()  // tells takeUp so; may be nil
@@ -87,19 +87,13 @@ func (s *session) begins(j *joining, t *tenure, offered *turn) (had *pb.Grant) {
 	return &pb.Grant{Znode: j.znode}
 }
 
-// placed notes where the contender stands, as the plugin of a tenure says, and tells the
-// application. It is told in a goroutine of its own. It may make a call of the session, and
-// if the plugin dies, that call waits until takeUp has seen this one again.
+// placed notes where the contender stands, as the plugin of a tenure says.
 func (s *session) placed(j *joining, t *tenure, p recipes.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j.on != t {
-		return // the call has returned, and its answer has the place
-	}
-	j.znode = p.Znode
-	s.settle(j)
-	if j.joined != nil {
-		j.telling.Go(func() { j.tell(p) })
+	if j.on == t {
+		j.znode = p.Znode
+		s.settle(j)
 	}
 }
 
@@ -116,7 +110,6 @@ func (s *session) answered(j *joining) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle(j)
-	j.on = nil
 }
 
 func (s *session) expect(id string, j *joining) {
@@ -137,10 +130,14 @@ func (s *session) unexpect(id string, j *joining) {
 	}
 }
 
-// joined tells a place to the call that waits for it, if it still does.
+// joined tells a place to the call that waits for it, if it still does. The application
+// is called in another goroutine, because the stream has more to tell.
 func (s *session) joined(t *tenure, id string, p recipes.Place) {
 	s.mu.Lock()
 	j := s.joins[id]
+	if j != nil {
+		j.telling.Go(func() { j.tell(p) })
+	}
 	s.mu.Unlock()
 	if j != nil {
 		s.placed(j, t, p)
@@ -151,6 +148,7 @@ func (s *session) joined(t *tenure, id string, p recipes.Place) {
 func (s *session) read(j *joining, t *tenure, part []byte) {
 	if p, ok := wire.EarlyPlace(part); ok {
 		s.placed(j, t, p)
+		j.tell(p)
 	}
 }
 

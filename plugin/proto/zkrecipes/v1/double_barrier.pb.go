@@ -41,7 +41,9 @@ type EnterDoubleBarrierRequest struct {
 	// With resumed and its token, for a member that LeaveDoubleBarrier was called for:
 	// EnterDoubleBarrierResponse.members. Its znode may be gone then. The host calls
 	// LeaveDoubleBarrier again.
-	Leaving       []string `protobuf:"bytes,8,rep,name=leaving,proto3" json:"leaving,omitempty"`
+	Leaving []string `protobuf:"bytes,8,rep,name=leaving,proto3" json:"leaving,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,9,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -130,6 +132,13 @@ func (x *EnterDoubleBarrierRequest) GetLeaving() []string {
 		return x.Leaving
 	}
 	return nil
+}
+
+func (x *EnterDoubleBarrierRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
 }
 
 // EnterDoubleBarrierResponse is a member that has entered.
@@ -280,7 +289,7 @@ var File_zkrecipes_v1_double_barrier_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_double_barrier_proto_rawDesc = "" +
 	"\n" +
-	"!zkrecipes/v1/double_barrier.proto\x12\fzkrecipes.v1\x1a\x18zkrecipes/v1/grant.proto\"\xf5\x01\n" +
+	"!zkrecipes/v1/double_barrier.proto\x12\fzkrecipes.v1\x1a\x18zkrecipes/v1/grant.proto\"\x8f\x02\n" +
 	"\x19EnterDoubleBarrierRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -290,7 +299,8 @@ const file_zkrecipes_v1_double_barrier_proto_rawDesc = "" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x1a\n" +
 	"\bannounce\x18\x06 \x01(\bR\bannounce\x12-\n" +
 	"\aresumed\x18\a \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\x12\x18\n" +
-	"\aleaving\x18\b \x03(\tR\aleaving\"a\n" +
+	"\aleaving\x18\b \x03(\tR\aleaving\x12\x18\n" +
+	"\adialect\x18\t \x01(\tR\adialect\"a\n" +
 	"\x1aEnterDoubleBarrierResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12\x18\n" +
 	"\amembers\x18\x02 \x03(\tR\amembers\"T\n" +
