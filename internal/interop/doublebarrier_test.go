@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -124,6 +125,91 @@ func TestRealDoubleBarriersThatComeLater(t *testing.T) {
 				}
 			}
 			t.Error("ours is left behind")
+		})
+	}
+}
+
+// TestRealDoubleBarriersAndAReadyThatWasLeftBehind shows what a dialect cannot promise: a
+// member of theirs passes alone with a ready that is of nobody. When ours comes first it
+// deletes that, and both pass together.
+func TestRealDoubleBarriersAndAReadyThatWasLeftBehind(t *testing.T) {
+	ensembletest.Require(t)
+	for _, library := range []string{"curator", "kazoo"} {
+		t.Run(library, func(t *testing.T) {
+			command := libraries[library](t)
+			leftBehind := func() (*match, recipes.Session, func()) {
+				m := newMatch(t, pair{})
+				s, err := zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: []string{m.server}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = s.Close(context.Background()) })
+				ready, err := s.Barrier(m.path + "/ready")
+				if err == nil {
+					err = ready.Set(t.Context(), nil)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return m, s, func() {
+					p := m.start(side{library, append(command, m.server, millis, "barrier", m.path, string(m.witness))})
+					t.Cleanup(func() { _ = p.cmd.Process.Kill(); <-p.exited })
+				}
+			}
+			passes := func(m *match) []string {
+				for m.turnsOf(library) == 0 {
+					select {
+					case <-time.After(10 * time.Millisecond):
+					case <-t.Context().Done():
+						t.Fatal("it has not passed")
+					}
+				}
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.stopped = true
+				return m.broken
+			}
+			alone, _, start := leftBehind()
+			start()
+			if broken := passes(alone); len(broken) != 1 {
+				t.Errorf("%q; want that it has passed alone", broken)
+			}
+			together, s, start := leftBehind()
+			b, err := s.DoubleBarrier(together.path, recipes.DoubleBarrierConfig{Size: 2, Dialect: recipes.Dialect(library)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: []string{together.server}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close(t.Context())
+			g, err := other.Group(together.path, recipes.GroupConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			members, err := g.Watch(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			entered := make(chan error, 1)
+			go func() {
+				together.witness.mark("member")
+				_, err := b.Enter(t.Context(), nil)
+				entered <- err
+			}()
+			for now := range members {
+				if len(now) == 1 {
+					break
+				}
+			}
+			start()
+			if broken := passes(together); len(broken) > 0 {
+				t.Error(broken)
+			}
+			if err := <-entered; err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }

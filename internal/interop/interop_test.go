@@ -32,6 +32,7 @@ type pair struct {
 	rw    bool // it has readers
 	lists bool // theirs lists who stands in line, and has to see ours
 	stops bool // all wait now and then, until one of them gives up (kazoo#649)
+	meet  bool // all four take part in each turn, so it waits for the one that was killed
 }
 
 var pairs = []pair{
@@ -43,6 +44,7 @@ var pairs = []pair{
 	{library: "curator", theirs: "semaphore", ours: "curator/semaphore"},
 	{library: "curator", theirs: "counter", ours: "curator/counter", free: true},
 	{library: "curator", theirs: "queue", ours: "curator/queue", free: true},
+	{library: "curator", theirs: "rounds", ours: "curator/rounds", meet: true},
 	{library: "kazoo", theirs: "lock", ours: "kazoo/lock", lists: true},
 	{library: "kazoo", theirs: "rw", ours: "kazoo/rw", rw: true, stops: true},
 	{library: "kazoo", theirs: "election", ours: "kazoo/election", lists: true},
@@ -50,6 +52,7 @@ var pairs = []pair{
 	{library: "kazoo", theirs: "counter", ours: "kazoo/counter", free: true},
 	{library: "kazoo", theirs: "group", ours: "kazoo/group", free: true},
 	{library: "kazoo", theirs: "queue", ours: "kazoo/queue", free: true},
+	{library: "kazoo", theirs: "rounds", ours: "kazoo/rounds", meet: true},
 }
 
 // TestInterop has two processes of another library and two of ours contend at one
@@ -60,7 +63,7 @@ func TestInterop(t *testing.T) {
 	ensembletest.Require(t)
 	for _, p := range pairs {
 		lasts := 5 * time.Second
-		if p.free {
+		if p.free || p.meet {
 			lasts = 2 * time.Second
 		}
 		asked, err := strconv.Atoi(os.Getenv(secondsEnv))

@@ -87,10 +87,14 @@ func (m *match) told(p *peer, line string) {
 		m.took(p)
 	case what == "enters":
 	case what == "passed" && len(words) == 2:
-		if numbers[1] < 2 {
-			m.broken = append(m.broken, p.side.name+" has passed alone")
+		if numbers[1] < 2 || m.pair.meet && numbers[1] != peersOfAMatch {
+			m.broken = append(m.broken, fmt.Sprintf("%s has passed when %d had come", p.side.name, numbers[1]))
 		}
 		m.took(p)
+	case what == "left" && len(words) == 2:
+		if numbers[1] > 0 {
+			m.broken = append(m.broken, fmt.Sprintf("%s has left when %d were inside", p.side.name, numbers[1]))
+		}
 	default:
 		m.broken = append(m.broken, line)
 	}
@@ -160,6 +164,8 @@ func (m *match) judge(lasts time.Duration, long bool) {
 				}
 			case m.pair.rw:
 				as = []string{"reader", "writer"}
+			case m.pair.meet:
+				as = []string{"member"}
 			}
 			for _, as := range as {
 				if m.kills >= 8 && m.killedAs[side+" "+as] == 0 {

@@ -140,6 +140,8 @@ func (w witness) another(ctx context.Context, s recipes.Session, dialect recipes
 		return err
 	case "group":
 		return w.member(ctx, s, dialect, "ours "+me, path)
+	case "rounds":
+		return w.takePart(ctx, s, dialect, path)
 	case "queue":
 		q, err := s.Queue(path, recipes.QueueConfig{Dialect: dialect})
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+const peersOfAMatch = 4
+
 // play has two of each side contend, and kills one of the sides in turn.
 func (m *match) play(lasts time.Duration, sides ...side) {
 	m.t.Helper()
@@ -86,7 +88,7 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 func (m *match) left() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	why := m.stuck(m.pair.stops)
+	why := m.stuck(m.pair.stops || m.pair.meet)
 	if why != "" {
 		m.broken = append(m.broken, why)
 	}
@@ -118,11 +120,19 @@ func (m *match) kill(peers []*peer) int {
 	case m.pair.rw:
 		want = [][]string{{"writer"}, {"reader"}}[m.kills/2%2]
 	}
+	if m.pair.meet {
+		want, patience = []string{"member"}, 10*sessionTimeout
+	}
 	i := m.kills % len(peers)
 	for start := time.Now(); want != nil && time.Since(start) < patience && !slices.Contains(want, m.is(peers[i].pid())); time.Sleep(100 * time.Microsecond) {
 		i = (i + 2) % len(peers) // the other of this side
 	}
 	p, pid := peers[i], peers[i].pid()
+	if m.pair.meet && m.is(pid) == "" {
+		m.mu.Lock()
+		m.broken = append(m.broken, fmt.Sprintf("no member of %s has come to the end of a round in %v", p.side.name, patience))
+		m.mu.Unlock()
+	}
 	_ = p.cmd.Process.Kill()
 	<-p.exited
 	was := m.is(pid)
@@ -140,6 +150,7 @@ func (m *match) kill(peers []*peer) int {
 	}
 	_ = os.Remove(m.witness.file("reader-" + pid))
 	_ = os.Remove(m.witness.file("slot-" + pid))
+	_ = os.Remove(m.witness.file("taken-" + pid))
 	if text, err := os.ReadFile(m.witness.file("counter")); err == nil && len(text) == 0 { // killed while it wrote
 		m.mu.Lock()
 		last := slices.Max(append(slices.Collect(maps.Keys(m.seen)), 0)) + 1
@@ -156,6 +167,8 @@ func (m *match) is(pid string) string {
 	switch {
 	case m.pair.rw && m.writes(pid):
 		return "writer"
+	case m.pair.meet && (m.exists("taken-"+pid) || os.Rename(m.witness.file("rests-"+pid), m.witness.file("taken-"+pid)) == nil):
+		return "member" // which does not enter any more
 	case m.exists("reader-" + pid):
 		return "reader"
 	case m.writes(pid), m.exists("slot-" + pid):

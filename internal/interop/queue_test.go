@@ -46,8 +46,7 @@ func (m *match) count(d recipes.Dialect) {
 			unsaid++
 		}
 	}
-	const peers = 4
-	if ended := m.kills + peers; lost > ended || unsaid > ended {
+	if ended := m.kills + peersOfAMatch; lost > ended || unsaid > ended {
 		m.broken = append(m.broken, fmt.Sprintf("%d elements lost and %d taken that nobody had put; %d processes were ended", lost, unsaid, ended))
 	}
 	m.t.Logf("interop: of %d elements %d were left, and %d went with a process that was ended", len(m.put), left, lost)

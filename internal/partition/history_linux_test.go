@@ -161,7 +161,7 @@ func modelOf(path string) porcupine.Model {
 	return keyModel
 }
 
-// judged counts histories by their verdict.
+// judged counts histories by what became of them.
 type judged struct {
 	histories, operations, unknown, illegal, undecided int
 }

@@ -15,6 +15,8 @@ var dialectScenarios = []scenario{
 	{name: "election in a dialect", line: dialectLine, paths: []string{dialectLine}, begin: dialectElections, open: openEither, excused: isStrange},
 	{name: "shared lock in a dialect", line: dialectLine, paths: []string{dialectLine}, begin: dialectSharedLocks, open: openEither, excused: isStrange},
 	{name: "semaphore in a dialect", begin: dialectSemaphores, open: openEither, excused: isStrange},
+	// Where a member of theirs waits for ever, ours waits too.
+	{name: "double barrier in a dialect", begin: dialectRounds, open: openEither, excused: func(*client) bool { return true }},
 }
 
 // allScenarios are those of a seed.

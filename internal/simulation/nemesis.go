@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"fmt"
 	"path"
 	"slices"
 	"sync"
@@ -154,22 +153,21 @@ func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Durati
 	w.trace.add("follower", "healed")
 }
 
-// requestFaults decides what goes wrong with each request. What a session asks of one
-// znode has a stream of its own, because two of its goroutines that one event has woken
-// ask in any order.
+// requestFaults decides what goes wrong with each request. Each session has a
+// stream of its own, because only the requests of one session have an order.
 type requestFaults struct {
 	world   *World
 	percent int
 
 	mu      sync.Mutex
-	streams map[string]*stream
+	streams map[int64]*stream
 }
 
 func (r *requestFaults) decide(q zkserver.Request) zkserver.Fault {
 	if r.world.calm.Err() != nil {
 		return zkserver.Fault{}
 	}
-	s := r.of(fmt.Sprintf("%#x %v %s", q.SessionID, q.Op, q.Path))
+	s := r.of(q.SessionID)
 	if !s.chance(r.percent) {
 		return zkserver.Fault{}
 	}
@@ -195,13 +193,13 @@ func (r *requestFaults) decide(q zkserver.Request) zkserver.Fault {
 	}
 }
 
-func (r *requestFaults) of(requests string) *stream {
+func (r *requestFaults) of(session int64) *stream {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.streams[requests]
+	s := r.streams[session]
 	if s == nil {
-		s = newStream(r.world.seed, requests)
-		r.streams[requests] = s
+		s = newStream(r.world.seed+uint64(session), "requests")
+		r.streams[session] = s
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.Collection;
 import java.util.concurrent.CountDownLatch;
@@ -121,7 +122,41 @@ public class Peer {
         return n;
     }
 
-    static int puts;
+    static int puts, rounds;
+
+    static Path mark(String name) throws Exception {
+        return Files.write(witness.resolve(name + "-" + me), new byte[0]);
+    }
+
+    /** As take_part of peer.py. Nobody enters again before all have left: those that leave would wait for it. */
+    static void takePart(String path) throws Exception {
+        Path rests = mark("rests");
+        Thread.sleep(5);
+        if (!Files.deleteIfExists(rests)) {
+            new CountDownLatch(1).await();
+        }
+        while (count("member-" + rounds + "-*") > 0) {
+            Thread.sleep(1);
+        }
+        rounds++;
+        Path member = mark("member-" + rounds);
+        DistributedDoubleBarrier barrier = new DistributedDoubleBarrier(client, path, 4);
+        barrier.enter();
+        say("passed " + count("member-" + rounds + "-*"));
+        Path inside = mark("inside-" + rounds);
+        Path came = mark("came-" + rounds);
+        Path last = mark("last");
+        Files.writeString(last, Integer.toString(rounds));
+        Files.move(last, witness.resolve("round"), StandardCopyOption.ATOMIC_MOVE);
+        while (count("came-" + rounds + "-*") < 4) {
+            Thread.sleep(1);
+        }
+        Files.delete(inside);
+        barrier.leave();
+        say("left " + count("inside-" + rounds + "-*"));
+        Files.delete(came);
+        Files.delete(member);
+    }
 
     public static void main(String[] args) throws Exception {
         String recipe = args[2], path = args[3];
@@ -141,6 +176,9 @@ public class Peer {
         });
         stop.setDaemon(true);
         stop.start();
+        if (Files.exists(witness.resolve("round"))) {
+            rounds = Integer.parseInt(Files.readString(witness.resolve("round")));
+        }
         say("ready");
         try {
             while (true) {
@@ -235,6 +273,9 @@ public class Peer {
                 queue.offer(id.getBytes());
                 say("put " + id);
                 say("took " + new String(queue.take()));
+                break;
+            case "rounds":
+                takePart(path);
                 break;
             case "barrier":
                 Files.createFile(witness.resolve("member-" + me));

@@ -7,7 +7,8 @@ outside ZooKeeper, the directory WITNESS. Prints
   read NUMBER CZXID     for a reader's, after that turn of a writer
   held CZXID SESSION    for a permit; "held" alone for what has no order
   put ID, took ID       for elements of a queue
-  enters, passed COUNT  at a double barrier
+  enters, passed COUNT  at a double barrier: how many have come to it
+  left COUNT            how many were still inside
   listed                when ours are among those that kazoo lists
   timeout               when kazoo has waited for too long (kazoo#649)
   lost                  at its end, when the session was lost
@@ -92,6 +93,48 @@ def permit(semaphore):
     os.remove(file)
 
 
+def mark(name):
+    file = os.path.join(witness, name + "-" + me)
+    open(file, "w").close()
+    return file
+
+
+def marks(name):
+    return len(glob.glob(os.path.join(witness, name + "-*")))
+
+
+# Four members enter together and leave together, again and again. None leaves before all
+# have come: one that had not counted yet would wait for ever. A member that rests before
+# it enters may be killed by whoever takes its mark away.
+def take_part():
+    global rounds
+    rests = mark("rests")
+    time.sleep(0.005)
+    try:
+        os.remove(rests)
+    except FileNotFoundError:
+        threading.Event().wait()
+    rounds += 1
+    this = str(rounds)
+    member = mark("member-" + this)
+    barrier = zk.DoubleBarrier(path, 4, me)
+    barrier.enter()
+    if not barrier.participating:
+        say("violation kazoo has not entered")
+    say("passed %d" % marks("member-" + this))
+    inside, came, last = mark("inside-" + this), mark("came-" + this), mark("last")
+    with open(last, "w") as f:
+        f.write(this)
+    os.rename(last, os.path.join(witness, "round"))
+    while marks("came-" + this) < 4:
+        time.sleep(0.001)
+    os.remove(inside)
+    barrier.leave()
+    say("left %d" % marks("inside-" + this))
+    os.remove(came)
+    os.remove(member)
+
+
 def watch_stdin(zk):
     sys.stdin.read()
     try:
@@ -108,6 +151,11 @@ zk.start(timeout=30)
 threading.Thread(target=watch_stdin, args=(zk,), daemon=True).start()
 say("ready")
 counter, queue, puts = zk.Counter(path), zk.Queue(path), 0
+try:
+    with open(os.path.join(witness, "round")) as f:
+        rounds = int(f.read())
+except FileNotFoundError:
+    rounds = 0
 
 
 def turn():
@@ -160,6 +208,8 @@ def turn():
         element = queue.get()
         if element is not None:
             say("took " + element.decode())
+    elif recipe == "rounds":
+        take_part()
     elif recipe == "barrier":
         open(os.path.join(witness, "member-" + me), "w").close()
         say("enters")

@@ -1,0 +1,236 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// rounds is who takes part in a double barrier of another library. Each znode has a name
+// of its own, so that a member of the next round is not taken for one of the last.
+type rounds struct {
+	world   *World
+	dialect recipes.Dialect
+	size    int
+
+	mu     sync.Mutex
+	parts  map[*client]bool  // whose turn it is, from before the znode is made
+	ended  int               // turns that ended without a member's leaving: its znode may stand
+	inside map[string]*grant // who computes, by znode
+}
+
+func dialectRounds(w *World) game {
+	r := &rounds{world: w, dialect: otherDialect(w), size: 2 + w.chance.below(2), parts: make(map[*client]bool), inside: make(map[string]*grant)}
+	return game{turn: r.turn}
+}
+
+func (r *rounds) turn(ctx context.Context, c *client, s recipes.Session) error {
+	wait, cancel := c.patience(ctx)
+	defer cancel()
+	r.mu.Lock()
+	r.parts[c] = true
+	before := r.ended
+	r.mu.Unlock()
+	take := r.ours
+	if isStrange(c) {
+		take = r.theirs
+	}
+	err := take(ctx, wait, c, s, before)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.parts, c)
+	if err != nil {
+		r.ended++
+	}
+	return err
+}
+
+func (r *rounds) ours(ctx, wait context.Context, c *client, s recipes.Session, before int) error {
+	b, err := s.DoubleBarrier(dialectLine, recipes.DoubleBarrierConfig{Size: r.size, Dialect: r.dialect})
+	if err != nil {
+		return err
+	}
+	p, err := b.Enter(wait, nil)
+	if err != nil {
+		return err
+	}
+	r.enter(&grant{client: c, session: s, path: dialectLine, Grant: p}, p.Members(), before)
+	_ = c.step(ctx, c.chance.about(200*time.Millisecond))
+	r.goes(p.Znode())
+	err = p.Leave(ctx)
+	c.note("left %s: %v", p.Znode(), err)
+	if err == nil {
+		r.left(c, p.Members())
+	}
+	return err
+}
+
+// enter checks that ours does not enter alone: as many others take part, or have died or
+// given up since it began to.
+func (r *rounds) enter(g *grant, members []string, before int) {
+	g.client.note("entered as %s with %v", g.Znode(), members)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.parts) + r.ended - before; len(members) < r.size && n < r.size {
+		r.world.fail(g.client.name, "entered as %s with %v; %d take part", g.Znode(), members, n)
+	}
+	r.inside[g.Znode()] = g
+}
+
+func (r *rounds) goes(znode string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.inside, znode)
+}
+
+// left checks that none of those who were there when it entered computes any more.
+func (r *rounds) left(c *client, members []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, znode := range members {
+		if g := r.inside[znode]; g != nil && g.believed() && !r.world.wasForced(g.session.ID()) {
+			r.world.fail(c.name, "has left while %s is inside", znode)
+		}
+	}
+}
+
+// theirs is a member as the library makes it. That it enters too early where ready was
+// left behind is its own. It makes ready in one step with a check of its znode, which is
+// what is assumed of a request that its library sends again.
+func (r *rounds) theirs(ctx, wait context.Context, c *client, s recipes.Session, _ int) error {
+	raw := s.(*rawSession)
+	if err := raw.ensure(dialectLine); err != nil {
+		return rawError(err)
+	}
+	id := fmt.Sprintf("%08x%024x", c.chance.below(1<<30), c.chance.below(1<<30))
+	if r.dialect == recipes.Curator {
+		id = strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
+	}
+	own := dialectLine + "/" + id
+	err := r.await(ctx, wait, c, raw, own)
+	if err != nil {
+		_ = remove(ctx, raw, own)
+		return rawError(err)
+	}
+	c.note("entered as %s", own)
+	r.mu.Lock()
+	r.inside[own] = &grant{client: c, session: s, Grant: &rawGrant{session: raw, path: own, believed: func() bool { return c.world.exists(own) }}}
+	r.mu.Unlock()
+	_ = c.step(ctx, c.chance.about(200*time.Millisecond))
+	r.goes(own)
+	return rawError(r.leave(ctx, raw, own))
+}
+
+const roundReady = dialectLine + "/ready"
+
+func (r *rounds) await(ctx, wait context.Context, c *client, s *rawSession, own string) error {
+	late := r.dialect == recipes.Kazoo // it looks for ready when it has its znode
+	var there bool
+	var made <-chan zk.Event
+	var err error
+	if !late {
+		if there, _, made, err = s.ExistsW(roundReady); err != nil {
+			return err
+		}
+	}
+	for {
+		_, err = s.Create(own, nil, zk.FlagEphemeral, s.acl)
+		if errors.Is(err, zk.ErrNodeExists) {
+			err = nil // its own, whose creation was not answered
+		}
+		if err == nil || !failed(err) || sleep(wait, retryPause) != nil {
+			break
+		}
+	}
+	if err == nil && late {
+		_, _, made, err = s.ExistsW(roundReady)
+	}
+	if err != nil || there {
+		return err // Curator's enters at once where ready is
+	}
+	names, _, err := s.Children(dialectLine)
+	if err != nil {
+		return err
+	}
+	if len(names) >= r.size {
+		_, err := s.Multi(&zk.CheckVersionRequest{Path: own, Version: -1}, &zk.CreateRequest{Path: roundReady, Acl: s.acl})
+		if errors.Is(err, zk.ErrNodeExists) {
+			return nil
+		}
+		return err
+	}
+	for {
+		select {
+		case e := <-made:
+			if e.Type == zk.EventNodeCreated {
+				return nil
+			}
+			return errors.New("the ready that it watched has gone, or the connection")
+		case <-wait.Done():
+			return wait.Err()
+		case <-time.After(sessionTimeout):
+			if there, _, err := s.Exists(own); err != nil || !there {
+				return errors.Join(err, zk.ErrNoNode)
+			}
+		}
+	}
+}
+
+func (r *rounds) leave(ctx context.Context, s *rawSession, own string) error {
+	if r.dialect == recipes.Kazoo {
+		if err := remove(ctx, s, roundReady); err != nil {
+			return err
+		}
+	}
+	for {
+		names, _, err := s.Children(dialectLine)
+		if failed(err) && sleep(ctx, retryPause) == nil {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if r.dialect == recipes.Curator {
+			names = slices.DeleteFunc(names, func(name string) bool { return name == "ready" })
+		}
+		slices.Sort(names)
+		me := slices.Index(names, own[len(dialectLine)+1:])
+		if len(names) == 0 {
+			break
+		}
+		target := names[0]
+		switch {
+		case me == 0 && len(names) > 1:
+			target = names[len(names)-1]
+		case me >= 0:
+			if err := remove(ctx, s, own); err != nil {
+				return err
+			}
+		}
+		if len(names) == 1 {
+			break
+		}
+		there, _, gone, err := s.ExistsW(dialectLine + "/" + target)
+		if failed(err) && sleep(ctx, retryPause) == nil || err == nil && !there {
+			continue
+		}
+		if err == nil {
+			err = await(ctx, gone)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if r.dialect == recipes.Curator {
+		return remove(ctx, s, roundReady)
+	}
+	return nil
+}
