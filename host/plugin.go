@@ -100,6 +100,7 @@ func (p *Plugin) attach(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 	if err != nil {
 		p.detach()
+		p.link.Fail(err) // a client that others share forgets it then
 		return err
 	}
 	p.attached.Go(func() { _, _ = st.Recv() }) // until detach, or the end of the plugin

@@ -252,6 +252,10 @@ var holdings = []holding{
 		}
 		return granted(q.Receive(ctx))
 	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Delivery).Ack(ctx) }, nil},
+	{"passage", "/barrier", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		b, _ := s.DoubleBarrier("/barrier", recipes.DoubleBarrierConfig{Size: 1})
+		return granted(b.Enter(ctx, nil))
+	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Passage).Leave(ctx) }, nil},
 }
 
 // TestAWaiterKeepsItsPlaceWhenItsPluginDies: it is told its place once, waits behind the
@@ -264,6 +268,18 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 		},
 		"predecessor": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
 			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Strategy: recipes.Predecessor})
+			return l.Acquire(ctx)
+		},
+		"herd": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Strategy: recipes.Herd})
+			return l.Acquire(ctx)
+		},
+		"curator": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Dialect: recipes.Curator})
+			return l.Acquire(ctx)
+		},
+		"kazoo": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {
+			l, _ := s.Lock(path, recipes.LockConfig{Joined: joined, Dialect: recipes.Kazoo})
 			return l.Acquire(ctx)
 		},
 		"writer": func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Hold, error) {

@@ -18,7 +18,8 @@ const requirePythonEnv = "ZKRECIPES_REQUIRE_PYTHON"
 // TestHostInPython compiles the .proto files with the system's protoc and runs the
 // host in testdata/python-client with the result. That is a handshake with mutual
 // TLS, a session, a lock and its token, refusals with their reasons, a half-closed
-// stream, and the plugin's end. It needs protoc with its well-known types, python3
+// stream, a plugin that is killed and whose session another one resumes, and the
+// plugin's end. It needs protoc with its well-known types, python3
 // with grpc, and openssl.
 func TestHostInPython(t *testing.T) {
 	if testing.Short() {
@@ -68,6 +69,7 @@ path INVALID_ARGUMENT INVALID
 contenders lock python True
 released
 half-closed SESSION_CLOSED
+resumed True True
 shut down PLUGIN_LOST
 exit code 0
 $`)

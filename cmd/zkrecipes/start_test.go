@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// BenchmarkLockCommand tells how long `zkrecipes lock PATH -- true` takes, and which part
-// of that is what. The binaries are those of a release.
+// BenchmarkLockCommand tells how long `zkrecipes lock PATH -- true` takes, and how long
+// each of its parts. The binaries are those of a release.
 func BenchmarkLockCommand(b *testing.B) {
 	dir := b.TempDir()
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "../zkrecipes", "../zkrecipes-plugin")

@@ -131,7 +131,7 @@ func folders(patterns string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// score counts mistakes by what became of them.
+// score counts mistakes by their result.
 type score struct{ noticed, survived, equivalent, notTried int }
 
 func (s *score) add(o score) {

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/partition"
 )
 
-// Whom a fault meets. The client is the one that holds the lock.
+// parties are those that a fault can meet. The client is the one that holds the lock.
 var parties = []string{"leader", "follower", "holder"}
 
 // breaks are what can happen to the network of one host.

@@ -161,7 +161,7 @@ func modelOf(path string) porcupine.Model {
 	return keyModel
 }
 
-// judged counts histories by what became of them.
+// judged counts histories by their verdict.
 type judged struct {
 	histories, operations, unknown, illegal, undecided int
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Weather is what becomes of packets on their way. The zero Weather delivers all of
+// Weather is what happens to packets on their way. The zero Weather delivers all of
 // them at once.
 type Weather struct {
 	Loss  float64       // the part of the packets that is dropped, up to 1

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Network is a set of hosts, and what becomes of packets between them. Its methods may
+// Network is a set of hosts, and what happens to packets between them. Its methods may
 // be called from several goroutines.
 type Network struct {
 	hosts []*Host

@@ -174,8 +174,8 @@ func (r *run) kill(p *process) {
 	<-p.done
 }
 
-// freeze stops a client. It returns when the signal is sent; the client may run on for
-// a moment, which is no different from a fault a moment later.
+// freeze stops a client. It returns when the signal is sent. The client may run on for
+// a moment, as if the fault came a moment later.
 func (r *run) freeze(p *process) { p.cmd.Process.Signal(syscall.SIGSTOP) }
 
 func (r *run) thaw(p *process) { p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 	"sync"
@@ -153,21 +154,22 @@ func (w *World) failFollower(f *zkserver.Follower, s *stream, length time.Durati
 	w.trace.add("follower", "healed")
 }
 
-// requestFaults decides what goes wrong with each request. Each session has a
-// stream of its own, because only the requests of one session have an order.
+// requestFaults decides what goes wrong with each request. What a session asks of one
+// znode has a stream of its own, because two of its goroutines that one event has woken
+// ask in any order.
 type requestFaults struct {
 	world   *World
 	percent int
 
 	mu      sync.Mutex
-	streams map[int64]*stream
+	streams map[string]*stream
 }
 
 func (r *requestFaults) decide(q zkserver.Request) zkserver.Fault {
 	if r.world.calm.Err() != nil {
 		return zkserver.Fault{}
 	}
-	s := r.of(q.SessionID)
+	s := r.of(fmt.Sprintf("%#x %v %s", q.SessionID, q.Op, q.Path))
 	if !s.chance(r.percent) {
 		return zkserver.Fault{}
 	}
@@ -193,13 +195,13 @@ func (r *requestFaults) decide(q zkserver.Request) zkserver.Fault {
 	}
 }
 
-func (r *requestFaults) of(session int64) *stream {
+func (r *requestFaults) of(requests string) *stream {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.streams[session]
+	s := r.streams[requests]
 	if s == nil {
-		s = newStream(r.world.seed+uint64(session), "requests")
-		r.streams[session] = s
+		s = newStream(r.world.seed, requests)
+		r.streams[requests] = s
 	}
 	return s
 }

@@ -22,6 +22,7 @@ type pipe struct {
 	pieces   []piece
 	held     int       // bytes in pieces
 	last     time.Time // when the last piece is due
+	wrote    time.Time // when it was written
 	stalled  time.Time // nothing is delivered before
 	hung     bool      // nothing is delivered any more
 	end      error     // what the writer meets
@@ -34,7 +35,8 @@ type pipe struct {
 	readWait *time.Timer
 }
 
-// piece is what one Write has written; without bytes it is the end.
+// piece is what was written at one instant; without bytes it is the end. How many calls
+// wrote it depends on the order in which goroutines run, so a piece has one delay.
 type piece struct {
 	due   time.Time
 	bytes []byte
@@ -161,8 +163,15 @@ func (p *pipe) Write(b []byte) (int, error) {
 	}
 }
 
-// push appends a piece, due after its delay and after all before it.
+// push appends a piece, due after its delay and after all before it. What is written at
+// the instant of the piece before goes with it.
 func (p *pipe) push(now time.Time, b []byte) {
+	if n := len(p.pieces); b != nil && n > 0 && p.pieces[n-1].bytes != nil && now.Equal(p.wrote) {
+		p.pieces[n-1].bytes = append(p.pieces[n-1].bytes, b...)
+		p.held += len(b)
+		return
+	}
+	p.wrote = now
 	due := now.Add(p.delay())
 	if !due.After(p.last) {
 		due = p.last.Add(time.Nanosecond)

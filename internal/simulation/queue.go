@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// stock is what is known of a queue: what was put, and what became of it.
+// stock is what is known of a queue: what was put, and what was taken.
 type stock struct {
 	world *World
 	open  func(recipes.Session) (anyQueue, error)

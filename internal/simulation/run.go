@@ -49,7 +49,7 @@ func (sc scenario) run(seed uint64) Report {
 	}
 	g := sc.begin(w)
 	if !sc.quiet {
-		w.server.SetFault((&requestFaults{world: w, percent: w.chance.below(4), streams: make(map[int64]*stream)}).decide)
+		w.server.SetFault((&requestFaults{world: w, percent: w.chance.below(4), streams: make(map[string]*stream)}).decide)
 	}
 	var running, faulty sync.WaitGroup
 	for _, c := range w.clients {

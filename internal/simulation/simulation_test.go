@@ -3,6 +3,7 @@ package simulation
 import (
 	"flag"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -16,12 +17,15 @@ var (
 	seeds = flag.Int("seeds", 0, "how many seeds to simulate; 0 is a few")
 )
 
-// simulate runs one seed. With one processor goroutines take turns, which is what a
-// trace that can be repeated needs.
+// simulate runs one seed. A trace that can be repeated needs one processor, on which
+// goroutines take turns, and no garbage collection, which would change whose turn it is.
 func simulate(t *testing.T, seed uint64) Report { return simulateScenario(t, scenarioOf(seed), seed) }
 
 func simulateScenario(t *testing.T, sc scenario, seed uint64) (r Report) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 30))
 	cryptotest.SetGlobalRandom(t, seed)
 	synctest.Test(t, func(*testing.T) { r = sc.run(seed) })
 	return r
@@ -60,7 +64,7 @@ func TestSeedsReplay(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector has the scheduler choose at random")
 	}
-	n := number(40, 10)
+	n := min(number(40, 10), 100)
 	same := 0
 	for s := range n {
 		seed := *first + uint64(s)
@@ -72,7 +76,7 @@ func TestSeedsReplay(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d seeds gave the same trace twice", same, n)
-	if same < n*3/4 {
+	if same < n*17/20 {
 		t.Errorf("only %d of %d seeds gave the same trace twice", same, n)
 	}
 }

@@ -123,15 +123,24 @@ func (v *survivor) present(ctx context.Context) (*process, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", recipes.ErrSessionLost, err)
 		}
+		if p != nil && closed(ready) { // before ctx: of two cases that are ready, select takes any
+			return p, nil
+		}
 		select {
 		case <-ready:
-			if p != nil {
-				return p, nil
-			}
 		case <-v.over:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

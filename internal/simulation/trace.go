@@ -1,31 +1,45 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
 // trace is what happened in a run, for people: one line an event, with the virtual
-// time since the start and who did it.
+// time since the start and who did it. Events of one instant have no order, so they
+// stand in that of their text.
 type trace struct {
 	start time.Time
 
 	mu    sync.Mutex
-	lines []string
+	lines []event
+}
+
+type event struct {
+	at   time.Duration
+	text string
 }
 
 // add notes an event. It formats at once: arguments may change.
 func (t *trace) add(who, format string, args ...any) {
-	line := fmt.Sprintf("%12.6f  %-10s  %s", time.Since(t.start).Seconds(), who, fmt.Sprintf(format, args...))
+	at := time.Since(t.start)
+	text := fmt.Sprintf("%12.6f  %-10s  %s\n", at.Seconds(), who, fmt.Sprintf(format, args...))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lines = append(t.lines, line)
+	t.lines = append(t.lines, event{at, text})
 }
 
 func (t *trace) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.Join(t.lines, "\n") + "\n"
+	slices.SortFunc(t.lines, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.text, b.text)) })
+	var b strings.Builder
+	for _, e := range t.lines {
+		b.WriteString(e.text)
+	}
+	return b.String()
 }

@@ -28,13 +28,15 @@ func (c *client) hold(ctx context.Context, g *grant, permits int, giveBack func(
 }
 
 // work writes under a grant for a while, guarded: to the journal. It looks before
-// each write, and the pause between look and write can be long.
+// each write, and the pause between look and write can be long. A grant has a stream of
+// its own: two of one client may come at one instant, in any order.
 func (c *client) work(ctx context.Context, g *grant) {
-	for range 1 + c.chance.below(3) {
-		if c.step(ctx, c.chance.about(100*time.Millisecond)) != nil || g.Err() != nil {
+	chance := newStream(c.world.seed, g.Znode())
+	for range 1 + chance.below(3) {
+		if c.step(ctx, chance.about(100*time.Millisecond)) != nil || g.Err() != nil {
 			return
 		}
-		if c.step(ctx, c.chance.about(50*time.Millisecond)) != nil {
+		if c.step(ctx, chance.about(50*time.Millisecond)) != nil {
 			return
 		}
 		c.world.ledger.stands(g)

@@ -6,15 +6,16 @@ import "strings"
 type sighting struct {
 	test  string // the function that runs it
 	stack string
-	times int // in a row that the stack was the same
+	times int // in a row that it was seen
+	still int // of them the latest, in which the stack was the same and no child was busy
 }
 
 // sightings are the tests of the latest look, by goroutine.
 type sightings map[string]sighting
 
 // look compares the stacks of all goroutines with those of the look before, and
-// returns the tests that run.
-func (s sightings) look(stacks string) (tests []sighting) {
+// returns the tests that run. busy says that children have worked since then.
+func (s sightings) look(stacks string, busy bool) (tests []sighting) {
 	now := sightings{}
 	for block := range strings.SplitSeq(stacks, "\n\n") {
 		header, stack, _ := strings.Cut(block, "\n")
@@ -24,10 +25,12 @@ func (s sightings) look(stacks string) (tests []sighting) {
 		}
 		goroutine, _, _ := strings.Cut(strings.TrimPrefix(header, "goroutine "), " ")
 		seen := s[goroutine]
-		if seen.stack != stack {
-			seen = sighting{test: test, stack: stack}
+		if busy || seen.stack != stack {
+			seen.still = 0
 		}
+		seen.test, seen.stack = test, stack
 		seen.times++
+		seen.still++
 		now[goroutine] = seen
 		tests = append(tests, seen)
 	}

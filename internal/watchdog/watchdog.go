@@ -1,17 +1,23 @@
 // Package watchdog ends tests that hang, and shows where they do.
 //
 // The -timeout of go test is for a whole package: it is long, and what hangs in the
-// first minute is shown in the eighteenth. A watchdog looks at each running test. One
-// whose stack has been the same for five minutes, while nothing that this process has
-// started was busy, hangs. (A build on a slow machine takes longer, and works.) The
-// watchdog prints the stacks
-// of all goroutines and has child processes print theirs, which ends Go's. A test that
-// waited for one goes on and fails. Where nothing was started, or if the test still
-// stands there after as long again, the watchdog ends the process.
+// first minute is shown in the eighteenth. A watchdog looks at each running test, but at
+// none that waits for its subtests. Two kinds hang:
+//
+//   - One whose stack has been the same for four and a half minutes, while nothing that
+//     this process has started was busy. So a hang is shown within five minutes.
+//   - One that has run for 13 and a half minutes, whatever it does and whoever is busy.
+//     A test can look again and again for what never comes, beside servers at work. A
+//     build on a slow and busy machine takes less.
+//
+// The watchdog prints the stacks of all goroutines and has child processes print theirs,
+// which ends Go's. A test that waited for one goes on and fails. Where nothing was
+// started, or if the test still runs after four and a half minutes more, the watchdog
+// ends the process.
 //
 // A test that waits for its own goroutines for longer than that does not hang, and
 // looks as if it did. For a long run of such tests, set ZKRECIPES_TEST_PATIENCE to
-// another duration; 0 is no watchdog.
+// another duration, of which the second kind has three times as much. 0 is no watchdog.
 package watchdog
 
 import (
@@ -24,10 +30,12 @@ import (
 
 const (
 	patienceEnv     = "ZKRECIPES_TEST_PATIENCE"
-	defaultPatience = 5 * time.Minute
+	defaultPatience = 4*time.Minute + 30*time.Second
 	// looks is how often a test is looked at within the patience. As many in a row
 	// have to see the same stack.
 	looks = 10
+	// longest is in how many looks in a row a test may be seen at work.
+	longest = 3 * looks
 	// busyShare is the part of a processor that children at work take at least. Servers
 	// that only keep sessions alive take less.
 	busyShare = 10
@@ -67,23 +75,28 @@ func watch(interval time.Duration, end <-chan struct{}) {
 			return
 		}
 		_, used := descendants()
-		if used-before > interval/busyShare {
-			clear(seen)
-		}
+		busy := used-before > interval/busyShare
 		before = used
 		stacks := allStacks()
-		for _, s := range seen.look(stacks) {
-			switch s.times {
-			case looks:
-				fmt.Fprintf(os.Stderr, "watchdog: %s has stood still for %v. All goroutines:\n\n%s\n", s.test, looks*interval, stacks)
-				if quitChildren() == 0 {
-					os.Exit(2)
-				}
-			case 2 * looks:
+		for _, s := range seen.look(stacks, busy) {
+			switch {
+			case s.still == 2*looks || s.times == longest+looks:
 				fmt.Fprintf(os.Stderr, "watchdog: %s does not go on; see above for where it stands\n", s.test)
 				os.Exit(2)
+			case s.still == looks:
+				tell(s, "stood still", looks*interval, stacks)
+			case s.times == longest:
+				tell(s, "run", longest*interval, stacks)
 			}
 		}
+	}
+}
+
+// tell prints where a test hangs, and ends what it may wait for.
+func tell(s sighting, what string, since time.Duration, stacks string) {
+	fmt.Fprintf(os.Stderr, "watchdog: %s has %s for %v. All goroutines:\n\n%s\n", s.test, what, since, stacks)
+	if quitChildren() == 0 {
+		os.Exit(2)
 	}
 }
 

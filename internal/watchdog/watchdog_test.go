@@ -16,7 +16,10 @@ func TestMain(m *testing.M) {
 	case "stands":
 		standInAChild()
 	case "works":
-		work()
+		work(patience + patience/4)
+		os.Exit(0)
+	case "works on":
+		work(time.Minute)
 		os.Exit(0)
 	}
 	stop := Start()
@@ -30,9 +33,9 @@ func standStill() { select {} }
 // standInAChild waits for an end of its input that never comes.
 func standInAChild() { _, _ = os.Stdin.Read(make([]byte, 1)) }
 
-// work takes a processor for longer than the patience of the watchdog of a test.
-func work() {
-	for end := time.Now().Add(patience + patience/2); time.Now().Before(end); {
+// work takes a processor for that long.
+func work(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
 	}
 }
 
@@ -44,7 +47,7 @@ func TestSubject(t *testing.T) {
 		t.Run("below", func(t *testing.T) {
 			t.Run("of all", func(t *testing.T) { standStill() })
 		})
-	case "stands", "works":
+	case "stands", "works", "works on":
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), "WATCHDOG_CHILD="+os.Getenv("WATCHDOG_SUBJECT"))
 		if _, err := child.StdinPipe(); err != nil {
@@ -57,7 +60,7 @@ func TestSubject(t *testing.T) {
 }
 
 // patience is that of the watchdog in these tests.
-const patience = 2 * time.Second
+const patience = 4 * time.Second
 
 // watched runs a subject under a watchdog with little patience, and returns what it
 // wrote. It ends because of the watchdog, or not at all.
@@ -75,11 +78,12 @@ func watched(t *testing.T, subject string) (code int, output string) {
 }
 
 func TestHangEndsWithAllStacks(t *testing.T) {
+	t.Parallel()
 	code, output := watched(t, "hangs")
 	if code != 2 {
 		t.Errorf("exit code %d; want the watchdog's", code)
 	}
-	for _, want := range []string{"watchdog.TestSubject.func1.1 has stood still for 2s", "watchdog.standStill(", "watchdog.watch("} {
+	for _, want := range []string{"watchdog.TestSubject.func1.1 has stood still for 4s", "watchdog.standStill(", "watchdog.watch("} {
 		if !strings.Contains(output, want) {
 			t.Errorf("no %q in\n%s", want, output)
 		}
@@ -88,6 +92,7 @@ func TestHangEndsWithAllStacks(t *testing.T) {
 
 // The test that waited goes on, and fails with what its child has printed.
 func TestHangOfAChildEndsWithItsStacks(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("children are found on Linux only")
 	}
@@ -98,13 +103,26 @@ func TestHangOfAChildEndsWithItsStacks(t *testing.T) {
 	}
 }
 
-// A build takes longer than five minutes on a machine that is slow enough.
+// A build takes longer than the patience on a machine that is slow enough.
 func TestTestWhoseChildWorksDoesNotHang(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("children are found on Linux only")
 	}
 	if code, output := watched(t, "works"); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, output)
+	}
+}
+
+// A test that waits for what never comes, beside a child that works, hangs too.
+func TestTestWhoseChildWorksOnHangs(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("children are found on Linux only")
+	}
+	code, output := watched(t, "works on")
+	if code != 1 || !strings.Contains(output, "watchdog.TestSubject has run for 12s") {
+		t.Errorf("exit code %d; want that of a test that failed:\n%s", code, output)
 	}
 }
 
@@ -116,15 +134,16 @@ func TestTestThatGoesOnDoesNotHang(t *testing.T) {
 	seen := sightings{}
 	for i, tt := range []struct {
 		where string
-		want  int
-	}{{"0x1", 1}, {"0x1", 2}, {"0x1", 3}, {"0x2", 1}, {"0x2", 2}} {
-		got := seen.look("goroutine 1 [running]:\nmain.main()\n\n" + at(tt.where, string(rune('1'+i))))
-		if len(got) != 1 || got[0].times != tt.want || got[0].test != "x.TestY.func1" {
-			t.Fatalf("look %d: %+v; want it seen %d times", i, got, tt.want)
+		busy  bool
+		still int
+	}{{"0x1", false, 1}, {"0x1", false, 2}, {"0x1", false, 3}, {"0x1", true, 1}, {"0x1", false, 2}, {"0x2", false, 1}, {"0x2", false, 2}} {
+		got := seen.look("goroutine 1 [running]:\nmain.main()\n\n"+at(tt.where, string(rune('1'+i))), tt.busy)
+		if len(got) != 1 || got[0].still != tt.still || got[0].times != i+1 || got[0].test != "x.TestY.func1" {
+			t.Fatalf("look %d: %+v; want it seen still %d times", i, got, tt.still)
 		}
 	}
 	for _, waits := range []string{"testing.(*T).Run(0x1)", "testing.(*T).Parallel(0x1)", "testing/synctest.Test(0x1)", "testing.tRunner.func1()"} {
-		if got := seen.look(strings.Replace(at("0x1", "1"), "x.wait(0x1)", waits, 1)); len(got) != 0 {
+		if got := seen.look(strings.Replace(at("0x1", "1"), "x.wait(0x1)", waits, 1), false); len(got) != 0 {
 			t.Errorf("in %s: %+v; want nothing: it waits for others", waits, got)
 		}
 	}

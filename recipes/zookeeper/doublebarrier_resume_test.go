@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -19,13 +18,15 @@ type member interface {
 	EnterAnnounced(context.Context, []byte, func(recipes.Place)) (recipes.Passage, error)
 	TakeUp(context.Context, string, recipes.Token) (recipes.Passage, error)
 	TakeUpLeaving(context.Context, string, recipes.Token, []string) (recipes.Passage, error)
-	Rejoin(context.Context, string, bool) (recipes.Passage, error)
+	Rejoin(context.Context, string, func(recipes.Place)) (recipes.Passage, error)
 }
 
 func memberAt(t *testing.T, s recipes.Session, path string, size int) member {
 	t.Helper()
 	return doubleBarrierAt(t, s, path, size).(member)
 }
+
+func unannounced(recipes.Place) {}
 
 type passed struct {
 	recipes.Passage
@@ -81,9 +82,12 @@ func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
 					}
 				}
 				s = move(t, addr, s)
-				in := passing(func() (recipes.Passage, error) { return memberAt(t, s, path, 2).Rejoin(ctx, znode, false) })
-				for !kept(s, znode) {
-					runtime.Gosched()
+				taken := make(chan recipes.Place, 1)
+				in := passing(func() (recipes.Passage, error) {
+					return memberAt(t, s, path, 2).Rejoin(ctx, znode, func(p recipes.Place) { taken <- p })
+				})
+				if p := <-taken; p.Znode != znode || p.Position != recipes.UnknownPosition {
+					t.Errorf("taken up at %+v", p)
 				}
 				if let == "after it was taken up" {
 					otherIn = enterOther()
@@ -235,7 +239,7 @@ func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
 		if _, err := b.TakeUpLeaving(ctx, znode, token, []string{znode}); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("one that waits, as one that leaves: %v", err)
 		}
-		entered := passing(func() (recipes.Passage, error) { return b.Rejoin(ctx, znode, false) })
+		entered := passing(func() (recipes.Passage, error) { return b.Rejoin(ctx, znode, unannounced) })
 		theirs := must[recipes.Passage](t)(memberAt(t, other, path, 2).Enter(ctx, nil))
 		if p := <-entered; p.err != nil || !slices.Contains(theirs.Members(), znode) {
 			t.Errorf("it entered with %v: %v", theirs.Members(), p.err)
@@ -261,7 +265,7 @@ func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 		}
 		p, err := leaving(theirs.Znode(), theirs.Token(), theirs.Znode())
 		check("another session's that leaves", recipes.ErrRemoved, p, err)
-		p, err = b.Rejoin(ctx, theirs.Znode(), false)
+		p, err = b.Rejoin(ctx, theirs.Znode(), unannounced)
 		check("another session's that waits", recipes.ErrRemoved, p, err)
 		gone := path + "/_c_00000000-0000-0000-0000-000000000000-member-0000000099"
 		p, err = leaving(gone, 1, theirs.Znode())
@@ -272,7 +276,7 @@ func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 		check("ready", recipes.ErrInvalid, p, err)
 		p, err = leaving(gone, 1, gone, "/elsewhere/member-0000000001")
 		check("members of another path", recipes.ErrInvalid, p, err)
-		p, err = b.Rejoin(ctx, gone, false)
+		p, err = b.Rejoin(ctx, gone, unannounced)
 		check("what is gone", recipes.ErrRemoved, p, err)
 		guardedWrite(t, theirs, path+"-written")
 		if err := theirs.Leave(ctx); err != nil {

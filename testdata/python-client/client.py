@@ -1,6 +1,7 @@
 """A zkrecipes host without Go. It launches the plugin with mutual TLS, as
-hashicorp/go-plugin does, opens a session, takes a lock, prints its fencing token, meets
-some errors, and ends the plugin. See plugin/proto/PROTOCOL.md.
+hashicorp/go-plugin does, opens a session, takes a lock, prints its fencing token, and meets
+some errors. It kills the plugin, and resumes the session in another one. It ends that one.
+See plugin/proto/PROTOCOL.md.
 
     protoc -I plugin/proto -I testdata/python-client --python_out=DIRECTORY \
         plugin/proto/zkrecipes/v1/*.proto testdata/python-client/error.proto
@@ -100,18 +101,19 @@ class Service:
 class Session:
     """3. The session's stream is the lease on it."""
 
-    def __init__(self, service):
+    def __init__(self, service, resume=None, contact=None):
         self.outgoing = queue.Queue()
-        self.send(start=session_pb2.Start(config={"servers": [SERVER]}))
+        self.send(start=session_pb2.Start(config={"servers": [SERVER]}, resume=resume))
         self.incoming = service.stream("Open", iter(self.outgoing.get, None))
         opened = next(self.incoming).opened
-        self.handle, self.timeout = opened.session, opened.timeout.ToTimedelta().total_seconds()
+        self.handle, self.timeout, self.ticket = opened.session, opened.timeout.ToTimedelta().total_seconds(), opened.ticket
         self.lost = threading.Event()
         self.reason = ""
         self.sent = {}  # when each Beat was sent
-        self.deadline = time.monotonic() + self.timeout
+        self.contact = contact or time.monotonic()  # the last that the leader is known to have heard
         threading.Thread(target=self.beat, daemon=True).start()
-        threading.Thread(target=self.take, daemon=True).start()
+        self.taker = threading.Thread(target=self.take, daemon=True)
+        self.taker.start()
 
     def send(self, **message):
         self.outgoing.put(session_pb2.OpenRequest(**message))
@@ -125,7 +127,7 @@ class Session:
             self.send(beat=session_pb2.Beat(number=number))
             if self.lost.wait(self.timeout / 5):
                 return
-            if time.monotonic() > self.deadline:
+            if time.monotonic() > self.contact + self.timeout:
                 self.lose("the plugin stands still")
 
     def take(self):
@@ -133,8 +135,8 @@ class Session:
             for message in self.incoming:
                 if message.HasField("beat_echo"):
                     echo = message.beat_echo
-                    age = echo.contact_age.ToTimedelta().total_seconds()
-                    self.deadline = self.sent.pop(echo.number, 0) + self.timeout - age
+                    age = echo.known_contact_age if echo.HasField("known_contact_age") else echo.contact_age
+                    self.contact = self.sent.pop(echo.number, 0) - age.ToTimedelta().total_seconds()
                 elif message.HasField("state_changed") and message.state_changed.state == session_pb2.STATE_LOST:
                     self.lose(message.state_changed.reason.reasons[0])
         except grpc.RpcError as err:
@@ -146,10 +148,20 @@ class Session:
             self.reason = reason
             self.lost.set()
 
-    def hang_up(self):
-        """Half-closes the stream, which ends the session."""
-        self.outgoing.put(None)
+    def resume(self, service):
+        """Resumes the session in another plugin. This one's plugin was killed and waited for."""
         self.lost.wait(TIMEOUT)
+        age = time.monotonic() - self.contact
+        if self.reason != str(grpc.StatusCode.UNAVAILABLE) or age > self.timeout:
+            raise RuntimeError("the session is lost: " + self.reason)
+        resume = session_pb2.Resume(ticket=self.ticket, session=self.handle)
+        resume.known_contact_age.FromNanoseconds(int(age * 1e9))
+        return Session(service, resume, self.contact)
+
+    def hang_up(self):
+        """Half-closes the stream, which ends the session. The stream ends when it is closed."""
+        self.outgoing.put(None)
+        self.taker.join(TIMEOUT)
 
 
 def reason(err):
@@ -171,12 +183,17 @@ def refused(what, f):
         print(what, err.code().name, reason(err))
 
 
-def main(directory):
+def attach(directory):
+    """2. The plugin lives as long as the stream of Attach."""
     child, channel = launch(directory)
-    # 2. The plugin lives as long as the stream of Attach.
     plugin = Service(channel, plugin_pb2, "PluginService")
     attached = plugin.listen("Attach")
     next(attached)
+    return child, channel, plugin, attached
+
+
+def main(directory):
+    child, channel, plugin, attached = attach(directory)
     print("capabilities", *plugin.call("Info").capabilities)
 
     sessions = Service(channel, session_pb2, "SessionService")
@@ -196,9 +213,24 @@ def main(directory):
     grants.call("Release", session=session.handle, request_id=request)
     print("released")
 
-    # 6. The end.
     other.hang_up()
     print("half-closed", other.reason)
+
+    # 6. The plugin dies with a lock held, and another one takes up the session and the lock.
+    kept = {"request_id": str(uuid.uuid4()), "path": PATH + "-kept"}
+    grant = locks.call("Acquire", session=session.handle, **kept).grant
+    child.kill()
+    child.wait(TIMEOUT)
+    child, channel, plugin, attached = attach(directory)
+    sessions, locks = Service(channel, session_pb2, "SessionService"), Service(channel, lock_pb2, "LockService")
+    session = session.resume(sessions)
+    again = locks.call("Acquire", session=session.handle, resumed=grant, **kept).grant
+    sessions.call("DropRest", session=session.handle)
+    line = Service(channel, contender_pb2, "ContenderService").call("Contenders", session=session.handle, path=kept["path"])
+    print("resumed", again.token == grant.token, *[c.holds for c in line.contenders])
+    Service(channel, grant_pb2, "GrantService").call("Release", session=session.handle, request_id=kept["request_id"])
+
+    # 7. The end.
     plugin.call("Shutdown")
     session.lost.wait(TIMEOUT)
     print("shut down", session.reason)

@@ -98,6 +98,13 @@ func (s *Stream) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 		}
 	}
 	payload, err := c.payload, c.err
+	if err != nil {
+		select {
+		case <-c.part: // which the answer would repeat
+			read(payload)
+		default:
+		}
+	}
 	s.recycle(c)
 	if err != nil {
 		return err

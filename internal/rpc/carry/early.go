@@ -40,8 +40,8 @@ type running struct {
 
 func (r *running) early(m proto.Message) {
 	payload, err := proto.Marshal(m)
-	if err != nil {
-		return // the whole message fails too
+	if err != nil || len(payload) > part { // the whole message fails too, or tells it
+		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -161,8 +161,7 @@ func (s *Stream) take(answers []*pb.Answer) error {
 	return nil
 }
 
-// end fails all calls. Their error has no details, because nobody knows what has
-// become of them.
+// end fails all calls. Their error has no details, because their outcome is unknown.
 func (s *Stream) end(err error) {
 	s.conn.leave(s, status.Code(err) == codes.Unimplemented)
 	s.mu.Lock()

@@ -114,6 +114,18 @@ func (c *clock) hold(holding bool) {
 	c.holding = holding
 }
 
+// resumed has another plugin asked at once. The session goes on with the timeout that it
+// was granted there. A smaller one counts from now on, because that plugin may die before
+// its first echo.
+func (c *clock) resumed(timeout time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if timeout > 0 {
+		c.timeout = min(c.timeout, timeout)
+	}
+	c.poke()
+}
+
 func (c *clock) poke() {
 	select {
 	case c.changed <- struct{}{}:

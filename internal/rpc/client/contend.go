@@ -54,6 +54,10 @@ func (s *session) contend(ctx context.Context, recipe, what string, resumable bo
 			}
 			return nil, s.explain(ctx, what, err)
 		}
+		if a.GetGrant().GetToken() <= 0 || a.GetGrant().GetZnode() == "" {
+			s.abandon(id)
+			return nil, fmt.Errorf("%s: %w: the plugin's answer has no grant", what, recipes.ErrInternal)
+		}
 		g := newGrant(s, id, recipe, a.GetGrant())
 		if resumable {
 			g.ask = run

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -38,19 +39,28 @@ func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage
 	if err := b.s.hasDialect(ctx, b.what(), b.dialect); err != nil {
 		return nil, err
 	}
-	var members []string
-	g, err := b.s.contend(ctx, "double-barrier", b.what(), false, nil, func(ctx context.Context, id string, _ *pb.Grant) (answer, error) {
-		r, err := b.rpc.EnterDoubleBarrier(ctx, &pb.EnterDoubleBarrierRequest{
-			Session: b.s.handle, RequestId: id, Path: b.path, Size: int64(b.size), Data: data, Dialect: b.dialect,
-		})
-		members = r.GetMembers()
+	p := &passage{barrier: b}
+	g, err := b.s.contend(ctx, "double-barrier", b.what(), true, nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+		ask := &pb.EnterDoubleBarrierRequest{
+			Session: b.s.handle, RequestId: id, Path: b.path, Size: int64(b.size), Data: data,
+			Announce: b.s.resumable, Resumed: had, Dialect: b.dialect,
+		}
+		inside := had.GetToken() != 0
+		if inside && p.leaving.Load() {
+			ask.Leaving = p.members
+		}
+		r, err := b.rpc.EnterDoubleBarrier(ctx, ask)
+		if !inside {
+			p.members = r.GetMembers()
+		}
 		return unplaced{r}, err
 	})
 	if err != nil {
 		return nil, err
 	}
+	p.grant = g
 	g.Done() // a member's removal is always noticed
-	return &passage{grant: g, barrier: b, members: members}, nil
+	return p, nil
 }
 
 func (b *doubleBarrier) what() string { return "double barrier " + b.path }
@@ -59,23 +69,29 @@ type passage struct {
 	*grant
 	barrier *doubleBarrier
 	members []string
+	leaving atomic.Bool // Leave was called
 }
 
 func (p *passage) Members() []string { return append([]string(nil), p.members...) }
 
+// Leave is repeated when its plugin ends and the session goes on. As long as it runs, the
+// next plugin takes up the member as one that leaves. After an error none does, so that
+// DropRest deletes the znode.
 func (p *passage) Leave(ctx context.Context) error {
 	p.s.checkClock()
-	p.s.forget(p.id)
+	p.leaving.Store(true)
+	p.s.concede(p.id)
 	p.lose(recipes.ErrReleased)
-	_, err := p.s.once(ctx, 0, func(ctx context.Context) error {
+	err := p.s.again(ctx, func(ctx context.Context) error {
 		_, err := p.barrier.rpc.LeaveDoubleBarrier(ctx, &pb.LeaveDoubleBarrierRequest{Session: p.s.handle, RequestId: p.id})
 		return err
 	})
+	p.s.forget(p.id)
 	if err == nil {
 		return nil
 	}
-	if _, said := wire.Error(err); !said {
-		p.s.abandon(p.id) // the call may not have arrived
+	if _, said := wire.Error(err); !said || p.s.resumable {
+		p.s.abandon(p.id) // the call may not have arrived, or only at a plugin that has ended
 	}
 	return notHeld(p.s.explain(ctx, p.barrier.what()+": leave", err))
 }

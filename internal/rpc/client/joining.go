@@ -13,12 +13,12 @@ import (
 type joining struct {
 	joined  func(recipes.Place) // may be nil
 	once    sync.Once
-	telling sync.WaitGroup // by the session's stream
+	telling sync.WaitGroup // while the call goes on
 
 	turns chan turn // holds the latest that takeUp has offered
 
 	// Under the session's mu:
-	on    *tenure // in which the call is made
+	on    *tenure // in which the call is made; nil when it has returned
 	znode string  // that it waits with, if that is known
 	at    *tenure // whose plugin has taken the place up
 	took  func()  // tells takeUp so; may be nil
@@ -87,13 +87,19 @@ func (s *session) begins(j *joining, t *tenure, offered *turn) (had *pb.Grant) {
 	return &pb.Grant{Znode: j.znode}
 }
 
-// placed notes where the contender stands, as the plugin of a tenure says.
+// placed notes where the contender stands, as the plugin of a tenure says, and tells the
+// application. It is told in a goroutine of its own. It may make a call of the session, and
+// if the plugin dies, that call waits until takeUp has seen this one again.
 func (s *session) placed(j *joining, t *tenure, p recipes.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j.on == t {
-		j.znode = p.Znode
-		s.settle(j)
+	if j.on != t {
+		return // the call has returned, and its answer has the place
+	}
+	j.znode = p.Znode
+	s.settle(j)
+	if j.joined != nil {
+		j.telling.Go(func() { j.tell(p) })
 	}
 }
 
@@ -110,6 +116,7 @@ func (s *session) answered(j *joining) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle(j)
+	j.on = nil
 }
 
 func (s *session) expect(id string, j *joining) {
@@ -130,14 +137,10 @@ func (s *session) unexpect(id string, j *joining) {
 	}
 }
 
-// joined tells a place to the call that waits for it, if it still does. The application
-// is called in another goroutine, because the stream has more to tell.
+// joined tells a place to the call that waits for it, if it still does.
 func (s *session) joined(t *tenure, id string, p recipes.Place) {
 	s.mu.Lock()
 	j := s.joins[id]
-	if j != nil {
-		j.telling.Go(func() { j.tell(p) })
-	}
 	s.mu.Unlock()
 	if j != nil {
 		s.placed(j, t, p)
@@ -148,7 +151,6 @@ func (s *session) joined(t *tenure, id string, p recipes.Place) {
 func (s *session) read(j *joining, t *tenure, part []byte) {
 	if p, ok := wire.EarlyPlace(part); ok {
 		s.placed(j, t, p)
-		j.tell(p)
 	}
 }
 

@@ -86,10 +86,10 @@ func (s *session) resume(p *Plugin) *tenure {
 		switch {
 		case s.Err() != nil:
 			return nil
-		case said && errors.Is(e, recipes.ErrSessionLost):
+		case said && errors.Is(e, recipes.ErrSessionLost) && !errors.Is(e, recipes.ErrPluginLost):
 			s.lose(e)
 			return nil
-		case said && !errors.Is(e, recipes.ErrUnsupported) && !errors.Is(e, recipes.ErrInvalid): // ZooKeeper is not reached, for example
+		case said && !errors.Is(e, recipes.ErrUnsupported) && !errors.Is(e, recipes.ErrInvalid): // ZooKeeper is not reached, or p ends, for example
 			s.linger(s.over, retryPause)
 		case !said && p.died(s.over):
 			return nil
@@ -124,6 +124,6 @@ func (s *session) reopen(p *Plugin) (*tenure, error) {
 	if s.Err() != nil { // lose has hung up the one before
 		t.hangUp()
 	}
-	s.clock.poke() // a beat
+	s.clock.resumed(opened.GetTimeout().AsDuration())
 	return t, nil
 }

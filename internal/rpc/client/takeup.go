@@ -32,17 +32,18 @@ func (s *session) takeUp(t *tenure) {
 		}
 		return
 	}
-	for _, g := range s.begin(ctx, t) {
+	for _, g := range s.begin(t) {
 		s.spawn(g.arm)
 	}
 }
 
 // begin has t serve the session, unless it has ended. It returns the grants whose loss
-// is to be told.
-func (s *session) begin(ctx context.Context, t *tenure) (watched []*grant) {
+// is to be told. The end of t's stream comes before survives, which has it serve no more:
+// whichever is later here finds what the other has done.
+func (s *session) begin(t *tenure) (watched []*grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil || ctx.Err() != nil {
+	if s.err != nil || t.over.Err() != nil {
 		return nil
 	}
 	s.serve(t)

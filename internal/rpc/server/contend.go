@@ -33,10 +33,13 @@ func (s *Server) contend(ctx context.Context, r request, announce bool, run atte
 		announced = ss.announcer(ctx, r.GetRequestId())
 	}
 	c, err := ss.tickets.call(ctx, r.GetRequestId(), announced, run)
-	if c != nil && err != nil {
-		return nil, wire.ToStatus(err, c.place)
+	if c == nil || err == nil {
+		return c, err
 	}
-	return c, err
+	if had != nil {
+		ss.tickets.retry(c)
+	}
+	return nil, wire.ToStatus(err, c.place)
 }
 
 // announcer returns how the host of a call is told where its contender has joined: by an

@@ -42,22 +42,33 @@ func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.Ente
 // members is a double barrier whose members can be taken up.
 type members interface {
 	EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error)
+	Rejoin(ctx context.Context, znode string, joined func(recipes.Place)) (recipes.Passage, error)
+	TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Passage, error)
 	TakeUpLeaving(ctx context.Context, znode string, token recipes.Token, members []string) (recipes.Passage, error)
 }
 
 // enter enters, or takes up a member.
 func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.EnterDoubleBarrierRequest) (recipes.Passage, error) {
 	m, able := b.(members)
-	switch had := r.GetResumed(); {
-	case had != nil && len(r.GetLeaving()) > 0 && able:
-		return m.TakeUpLeaving(ctx, had.GetZnode(), recipes.Token(had.GetToken()), r.GetLeaving())
-	case had != nil:
-		return takeUp[recipes.Passage](ctx, b, had, false)
-	case r.GetAnnounce() && able:
-		// The answer has no field for a place, so it has no early part either.
-		return m.EnterAnnounced(ctx, r.GetData(), ss.announceOnStream(r.GetRequestId()))
+	joined := func(recipes.Place) {}
+	if r.GetAnnounce() { // the answer has no field for a place, so it has no early part either
+		joined = ss.announceOnStream(r.GetRequestId())
 	}
-	return b.Enter(ctx, r.GetData())
+	had := r.GetResumed()
+	znode, token := had.GetZnode(), recipes.Token(had.GetToken())
+	switch {
+	case had == nil && !able:
+		return b.Enter(ctx, r.GetData())
+	case had == nil:
+		return m.EnterAnnounced(ctx, r.GetData(), joined)
+	case !able:
+		return nil, errNotTakenUp
+	case len(r.GetLeaving()) > 0:
+		return m.TakeUpLeaving(ctx, znode, token, r.GetLeaving())
+	case token == 0:
+		return m.Rejoin(ctx, znode, joined)
+	}
+	return m.TakeUp(ctx, znode, token)
 }
 
 // takeOut leaves without waiting for the others.

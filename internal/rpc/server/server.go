@@ -48,7 +48,7 @@ type Config struct {
 	Open recipes.Opener
 	// Resume takes up a session that another plugin has served, by the ticket that
 	// its ResumeTicket method gave. contact is when ZooKeeper's leader is known to have
-	// heard of it. nil: sessions cannot be resumed, nor moved to another plugin.
+	// heard of it. Without Resume, sessions cannot be moved to another plugin.
 	Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error)
 	// Version is told to those who ask for Info.
 	Version string

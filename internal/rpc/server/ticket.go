@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -259,6 +260,17 @@ func (ts *tickets) finished(c *ticket) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.finish(c)
+}
+
+// retry has a failed ticket's next call run again. It is for what was not taken up, which
+// has changed nothing: the host tries again, or asks for another contender by the same id.
+func (ts *tickets) retry(c *ticket) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.all[c.id] == c && c.callers == 0 && !c.abandoned {
+		delete(ts.all, c.id)
+		ts.ended = slices.DeleteFunc(ts.ended, func(id string) bool { return id == c.id })
+	}
 }
 
 // granted finds a grant, finished ones included.

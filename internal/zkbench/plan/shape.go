@@ -15,7 +15,7 @@ import (
 const (
 	// joining is the share of a handoff that joining the line again takes of the next
 	// handoff. The server commits both, and half of it happens at once. It was
-	// calibrated with the drains and cycles of testdata/results/plugin-*.txt.
+	// calibrated with drains and cycles of 100 contenders on a quiet machine.
 	joining = 0.4
 	// offShape is how far a prediction of one shape from another may be off besides,
 	// as a logarithm.

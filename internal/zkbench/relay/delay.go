@@ -86,8 +86,7 @@ func (d *Delay) pipe(to, from net.Conn) {
 }
 
 // sleepUntil sleeps until then. The runtime's timers are as late as a millisecond on an
-// idle machine, which is more than a network of a data centre takes: the rest is slept in
-// the system.
+// idle machine. A network of a data centre takes less. So the rest is slept in the system.
 func sleepUntil(then time.Time) {
 	const late = 2 * time.Millisecond
 	for left := time.Until(then); left > 0; left = time.Until(then) {

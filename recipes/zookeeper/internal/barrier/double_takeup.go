@@ -98,9 +98,10 @@ func (b *doubleBarrier) exists(ctx context.Context, path string) (bool, error) {
 
 // Rejoin is Enter for a member that another process of this session has made, and that
 // had not entered when that process ended, as far as the caller knows. It is counted
-// from its first Enter on, and leaves on the terms of Enter. If its znode is gone, the
-// error matches recipes.ErrRemoved.
-func (b *doubleBarrier) Rejoin(ctx context.Context, path string, _ bool) (recipes.Passage, error) {
+// from its first Enter on, and leaves on the terms of Enter. joined is called when the
+// member is taken up, before it waits. If its znode is gone, the error matches
+// recipes.ErrRemoved.
+func (b *doubleBarrier) Rejoin(ctx context.Context, path string, joined func(recipes.Place)) (recipes.Passage, error) {
 	err := b.isMember(path)
 	if err != nil {
 		return nil, b.failed(err)
@@ -109,6 +110,7 @@ func (b *doubleBarrier) Rejoin(ctx context.Context, path string, _ bool) (recipe
 	if err != nil {
 		return nil, b.failed(err)
 	}
+	joined(recipes.Place{Znode: path, Position: recipes.UnknownPosition})
 	return b.await(ctx, o)
 }
 

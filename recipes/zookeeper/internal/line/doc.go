@@ -4,8 +4,8 @@
 // it.
 //
 // It owns enrolment, order, the strategies of waiting, the decision that a
-// contender is granted, and giving the place up again. Which contenders block
-// whom is a small pure function, a [Rule].
+// contender is granted, and giving the place up again. A [Rule], which is a small pure
+// function, says which contenders a contender waits for.
 //
 // # Why it is safe
 //

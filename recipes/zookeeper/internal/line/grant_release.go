@@ -72,7 +72,7 @@ func (g *Grant) hasAttached() bool {
 }
 
 // given deletes what goes with the contender's znode, and returns the result of the
-// release. err is how the deletion of that znode has ended; lost is why the grant had
+// release. err is how the deletion of that znode has ended. lost is why the grant had
 // ended before, if it had. Nothing may be deleted before: as long as the znode
 // exists, a transaction that checks it could add to what goes with it.
 func (g *Grant) given(lost, err error) error {

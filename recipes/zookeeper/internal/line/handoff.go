@@ -53,9 +53,9 @@ func (l *Line) stayInPlace(ctx context.Context, w *waiter, r Request, siblings i
 	return nil, l.left(ctx, l.Session.DeletePlace(place), err)
 }
 
-// noPlace deletes a znode that cannot be used as a place in line: its name may be
-// given again before the parent is removed, and does not tell who stands ahead. It
-// waits for the deletion, so that the contender does not meet itself.
+// noPlace deletes a znode that cannot be used as a place in line. Its name may be
+// given again before the parent is removed, and does not tell which contenders stand
+// ahead. It waits for the deletion, so that the contender does not meet itself.
 func (l *Line) noPlace(ctx context.Context, place session.Place) error {
 	select {
 	case <-l.Session.DeletePlace(place):
@@ -211,9 +211,9 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 // behind looks whether a foreign contender has come behind this one while it waited. It
 // does so at a cost that does not depend on the length of the line. The record of the
 // parent tells the number that was given last. Where a place has that number, each of
-// those between has been looked at: whoever joins looks at the number before its own,
-// and lists the line if no place has it. Otherwise this one lists: the contender with
-// that number has left. The session lists once for that number.
+// those between has been looked at, because a contender that joins looks at the number
+// before its own, and lists the line if no place has it. Otherwise the contender with
+// that number has left, and this one lists. The session lists once for that number.
 func (w *waiter) behind(ctx context.Context, parent session.Stat) error {
 	last := session.LastNumber(parent)
 	if last == w.me.Sequence {

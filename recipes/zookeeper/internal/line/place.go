@@ -42,9 +42,9 @@ func (p *placeGuard) watch(ctx context.Context) (*session.Watch, error) {
 }
 
 // guardsDir is where the guards of a line stand: below its path, but not in it,
-// where they would take numbers. Its own name ends with a number larger than any:
-// libraries that take every child of a lock for a contender, and fail on one
-// without a number, find it behind all of them.
+// where they would take numbers. Its own name ends with a number larger than any. Some
+// libraries take every child of a lock for a contender, and fail on one without a
+// number. They find it behind all of them.
 //
 // It cannot lie elsewhere. A guard proves that the line's path was not removed and
 // made again only if it goes with the path, so it has to be below it. And everything

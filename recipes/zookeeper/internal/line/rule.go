@@ -30,9 +30,9 @@ func Shared(reader string) Rule {
 }
 
 // watched returns which of the blockers a waiter watches. It is granted when fewer
-// than permits of them are left, so it watches permits of them: one of these must
-// leave before, and no wake-up is missed. (Of fewer than permits watched, all could
-// stay while the others go.) With herd they are the first of the line, so that each
+// than permits of them are left, so it watches permits of them. One of these must
+// leave before, so no wake-up is missed. If it watched fewer, all of these could stay
+// while the others go. With herd they are the first of the line, so that each
 // departure of a first one wakes all. With predecessor they are the nearest ahead;
 // for one permit, the largest j < i that can block. So a departure wakes no more
 // than permits waiters however long the line, and just one when the first leaves.

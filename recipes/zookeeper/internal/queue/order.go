@@ -58,7 +58,7 @@ func (q *queue) marker() string {
 	return elementPrefix
 }
 
-// digits is how many digits a priority has in a name; 0 if there is none.
+// digits is how many digits a priority has in a name. In a queue without priorities it is 0.
 func (q *queue) digits() int {
 	switch {
 	case q.cfg.Dialect == recipes.Kazoo:

@@ -16,8 +16,8 @@ type attempt struct {
 
 // begin sends them when the session is connected. Where that fails, some of it
 // may have been sent. A server that reads nothing any more, with full buffers in
-// between, keeps begin past the end of ctx: until the deadline for writing, two
-// thirds of the session timeout, has passed.
+// between, keeps begin past the end of ctx, until the deadline for writing has passed.
+// That is two thirds of the session timeout.
 func (a *attempt) begin(ctx context.Context) {
 	if _, a.failed = a.session.Connected(ctx); a.failed != nil {
 		return

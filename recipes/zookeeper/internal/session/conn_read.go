@@ -11,9 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-// arriving reads what comes over the connection, and puts off the deadline for
-// reading whenever something does. go-zookeeper bounds the time of a whole reply,
-// and a large one may take longer on a slow link.
+// arriving reads what comes over the connection. Whenever something comes it puts off
+// the deadline for reading. go-zookeeper bounds the time of a whole reply, and a large
+// one may take longer on a slow link.
 type arriving struct{ *conn }
 
 func (a arriving) Read(p []byte) (int, error) {

@@ -12,9 +12,9 @@ import (
 // Delete deletes a znode that this session created with protection. Its name is
 // used once, so nobody else's node can be hit however often this is sent.
 //
-// It does not wait. The channel gives nil when the node is known to be gone,
-// ErrNoNode if it was gone before anything of this call reached the server, or
-// the reason why the session was lost. The deletion goes on until its outcome is
+// It does not wait. The channel gives nil when the node is known to be gone. It gives
+// ErrNoNode if the node was gone before anything of this call reached the server, and
+// the reason if the session was lost. The deletion goes on until its outcome is
 // known or the session is over, also if nobody reads the channel.
 func (s *Session) Delete(path string) <-chan error {
 	done := make(chan error, 1)
@@ -40,9 +40,9 @@ func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 	return err
 }
 
-// DeleteOwned deletes the ephemeral znode that CreateNamed, or a protected
-// creation, has made, on the terms of Delete. stat is the node's record as it
-// was last known: a node of the same name that was created later is left alone.
+// DeleteOwned deletes an ephemeral znode that this session has made, by CreateNamed or
+// with protection. The terms are those of Delete. stat is the last record of the node
+// that is known. A node of the same name that was created later is left alone.
 //
 // ZooKeeper cannot compare a czxid when it deletes. So the deletion names the
 // version, and before it is sent again the node is looked at. One case is left:

@@ -199,9 +199,9 @@ func (d *dialer) drop() {
 }
 
 // defaultDial reaches one of the addresses of a name, which may be those of the
-// whole ensemble. net.Dialer tries them in the same order each time, and waits for
-// the first, if it is silent, until the time is over. A single server that stands
-// still would keep the session from all the others.
+// whole ensemble. net.Dialer tries them in the same order each time. If the first is
+// silent it waits until the time is over. So one server that stands still would keep
+// the session from all the others.
 func defaultDial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

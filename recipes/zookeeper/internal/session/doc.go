@@ -39,8 +39,8 @@
 // # What the leader knows
 //
 // The leader alone decides when a session expires. A client that is connected to a
-// follower is heard by the follower. The follower writes down whom it has heard, and
-// tells the leader when the leader asks: every half tick, in its ping to the
+// follower is heard by the follower. The follower writes down which sessions it has
+// heard. It tells the leader when the leader asks, every half tick, in its ping to the
 // follower. If the follower dies in between, or is cut off and goes on answering
 // its clients (it may for syncLimit ticks), the leader counts from what it was told
 // before. That can be a third of the timeout earlier than our last ping.

@@ -7,10 +7,9 @@ import (
 )
 
 // Neighbour reads the znode at path and watches it, and watches for the deletion
-// of the caller's own place, in one exchange. The watch on the place was set
-// first, so whatever the neighbour's watch reports, a deletion of the place
-// before that was reported before: a server gives a session its events in the
-// order of the changes.
+// of the caller's own place, in one exchange. The watch on the place is set first. A
+// server gives a session its events in the order of the changes. So a deletion of the
+// place is told before whatever the neighbour's watch reports of the time after it.
 //
 // The place is watched by setWatches, which costs no read: it compares the
 // record that the client knows with what there is.

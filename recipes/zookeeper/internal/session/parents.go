@@ -63,10 +63,9 @@ func (s *Session) ensureFull(ctx context.Context, full string) error {
 	}
 }
 
-// createParent creates one node at the server's path as a container, which the
-// server removes when its last child has gone, or as a persistent node where
-// the server does not know containers (before 3.5). Sending it twice is
-// harmless.
+// createParent creates one node at the server's path. It is a container, which the
+// server removes when its last child has gone. A server before 3.5 knows none, and
+// gets a persistent node. Sending it twice is harmless.
 func (s *Session) createParent(ctx context.Context, full string) error {
 	_, err := readWith(ctx, s, "create", full, func(r requests) (struct{}, error) {
 		var e jute.Encoder

@@ -198,9 +198,9 @@ func (r reply) siblings(p Place) int {
 	return Siblings(Stat(parent), p.Stat)
 }
 
-// Siblings is how many other children a parent has beside a place, by a record of
-// the parent that was read after the place was created; negative if the record
-// does not tell. An only child is the place itself only if nothing has come or
+// Siblings is how many other children a parent has beside a place. The record of the
+// parent was read after the place was created. It is negative if the record does not
+// tell. An only child is the place itself only if nothing has come or
 // gone since the place came. Otherwise it may be another one.
 func Siblings(parent, place Stat) int {
 	if parent.NumChildren == 1 && parent.Pzxid != place.Czxid {

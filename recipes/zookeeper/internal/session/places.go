@@ -9,10 +9,10 @@ import (
 )
 
 // places are the session's own that are not known to be gone, by path, each with its
-// czxid. A name comes back, and the session may write to whatever of its places
-// has it: a release that takes the session's waiting contender for a hold of an
-// older line would be believed by who stands behind that one. Where a later place
-// has the name the older one is gone.
+// czxid. A name can come back, and the session may write to each of its places that has
+// it. A release that took the session's waiting contender for a hold of an older line
+// would be believed by the contender behind. Where a later place has the name, the
+// older one is gone.
 type places struct {
 	mu     sync.Mutex
 	byPath map[string]int64

@@ -12,9 +12,9 @@ import (
 
 // Outcome is what a transaction has done.
 type Outcome struct {
-	// Zxid is the transaction's number: the czxid of what it created and the
-	// mzxid of what it set. 0 if the reply was lost and ctx ended before it
-	// could be read.
+	// Zxid is the number of the transaction, which is the czxid of what it created and
+	// the mzxid of what it set. It is 0 if the reply was lost and ctx ended before the
+	// number could be read.
 	Zxid int64
 	// Created are the paths of the transaction's creations, in order, with the
 	// numbers that ZooKeeper gave them. Nil if the reply was lost.
@@ -22,13 +22,12 @@ type Outcome struct {
 }
 
 // CommitOnce is Commit for a transaction that has to happen once, though the
-// reply to it may be lost: it is sent again until its outcome is known, and
-// happens once all the same, or is refused (*TxnError).
+// reply to it may be lost. It is sent again until its outcome is known. It happens
+// once all the same, or is refused (*TxnError).
 //
 // Looking for a GUID, as CreateProtected does, is not enough for what others may
-// take away at once: an element that was put and then taken by a consumer looks
-// like one that was never put, and an element that is gone does not say who
-// deleted it. So each transaction also sets a receipt, an ephemeral znode below
+// take away at once. An element that was put and then taken by a consumer looks
+// like one that was never put. An element that is gone does not say who deleted it. So each transaction also sets a receipt, an ephemeral znode below
 // dir that only this session writes, if it has the version that the session
 // knows. A repetition of a transaction that has happened finds the version
 // changed, and so is refused and known to have happened, in one request. A

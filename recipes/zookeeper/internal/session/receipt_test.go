@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Whatever becomes of the replies, a transaction happens once, and it is known
-// that it was this session's.
+// Whether replies arrive or not, a transaction happens once, and the session knows that
+// it was its own.
 func TestCommitOnceHappensOnceThoughRepliesAreLost(t *testing.T) {
 	for name, fault := range map[string]zkserver.Fault{
 		"nothing goes wrong":                 {},

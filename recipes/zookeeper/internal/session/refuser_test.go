@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// refuser passes bytes between clients and a server, and can turn the server's
-// replies to one operation into a refusal: to credentials, say, for which no
-// server gives one if they are of the digest scheme.
+// refuser passes bytes between clients and a server. It can turn the server's replies
+// to one operation into a refusal, such as of credentials: no server refuses those of
+// the digest scheme.
 type refuser struct {
 	addr   string
 	op     int32

@@ -67,10 +67,10 @@ func TestALookAtAVanishedNodeLeavesNoWatch(t *testing.T) {
 	}
 }
 
-// kazoo#170, CURATOR-623 and others: after a suspension the watch was gone. Who
-// looks again after a reconnect has a watch that fires, however many there are:
-// go-zookeeper re-arms them in packets that may not fit its buffer, and then
-// tells nobody that it has not.
+// kazoo#170, CURATOR-623 and others: after a suspension the watch was gone. A waiter
+// that looks again after a reconnect has a watch that fires, however many there are.
+// go-zookeeper arms them again in packets that may not fit its buffer, and then does
+// not say that it has failed.
 func TestWhoLooksAgainAfterAReconnectIsWoken(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)
@@ -202,8 +202,8 @@ func TestCancelledLookReturnsAtOnce(t *testing.T) {
 	}
 }
 
-// Who stands in line relies on being told of the deletion of its own znode before
-// it is told of the neighbour's: where that cannot be watched it must not wait.
+// A waiter relies on being told of the deletion of its own znode before that of the
+// neighbour's. Where its znode cannot be watched it must not wait.
 func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	refusing := newRefuser(t, srv.Addr(), opSetWatches, errThrottledOp)

@@ -177,8 +177,8 @@ type verdict struct {
 
 // decide makes the decision, unless reading the votes has failed.
 //
-// In one transaction a dead site stays dead, by the guard alone: the record that it has
-// joined goes with the transaction, and while it is there nobody can join in its place.
+// In one transaction a dead site stays dead, by the guard alone. The record that it has
+// joined goes with the transaction. While it is there nobody can join in its place.
 // The check of the record is for a transaction in which an operator has deleted it.
 func (v *verdict) decide(ctx context.Context, t *twoPhase, p protocol, err error) (recipes.Decision, error) {
 	if err != nil {

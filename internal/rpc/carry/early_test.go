@@ -1,0 +1,63 @@
+package carry_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// TestEarlyPartIsReadThoughThePluginDies: right after it was sent. A contender keeps its
+// place in the next plugin only if the host knows it.
+func TestEarlyPartIsReadThoughThePluginDies(t *testing.T) {
+	part, err := proto.Marshal(wire.ToEarlyPlace(recipes.Place{Znode: "/l/lock-1", Position: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, alone := range []bool{false, true} {
+		for range 30 {
+			p := newPair(t, setting{alone: alone, acquire: echo, service: scripted{script: func(st callStream) error {
+				_ = st.Send(&pb.CarryResponse{Limits: wide})
+				if _, err := st.Recv(); err != nil {
+					return err
+				}
+				return st.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: 1, Payload: part, More: true}}})
+			}}})
+			read := 0
+			_, err := p.Acquire(carry.WithEarly(bounded(t), func(got []byte) {
+				if string(got) == string(part) {
+					read++
+				}
+			}), &pb.AcquireRequest{})
+			if err == nil || read != 1 {
+				t.Fatalf("alone %v: read %d times, %v", alone, read, err)
+			}
+		}
+	}
+}
+
+// TestEarlyPartThatIsLongIsLeftOut: it would have to be cut, and the answer could come
+// before its end.
+func TestEarlyPartThatIsLongIsLeftOut(t *testing.T) {
+	long := recipes.Place{Znode: strings.Repeat("x", 40<<10), Position: 1}
+	s := setting{acquire: func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		if early := carry.Early(ctx); early != nil {
+			early(wire.ToEarlyPlace(long))
+		}
+		return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5}}, nil
+	}}
+	everyWay(t, s, func(t *testing.T, p *pair) {
+		for range 3 {
+			a, err := p.Acquire(carry.WithEarly(bounded(t), func([]byte) {}), &pb.AcquireRequest{})
+			if err != nil || a.GetGrant().GetToken() != 5 || a.GetPlace() != nil {
+				t.Error(a.GetGrant(), err)
+			}
+		}
+	})
+}

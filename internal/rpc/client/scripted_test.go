@@ -1,0 +1,212 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+type leaseStream = grpc.BidiStreamingServer[pb.OpenRequest, pb.OpenResponse]
+
+// scripted is a plugin that does what a test wants.
+type scripted struct {
+	pb.UnimplementedSessionServiceServer
+	pb.UnimplementedLockServiceServer
+	pb.UnimplementedGrantServiceServer
+
+	open    func(leaseStream, *pb.Resume) error // after Start
+	acquire func(*pb.AcquireRequest) (*pb.AcquireResponse, error)
+
+	abandoned chan string // may be nil
+}
+
+func (s *scripted) Open(st leaseStream) error {
+	m, err := st.Recv()
+	if err != nil {
+		return err
+	}
+	return s.open(st, m.GetStart().GetResume())
+}
+
+func (s *scripted) Acquire(_ context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+	return s.acquire(r)
+}
+
+func (s *scripted) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.AbandonResponse, error) {
+	s.abandoned <- r.GetRequestId()
+	return &pb.AbandonResponse{}, nil
+}
+
+func (s *scripted) DropRest(context.Context, *pb.DropRestRequest) (*pb.DropRestResponse, error) {
+	return &pb.DropRestResponse{}, nil
+}
+
+// serves answers with a session of that timeout, and echoes beats.
+func serves(timeout time.Duration) func(leaseStream, *pb.Resume) error {
+	return func(st leaseStream, _ *pb.Resume) error {
+		err := st.Send(opened(timeout))
+		for err == nil {
+			var m *pb.OpenRequest
+			if m, err = st.Recv(); err != nil {
+				break
+			}
+			err = st.Send(&pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: m.GetBeat().GetNumber()}}})
+		}
+		return err
+	}
+}
+
+func opened(timeout time.Duration) *pb.OpenResponse {
+	return &pb.OpenResponse{Message: &pb.OpenResponse_Opened{Opened: &pb.Opened{
+		Session: "s", SessionId: 7, Timeout: durationpb.New(timeout), State: pb.State_STATE_CONNECTED, Ticket: []byte("ticket"),
+	}}}
+}
+
+// play has c use a plugin that plays s. kill ends its process.
+func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill func()) {
+	t.Helper()
+	listener := bufconn.Listen(1 << 16)
+	g := grpc.NewServer()
+	pb.RegisterSessionServiceServer(g, s)
+	pb.RegisterLockServiceServer(g, s)
+	pb.RegisterGrantServiceServer(g, s)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = g.Serve(listener) })
+	conn, err := grpc.NewClient("passthrough:///test", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = c.Connect(conn, nil, func(context.Context) bool { return true })
+	c.Use(p, true)
+	kill = sync.OnceFunc(func() {
+		g.Stop()
+		serving.Wait()
+		p.Left(context.Background())
+		_ = conn.Close()
+	})
+	t.Cleanup(func() { c.Close(); kill() })
+	return p, kill
+}
+
+func openScripted(t *testing.T, c *client.Client) recipes.Session {
+	t.Helper()
+	s, err := c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"scripted"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func next[T any](t *testing.T, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-ctx(t).Done():
+		t.Fatal("nothing came")
+	}
+	return v
+}
+
+// until reads events up to one of that state.
+func until(t *testing.T, s recipes.Session, state recipes.State) {
+	t.Helper()
+	for e := range s.Events(ctx(t)) {
+		if e.State == state {
+			return
+		}
+	}
+	t.Fatalf("never %v: %v", state, s.Err())
+}
+
+// TestASessionOutlivesAPluginThatRefusesItAtItsEnd: a plugin that shuts down has resumed
+// nothing, so that the next one can.
+func TestASessionOutlivesAPluginThatRefusesItAtItsEnd(t *testing.T) {
+	c := client.Unconnected()
+	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
+	s := openScripted(t, c)
+	kill()
+	until(t, s, recipes.Suspended)
+	asked := make(chan struct{}, 1000)
+	_, kill = play(t, c, &scripted{open: func(leaseStream, *pb.Resume) error {
+		asked <- struct{}{}
+		return rpcwire.ToStatus(fmt.Errorf("open session: %w: %w", recipes.ErrUnavailable, recipes.ErrPluginLost), nil)
+	}})
+	next(t, asked)
+	next(t, asked)
+	kill()
+	resumed := make(chan string, 1)
+	play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error {
+		resumed <- string(r.GetTicket())
+		return serves(time.Hour)(st, r)
+	}})
+	until(t, s, recipes.Connected)
+	if err := s.Err(); err != nil || next(t, resumed) != "ticket" {
+		t.Error(err)
+	}
+}
+
+// TestASessionThatIsOverIsNotAskedForAgain.
+func TestASessionThatIsOverIsNotAskedForAgain(t *testing.T) {
+	c := client.Unconnected()
+	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
+	s := openScripted(t, c)
+	kill()
+	play(t, c, &scripted{open: func(leaseStream, *pb.Resume) error { return rpcwire.ToStatus(recipes.ErrExpired, nil) }})
+	closes(t, "Done", s.Done())
+	matches(t, s.Err(), recipes.ErrExpired)
+}
+
+// TestAnAnswerWithoutAGrantIsNotHeld: a plugin that makes no sense grants nothing.
+func TestAnAnswerWithoutAGrantIsNotHeld(t *testing.T) {
+	for name, grant := range map[string]*pb.Grant{"none": nil, "token": {Znode: "/l/lock-1"}, "znode": {Token: 5}, "negative": {Znode: "/l/lock-1", Token: -5}} {
+		t.Run(name, func(t *testing.T) {
+			c := client.Unconnected()
+			asked, abandoned := make(chan string, 1), make(chan string, 1)
+			play(t, c, &scripted{open: serves(time.Hour), abandoned: abandoned, acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+				asked <- r.GetRequestId()
+				return &pb.AcquireResponse{Grant: grant}, nil
+			}})
+			s := openScripted(t, c)
+			h, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
+			if h != nil || !errors.Is(err, recipes.ErrInternal) {
+				t.Error(h, err)
+			}
+			if a, b := next(t, asked), next(t, abandoned); a != b {
+				t.Errorf("%s was abandoned, and %s was asked for", b, a)
+			}
+			if err := s.Err(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestASmallerTimeoutOfTheNextPluginCountsAtOnce: it may die before it echoes a beat.
+func TestASmallerTimeoutOfTheNextPluginCountsAtOnce(t *testing.T) {
+	c := client.Unconnected()
+	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
+	s := openScripted(t, c)
+	kill()
+	play(t, c, &scripted{open: func(st leaseStream, _ *pb.Resume) error {
+		_ = st.Send(opened(50 * time.Millisecond))
+		<-st.Context().Done()
+		return nil
+	}})
+	closes(t, "Done", s.Done())
+	matches(t, s.Err(), recipes.ErrDeadline)
+}
