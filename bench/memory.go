@@ -30,7 +30,7 @@ const many = 1000
 // thrown away at once. So the heap would double, and all stacks be looked through, for
 // each 20 to 300 of them: four tenths of the processor time of a trial with 10,000. The
 // room is less than a machine was asked to have for so many sessions, but for 128 MiB.
-// Who has set a limit keeps it.
+// A limit that was set already stays as it is.
 func collectLess(n int) (restore func()) {
 	limit := debug.SetMemoryLimit(-1)
 	if n < many || limit != math.MaxInt64 {

@@ -14,9 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// buildMain is a build of zkbench whose locks need longer to be released: by SLOWER,
-// if that is not empty, which is a time, or a share of the time between two releases such
-// as 10%. A busy machine does not make its trials invalid.
+// buildMain is a build of zkbench whose locks need longer to be released, if SLOWER is
+// not empty. SLOWER is a time, or a share of the time between two releases such as 10%. A busy machine does not make its trials invalid.
 func buildMain() {
 	c := command{stdout: os.Stdout, stderr: os.Stderr, transports: maps.Clone(transports), terminal: terminal, unlimited: true}
 	if slower := os.Getenv("SLOWER"); slower != "" {

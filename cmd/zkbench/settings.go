@@ -108,9 +108,9 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	f.Var(&s.strategies, "strategy", "`list` of ways to wait: "+(&list[recipes.Strategy]{values: recipes.Strategies()}).String())
 	f.Var(&s.confirm, "confirm", "`list` of when the leader confirms a grant that came after a wait: before (it is\nmade), beside (it: LockConfig.Unconfirmed)")
 	f.Var(&s.contenders, "contenders", "`list` of how many stand in line, with a session each; 1..1000 is 1, 2, 5, 10, 20, ...\nup to 1000, 10..50:10 is 10, 20, 30, 40, 50")
-	f.Var(&s.via, "via", "`list` of ways to reach the recipes: direct (a library call), inprocess (gRPC in\nmemory), relay (a library call through a process that only copies bytes), plugin\n(gRPC to the plugin process)")
+	f.Var(&s.via, "via", "`list` of ways to reach the recipes: direct (library calls), inprocess (gRPC in memory),\nrelay (library calls through a process that copies bytes), plugin (gRPC to its process)")
 
-	f.Var(&s.delays, "delay", "`list` of round-trip times that are added to every session, such as 0,500us,2ms: a relay\nin zkbench holds back what is sent; its processor time and memory count as zkbench's")
+	f.Var(&s.delays, "delay", "`list` of round-trip times that are added to every session, such as 0,500us,2ms.\nA relay in zkbench holds back what is sent. Its processor time and memory count as zkbench's")
 
 	f.IntVar(&s.count, "count", 10, "trials of each combination; benchstat wants 6 or more")
 	f.Uint64Var(&s.seed, "seed", 1, "decides the order of the trials")
@@ -180,7 +180,7 @@ func (s *settings) check(given map[string]bool) error {
 	case slices.Max(s.delays.values) > 0 && slices.Contains(s.via.values, byRelay):
 		err = errors.New("-delay has a relay of its own, and cannot go -via relay")
 	case slices.Max(s.delays.values) > 0 && s.access.encrypted() && s.access.sni == "" && hosts(s.servers.values) > 1:
-		err = errors.New("-delay goes through a relay, where a session cannot tell which server's name to expect in the certificate; give -tls-server-name with one that is in all of them, or one of -servers")
+		err = errors.New("-delay hides from a session which server it talks to: give -tls-server-name with a name that is in all certificates, or one of -servers")
 	case s.rounds < 1:
 		err = fmt.Errorf("-rounds %d: at least 1", s.rounds)
 	case (has(load.Barrier) || has(load.Commit)) && slices.Min(s.contenders.values) < 2:

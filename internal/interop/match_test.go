@@ -23,7 +23,7 @@ type match struct {
 	seen      map[int]string // who has counted to that number
 	holder    *peer          // the last to take a turn
 	handovers int            // turns that followed one of the other side
-	most      int            // turns of another between two of one, without a kill between
+	most      int            // turns of another between two of one, without a kill between; they need not all be in line
 	since     map[*peer]map[*peer]int
 	put       map[string]int // elements of a queue, and how often
 	taken     map[string]int
@@ -177,8 +177,9 @@ func (m *match) judge(lasts time.Duration, long bool) {
 	if m.pair.theirs == "semaphore" {
 		m.t.Logf("interop: a contender in line saw at most %d permits of another before its own (%d contenders)", m.order.overtaken(), len(m.order.waiting))
 	}
-	m.t.Logf("interop: %v turns (%d of readers) in %v, %d from one library to the other, %d kills %v, longest pause without a kill %v, after one %v, at most %d turns of another between two of one, %d timeouts, %d sessions lost, ours listed %d times, %d violations",
-		sides, m.reads, lasts, m.handovers, m.kills, m.killedAs, m.longest.Round(time.Millisecond), m.recovered.Round(time.Millisecond), m.most, m.timeouts, m.lost, m.listed, len(m.broken))
+	m.t.Logf("interop: %v turns (%d of readers) in %v, %d from one library to the other, %d violations", sides, m.reads, lasts, m.handovers, len(m.broken))
+	m.t.Logf("interop: longest pause without a kill %v, after one %v, %d kills %v", m.longest.Round(time.Millisecond), m.recovered.Round(time.Millisecond), m.kills, m.killedAs)
+	m.t.Logf("interop: at most %d turns of another between two of one, %d timeouts, %d sessions lost, ours listed %d times", m.most, m.timeouts, m.lost, m.listed)
 	for _, b := range m.broken {
 		m.t.Error(b)
 	}

@@ -28,6 +28,10 @@ type lease struct{ czxid, session int64 }
 // broken are the turns that were not in order. A turn that excludes all others comes
 // after those of all that joined before. So whoever stands in line sees one turn at most
 // of each other contender before its own. A lock that is acquired again has two.
+//
+// That is the fairness among equals. A process that is late to join again is not overtaken
+// in line, however many turns others have had since its last one. So those are logged,
+// and not limited: match.most.
 func (o *order) broken() (broken []string) {
 	slices.SortFunc(o.writers, func(a, b place) int { return cmp.Compare(a.turn, b.turn) })
 	for i := 1; i < len(o.writers); i++ {
