@@ -127,7 +127,7 @@ func (s *session) interrupted(err error) error {
 // be one that can be repeated. It returns what the plugin said.
 func (s *session) persist(rpc func(context.Context) error) error {
 	for {
-		t, err := s.once(s.over, 0, rpc)
+		t, err := s.counted(s.over, 0, rpc)
 		if err == nil {
 			return nil
 		}

@@ -36,7 +36,7 @@ func (s *session) change(ctx context.Context, what string, rpc func(context.Cont
 // calls that it has not begun, and these are made again.
 func (s *session) changing(ctx context.Context, left time.Duration, rpc func(context.Context) error) error {
 	for {
-		t, err := s.once(ctx, left, rpc)
+		t, err := s.counted(ctx, left, rpc)
 		if !s.outlived(ctx, t, err) {
 			return err
 		}

@@ -215,7 +215,7 @@ func unexplained(err error) bool {
 // tryRelease tells the plugin. If that is not answered before ctx ends, the session
 // goes on with it.
 func (g *grant) tryRelease(ctx context.Context, r *release) {
-	t, err := g.s.once(ctx, 0, g.rpcRelease)
+	t, err := g.s.counted(ctx, 0, g.rpcRelease)
 	e, said := wire.Error(err)
 	if err == nil || said && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) && !g.s.outlived(ctx, t, err) {
 		g.released(r, e)

@@ -47,7 +47,7 @@ func (s *session) survives(t *tenure, final bool) bool {
 		s.serve(nil)
 	}
 	s.mu.Unlock()
-	if final || !t.plugin.died(s.over) {
+	if final || !s.isFree(t) {
 		return false
 	}
 	close(t.ended)
@@ -77,7 +77,7 @@ func (s *session) move(from *tenure) *tenure {
 // resume has p take up the session. It returns nil if p has ended or the session is
 // lost.
 func (s *session) resume(p *Plugin) *tenure {
-	for p.enter() {
+	for p.enter(s.over) {
 		t, err := s.reopen(p)
 		if err == nil {
 			return t
@@ -85,6 +85,9 @@ func (s *session) resume(p *Plugin) *tenure {
 		e, said := wire.Error(err)
 		switch {
 		case s.Err() != nil:
+			return nil
+		case s.Client.ctx.Err() != nil:
+			s.lose(context.Cause(s.Client.ctx))
 			return nil
 		case said && errors.Is(e, recipes.ErrSessionLost) && !errors.Is(e, recipes.ErrPluginLost):
 			s.lose(e)
@@ -103,6 +106,7 @@ func (s *session) resume(p *Plugin) *tenure {
 
 // reopen opens the session's stream at p, which has counted it.
 func (s *session) reopen(p *Plugin) (*tenure, error) {
+	defer p.entered()
 	ctx, cancel := context.WithTimeout(s.over, s.clock.left())
 	defer cancel()
 	t, opened, err := p.begin(ctx, s.cfg, &pb.Resume{
@@ -114,13 +118,12 @@ func (s *session) reopen(p *Plugin) (*tenure, error) {
 		err = fmt.Errorf("%w: the plugin has opened another session", recipes.ErrInternal)
 	}
 	if err != nil {
-		p.serves(nil)
 		return nil, err
 	}
-	p.serves(s)
 	s.mu.Lock()
-	s.newest = t
+	s.newest = t // before Pause can find the session there
 	s.mu.Unlock()
+	p.serves(s)
 	if s.Err() != nil { // lose has hung up the one before
 		t.hangUp()
 	}

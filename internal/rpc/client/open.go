@@ -43,20 +43,15 @@ func (c *Client) openAt(ctx context.Context, p *Plugin, cfg recipes.SessionConfi
 }
 
 func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes.Session, err error) {
-	if !p.enter() {
+	if !p.enter(ctx) {
 		return nil, p.openError(ctx, errors.New("its process has ended"))
 	}
-	var s *session
-	defer func() {
-		if s == nil {
-			p.serves(nil)
-		}
-	}()
+	defer p.entered() // when it is known whether the session can outlive the plugin
 	t, opened, err := p.begin(ctx, cfg, nil)
 	if err != nil {
 		return nil, p.openError(ctx, err)
 	}
-	s = newSession(p.client, cfg, t, opened)
+	s := newSession(p.client, cfg, t, opened)
 	p.serves(s)
 	if err := s.run(ctx); err != nil {
 		t.hangUp()

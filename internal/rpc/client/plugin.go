@@ -23,9 +23,11 @@ type Plugin struct {
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
-	left     bool // it opens no more sessions
+	paused   chan struct{} // sessions are opened when it is closed; nil: at once
 	opening  int
+	opened   chan struct{}     // holds one when opening has become 0
 	sessions map[*session]bool // that it serves
+	left     chan struct{}     // closed when its process has ended: it opens no more sessions
 	empty    chan struct{}     // closed when it has left, and serves none
 }
 
@@ -39,7 +41,10 @@ type Plugin struct {
 // session is lost. Otherwise it goes on when Use names another plugin that can resume
 // it, or is lost at its own deadline.
 func (c *Client) Connect(over grpc.ClientConnInterface, dial carry.Dialer, died func(context.Context) bool) *Plugin {
-	p := &Plugin{client: c, conn: carry.New(over, dial), died: died, sessions: make(map[*session]bool), empty: make(chan struct{})}
+	p := &Plugin{
+		client: c, conn: carry.New(over, dial), died: died, sessions: make(map[*session]bool),
+		opened: make(chan struct{}, 1), left: make(chan struct{}), empty: make(chan struct{}),
+	}
 	p.ctx, p.cancel = context.WithCancelCause(c.ctx)
 	return p
 }
@@ -68,8 +73,8 @@ func (p *Plugin) Fail(reason error) { p.cancel(reason) }
 // sessions that they belong to are lost.
 func (p *Plugin) Left(ctx context.Context) {
 	p.mu.Lock()
-	if !p.left {
-		p.left = true
+	if !p.hasLeft() {
+		close(p.left)
 		p.check()
 	}
 	p.mu.Unlock()
@@ -81,26 +86,56 @@ func (p *Plugin) Left(ctx context.Context) {
 	<-p.empty
 }
 
-// enter counts a session that is about to be opened there.
-func (p *Plugin) enter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.left {
+func (p *Plugin) hasLeft() bool {
+	select {
+	case <-p.left:
+		return true
+	default:
 		return false
 	}
-	p.opening++
-	return true
 }
 
-// serves ends what enter has begun. s is nil if there is no session.
+// enter counts a session that is about to be opened there. It waits while the plugin is
+// paused.
+func (p *Plugin) enter(ctx context.Context) bool {
+	for {
+		p.mu.Lock()
+		paused := p.paused
+		if paused == nil || p.hasLeft() {
+			defer p.mu.Unlock()
+			if p.hasLeft() {
+				return false
+			}
+			p.opening++
+			return true
+		}
+		p.mu.Unlock()
+		select {
+		case <-paused:
+		case <-p.left:
+		case <-p.ctx.Done():
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// entered ends what enter has begun. If there is a session, serves was called before.
+func (p *Plugin) entered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.opening--; p.opening == 0 {
+		signal(p.opened)
+	}
+	p.check()
+}
+
+// serves notes that a session listens to it.
 func (p *Plugin) serves(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.opening--
-	if s != nil {
-		p.sessions[s] = true
-	}
-	p.check()
+	p.sessions[s] = true
 }
 
 // ended notes that a session listens to it no longer.
@@ -113,7 +148,7 @@ func (p *Plugin) ended(s *session) {
 
 // check needs mu.
 func (p *Plugin) check() {
-	if p.left && p.opening == 0 && len(p.sessions) == 0 {
+	if p.hasLeft() && p.opening == 0 && len(p.sessions) == 0 {
 		select {
 		case <-p.empty:
 		default:

@@ -67,6 +67,7 @@ func newSession(c *Client, cfg recipes.SessionConfig, t *tenure, o *pb.Opened) *
 		resumable: len(o.GetTicket()) > 0 && t.plugin.died != nil,
 		newest:    t, owner: t, turn: make(chan struct{}),
 	}
+	t.ready = true
 	s.serving.Store(t)
 	s.over, s.end = context.WithCancel(context.Background())
 	s.clock = newClock(o.GetTimeout().AsDuration())
@@ -118,7 +119,7 @@ func (s *session) spawn(f func()) bool {
 
 // listen takes what a plugin tells until its stream ends. The stream is the lease: its
 // end is the session's, unless another plugin can take the session up. None can where the
-// loss is final: the plugin has told it, or the host has decided it.
+// loss is final: the plugin has told it and did not let go, or the host has decided it.
 func (s *session) listen(t *tenure) (why error, final bool) {
 	for {
 		m, err := t.stream.Recv()
@@ -126,7 +127,8 @@ func (s *session) listen(t *tenure) (why error, final bool) {
 			return streamEnd(t, err), t.plugin.ctx.Err() != nil
 		}
 		if c := m.GetStateChanged(); c.GetState() == pb.State_STATE_LOST {
-			return wire.Failure(c.GetReason(), recipes.ErrSessionLost), true
+			why := wire.Failure(c.GetReason(), recipes.ErrSessionLost)
+			return why, isLoss(why) || !s.wasLetGo(t)
 		}
 		s.take(t, m)
 	}
@@ -236,7 +238,9 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 func (s *session) close(ctx context.Context) error {
-	_, _ = s.served(ctx)        // a session that no plugin serves is closed by the next one
+	if t, err := s.enter(ctx); err == nil { // a session that no plugin serves is closed by the next one
+		defer t.leave()
+	}
 	s.finish(recipes.ErrClosed) // the stream still holds the session for the call
 	err := s.closeRemote(ctx)
 	s.hangUp()

@@ -46,7 +46,8 @@ func (s *session) begin(t *tenure) (watched []*grant) {
 	if s.err != nil || t.over.Err() != nil {
 		return nil
 	}
-	s.serve(t)
+	t.ready = true
+	s.serveReady(t)
 	for _, g := range s.owned {
 		if g.watched {
 			watched = append(watched, g)

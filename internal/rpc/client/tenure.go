@@ -24,6 +24,9 @@ type tenure struct {
 	stop context.CancelFunc
 
 	state recipes.State // that the plugin has told last; under the session's mu
+	ready bool          // it has taken up what the session has; under the session's mu
+
+	replacing
 
 	ended chan struct{} // closed when the plugin has ended and the session goes on
 	took  chan struct{} // closed when takeUp has returned
@@ -35,6 +38,7 @@ func newTenure(p *Plugin, st stream, hangUp context.CancelFunc, calls *carry.Str
 		over: over, stop: stop,
 		plugin: p, stream: st, hangUp: hangUp, calls: calls, state: wire.State(o.GetState()),
 		ended: make(chan struct{}), took: make(chan struct{}),
+		replacing: replacing{idle: make(chan struct{}, 1)},
 	}
 }
 
@@ -119,7 +123,8 @@ func (s *session) in(ctx context.Context, t *tenure, left time.Duration, rpc fun
 }
 
 // outlived reports whether a call failed with err because the plugin of its tenure has
-// ended or let go of the session, which goes on. The stream tells that, if not at once.
+// ended or let go of the session, which goes on. The stream tells that, if not at once. A
+// plugin that has let go takes some time to end.
 func (s *session) outlived(ctx context.Context, t *tenure, err error) bool {
 	if err == nil || t == nil || !s.resumable {
 		return false
@@ -131,12 +136,16 @@ func (s *session) outlived(ctx context.Context, t *tenure, err error) bool {
 	}
 	wait := time.NewTimer(verdictTimeout)
 	defer wait.Stop()
+	patience := wait.C
+	if s.leaves(t) != nil {
+		patience = nil
+	}
 	select {
 	case <-t.ended:
 		return s.Err() == nil
 	case <-s.over.Done():
 	case <-ctx.Done():
-	case <-wait.C:
+	case <-patience:
 	}
 	return false
 }
