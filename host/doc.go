@@ -29,8 +29,9 @@
 //
 // # Resuming
 //
-// With SupervisorConfig.Resume, a session outlives a plugin that is killed or crashes. It
-// is Suspended until the next plugin has taken it up. Its deadline counts on meanwhile.
+// With SupervisorConfig.Resume, a session outlives a plugin that is killed or crashes, or
+// is replaced by [Supervisor.Upgrade]. It is Suspended until the next plugin has taken it
+// up. Its deadline counts on meanwhile.
 //
 //   - Locks, shared and priority locks, permits, leaderships, memberships, names and
 //     deliveries stand, with the same token. Nobody else is granted them.

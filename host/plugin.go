@@ -25,7 +25,7 @@ type Plugin struct {
 	client  *client.Client
 	link    *client.Plugin // of client
 	shared  bool           // client belongs to a Supervisor, and outlives this plugin
-	resumes bool           // it has the capability
+	can     []string       // its capabilities, if it is shared
 	other   other
 
 	attachCtx context.Context    // of the stream that keeps the plugin running
@@ -93,7 +93,7 @@ func (p *Plugin) attach(ctx context.Context, conn *grpc.ClientConn) error {
 	if err == nil && p.shared {
 		var info Info
 		info, err = p.Info(ctx)
-		p.resumes = slices.Contains(info.Capabilities, "resume")
+		p.can = info.Capabilities
 	}
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -107,6 +107,9 @@ func (p *Plugin) attach(ctx context.Context, conn *grpc.ClientConn) error {
 	go p.watch()                               // Exited waits for it
 	return nil
 }
+
+// resumes reports whether its sessions can go on in another plugin that does too.
+func (p *Plugin) resumes() bool { return slices.Contains(p.can, "resume") }
 
 // watch waits for the end of the plugin, however it ends, tells the sessions, and
 // cleans up.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,4 +83,14 @@ func (p *reporter) died(t testing.TB) {
 	if ne, ok := err.(net.Error); ok && ne.Timeout() {
 		t.Fatalf("the process lives on; it said %q", rest)
 	}
+}
+
+// pid is the process id, for a role that says it at first.
+func (p *reporter) pid(t testing.TB) int {
+	t.Helper()
+	pid, err := strconv.Atoi(p.first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }

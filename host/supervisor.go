@@ -43,8 +43,8 @@ type SupervisorConfig struct {
 
 	// Changed, if not nil, is called for each Change, in order. The goroutine
 	// that calls it restarts the plugin, so that nothing is restarted until it
-	// returns. It must not call Close, which waits for it, nor Open while no
-	// plugin runs. Changes are logged too.
+	// returns. It must not call Close or Upgrade, which wait for it, nor Open while
+	// no plugin runs. Changes are logged too.
 	Changed func(Change)
 }
 
@@ -74,6 +74,9 @@ type Supervisor struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
 
+	upgrades  chan *upgrade  // to run, which then owns the new plugin until it answers
+	upgrading sync.WaitGroup // calls of Upgrade: added to under mu while ctx lasts
+
 	mu      sync.Mutex
 	plugin  *Plugin       // nil while there is none
 	failure error         // why
@@ -93,7 +96,7 @@ func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 		cfg.MaxBackoff = DefaultMaxBackoff
 	}
 	cfg.MaxBackoff = max(cfg.MaxBackoff, cfg.MinBackoff)
-	s := &Supervisor{cfg: cfg, change: make(chan struct{}), done: make(chan struct{})}
+	s := &Supervisor{cfg: cfg, change: make(chan struct{}), done: make(chan struct{}), upgrades: make(chan *upgrade)}
 	if cfg.Resume && os.Getenv(plugin.ReattachEnv) == "" { // nobody could wait for that plugin's process
 		meters, err := telemetry.NewMeters(cfg.Plugin.MeterProvider)
 		if err != nil {
@@ -194,85 +197,23 @@ func (s *Supervisor) set(p *Plugin, failure error) {
 // use has sessions opened and resumed by p.
 func (s *Supervisor) use(p *Plugin) {
 	if s.client != nil {
-		s.client.Use(p.link, p.resumes)
-	}
-}
-
-// run restarts the plugin until Close.
-func (s *Supervisor) run(p *Plugin) {
-	defer close(s.done)
-	b := &backoff{least: s.cfg.MinBackoff, most: s.cfg.MaxBackoff}
-	for p != nil {
-		since := time.Now()
-		select {
-		case <-p.Exited():
-		case <-s.ctx.Done():
-			return
-		}
-		if time.Since(since) >= s.cfg.MaxBackoff {
-			b.reset()
-		}
-		err := fmt.Errorf("host: %w: %s", recipes.ErrPluginLost, p.other.ending())
-		s.gone(p, err)
-		p = s.restart(b, err, s.client != nil && time.Since(since) >= 10*s.cfg.MinBackoff)
-	}
-}
-
-// restart returns the next plugin, or nil after Close. The first attempt may be made at
-// once.
-func (s *Supervisor) restart(b *backoff, err error, atOnce bool) *Plugin {
-	for ; ; atOnce = false {
-		next := time.Duration(0)
-		if !atOnce {
-			next = b.next()
-		}
-		s.tell(Change{Err: err, Next: next})
-		wait := time.NewTimer(next)
-		select {
-		case <-wait.C:
-		case <-s.ctx.Done():
-			wait.Stop()
-			return nil
-		}
-		var p *Plugin
-		p, err = launchFor(s.ctx, s.cfg.Plugin, s.client)
-		s.mu.Lock()
-		s.set(p, err)
-		s.mu.Unlock()
-		if err == nil {
-			s.tell(Change{Plugin: p})
-			return p
-		}
-	}
-}
-
-func (s *Supervisor) tell(c Change) {
-	if s.ctx.Err() != nil {
-		return
-	}
-	if log := s.cfg.Plugin.Logger; log != nil && c.Err != nil {
-		what := "plugin does not run; its sessions are lost"
-		if s.client != nil {
-			what = "plugin does not run; its sessions wait for the next one"
-		}
-		log.Warn(what, "error", c.Err, "restart_in", c.Next)
-	} else if log != nil {
-		log.Warn("plugin was started again", "pid", c.Plugin.PID())
-	}
-	if s.cfg.Changed != nil {
-		s.cfg.Changed(c)
+		s.client.Use(p.link, p.resumes())
 	}
 }
 
 // Close ends the supervision, and the plugin as Plugin.Close does. It may be called
-// again. An Open that waits returns with an error.
+// again. An Open that waits returns with an error, and so does an Upgrade that has not
+// ended the old plugin. Close waits for that.
 func (s *Supervisor) Close(ctx context.Context) error {
+	s.mu.Lock()
 	s.cancel()
+	s.mu.Unlock()
 	if s.client != nil {
 		s.client.Fail(fmt.Errorf("%w: the host has closed the plugin", recipes.ErrClosed))
 		defer s.client.Close()
 	}
 	<-s.done // a start that is under way is given up, which is bounded
+	s.upgrading.Wait()
 	if p := s.Plugin(); p != nil {
 		return p.Close(ctx)
 	}

@@ -31,17 +31,24 @@ type surviving struct {
 	hold       sync.Mutex      // while it is held, no plugin is started again
 }
 
-func survive(t *testing.T) *surviving {
+// embedded is a ZooKeeper server in this process.
+func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
 	server, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
+
+func survive(t *testing.T) *surviving {
+	t.Helper()
+	server := embedded(t)
 	changes := make(chan host.Change, 1000)
 	v := &surviving{T: t, server: server, changes: changes}
 	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
-		Plugin: config(t, "real plugin"), Resume: true,
+		Plugin: config(t, "real plugin", quickExit), Resume: true,
 		MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond,
 		Changed: func(c host.Change) {
 			v.hold.Lock()

@@ -1,0 +1,99 @@
+package host
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// run restarts the plugin, and upgrades it, until Close.
+func (s *Supervisor) run(p *Plugin) {
+	defer close(s.done)
+	b := &backoff{least: s.cfg.MinBackoff, most: s.cfg.MaxBackoff}
+	since := time.Now()
+	for p != nil {
+		select {
+		case <-p.Exited():
+		case u := <-s.upgrades:
+			if next := s.replace(p, u); next != p {
+				p, since = next, time.Now()
+			}
+			continue
+		case <-s.ctx.Done():
+			return
+		}
+		if time.Since(since) >= s.cfg.MaxBackoff {
+			b.reset()
+		}
+		err := fmt.Errorf("host: %w: %s", recipes.ErrPluginLost, p.other.ending())
+		s.gone(p, err)
+		p = s.restart(b, err, s.client != nil && time.Since(since) >= 10*s.cfg.MinBackoff)
+		since = time.Now()
+	}
+}
+
+// restart returns the next plugin, or nil after Close. The first attempt may be made at
+// once.
+func (s *Supervisor) restart(b *backoff, err error, atOnce bool) *Plugin {
+	for ; ; atOnce = false {
+		next := time.Duration(0)
+		if !atOnce {
+			next = b.next()
+		}
+		s.tell(Change{Err: err, Next: next})
+		p, waited := s.rest(next)
+		if p != nil || !waited {
+			return p
+		}
+		p, err = launchFor(s.ctx, s.cfg.Plugin, s.client)
+		s.mu.Lock()
+		s.set(p, err)
+		s.mu.Unlock()
+		if err == nil {
+			s.tell(Change{Plugin: p})
+			return p
+		}
+	}
+}
+
+// rest waits before a restart. It returns the plugin of an upgrade that came first, or
+// nil, and whether it has waited to the end.
+func (s *Supervisor) rest(d time.Duration) (p *Plugin, waited bool) {
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	for {
+		select {
+		case <-wait.C:
+			return nil, true
+		case u := <-s.upgrades:
+			if p := s.replace(nil, u); p != nil {
+				return p, false
+			}
+		case <-s.ctx.Done():
+			return nil, false
+		}
+	}
+}
+
+func (s *Supervisor) tell(c Change) {
+	if s.ctx.Err() != nil {
+		return
+	}
+	if log := s.cfg.Plugin.Logger; log != nil && c.Err != nil {
+		what := "plugin does not run; its sessions are lost"
+		if s.client != nil {
+			what = "plugin does not run; its sessions wait for the next one"
+		}
+		log.Warn(what, "error", c.Err, "restart_in", c.Next)
+	} else if log != nil {
+		log.Warn("plugin was started again", "pid", c.Plugin.PID())
+	}
+	s.call(c)
+}
+
+func (s *Supervisor) call(c Change) {
+	if s.cfg.Changed != nil && s.ctx.Err() == nil {
+		s.cfg.Changed(c)
+	}
+}

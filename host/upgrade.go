@@ -1,0 +1,231 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var (
+	// ErrNotUpgraded is returned by Supervisor.Upgrade when it has replaced nothing. The
+	// plugin that ran goes on with its sessions. The new one, if it was started, has ended.
+	ErrNotUpgraded = errors.New("the plugin was not replaced")
+
+	// ErrLosesSessions is returned by Supervisor.Upgrade, with ErrNotUpgraded, when the
+	// sessions cannot go on in the new plugin. UpgradeConfig.LoseSessions allows that.
+	ErrLosesSessions = errors.New("sessions would be lost")
+)
+
+// UpgradeConfig says what takes the place of a plugin.
+type UpgradeConfig struct {
+	// Plugin says what to launch, as SupervisorConfig.Plugin does, from now on. Its
+	// MeterProvider gets the metrics of calls only: those of the recipes stay where they
+	// are.
+	Plugin Config
+
+	// LoseSessions allows an upgrade that ends the sessions. Without it, Upgrade fails with
+	// ErrLosesSessions unless SupervisorConfig.Resume is set and both plugins have the
+	// capability "resume". Where the sessions can go on, they do all the same.
+	LoseSessions bool
+}
+
+// Steps of Upgrade in which no session has a plugin. The deadlines of the sessions count on
+// meanwhile.
+const (
+	// pauseTimeout bounds the wait for sessions that are being opened, and that for
+	// changes that are under way.
+	pauseTimeout = time.Second
+	// letGoTimeout bounds the old plugin's letting go of its sessions, and its end.
+	letGoTimeout = time.Second
+)
+
+// Upgrade puts another plugin in the place of the one that runs, and moves the sessions
+// with what they hold. It is safer than to replace the executable and kill the plugin. The
+// old plugin goes on until the new one is known to start. It first answers what is under way.
+//
+//  1. The new plugin is launched and asked what it can do. If that fails, the error is that
+//     of Launch.
+//  2. New calls wait. So do calls of Open. Calls that change something have a second to
+//     return, and so have calls of Open that are under way.
+//  3. The old plugin lets go of its sessions: it closes the connections to ZooKeeper, and not
+//     the sessions. Then it is ended and waited for. What does not do this within a second is
+//     killed. At no time do two plugins serve a session.
+//  4. The new plugin takes up the sessions. They are Suspended from step 2 until then.
+//
+// Upgrade returns when all sessions are served again. What is not taken up, the package
+// comment says under "Resuming". So it does of calls that were not finished in step 2: they
+// are repeated where that is safe, and else fail with recipes.ErrUnknownOutcome. If sessions
+// were lost, because their deadline passed for example, the error matches
+// recipes.ErrSessionLost and not ErrNotUpgraded.
+//
+// Any error before step 3 matches ErrNotUpgraded, and nothing has changed. ctx bounds the
+// steps 1 and 2. From then on the upgrade goes on also if ctx ends: Upgrade returns ctx's
+// error, and the new plugin serves. To go back, upgrade to the old one.
+//
+// Upgrade says that sessions would be lost before it does anything: see UpgradeConfig. An
+// operator who allows that has chosen the moment. Without being asked, no upgrade should
+// cost what the application holds. That is why the configuration is not a mere Config.
+//
+// If the plugin dies meanwhile, the new one takes its place at once, or as soon as a restart
+// that is under way has ended. Of several upgrades at a time one is made after the other.
+func (s *Supervisor) Upgrade(ctx context.Context, cfg UpgradeConfig) error {
+	s.mu.Lock()
+	if s.ctx.Err() != nil {
+		s.mu.Unlock()
+		return notUpgraded(errSupervisorClosed)
+	}
+	s.upgrading.Add(1)
+	s.mu.Unlock()
+	defer s.upgrading.Done()
+
+	u := &upgrade{cfg: cfg, ctx: ctx, answer: make(chan upgraded, 1)}
+	if err := s.allows(u, s.Plugin()); err != nil {
+		return notUpgraded(err)
+	}
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	var err error
+	if u.plugin, err = launchFor(starting, cfg.Plugin, s.client); err != nil {
+		return notUpgraded(err)
+	}
+	a := s.hand(u)
+	if a.ends != nil {
+		err = a.ends.Close(context.WithoutCancel(ctx))
+	}
+	switch {
+	case a.err != nil:
+		return notUpgraded(a.err)
+	case a.moved != nil:
+		err = a.moved(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("host: the plugin was replaced: %w", err)
+	}
+	return nil
+}
+
+func notUpgraded(err error) error { return fmt.Errorf("host: %w: %w", ErrNotUpgraded, err) }
+
+var errSupervisorClosed = fmt.Errorf("%w: the supervisor is closed", recipes.ErrUnavailable)
+
+// upgrade is what run is asked for.
+type upgrade struct {
+	ctx    context.Context
+	cfg    UpgradeConfig
+	plugin *Plugin       // the new one
+	answer chan upgraded // holds one
+}
+
+// upgraded is what has become of it.
+type upgraded struct {
+	err   error                       // why nothing was replaced
+	ends  *Plugin                     // that is to be closed: the old one, or the new one
+	moved func(context.Context) error // waits for the sessions; may be nil
+}
+
+// hand has run make an upgrade.
+func (s *Supervisor) hand(u *upgrade) upgraded {
+	select {
+	case s.upgrades <- u:
+		return <-u.answer
+	case <-u.ctx.Done():
+		return upgraded{err: u.ctx.Err(), ends: u.plugin}
+	case <-s.ctx.Done():
+		return upgraded{err: errSupervisorClosed, ends: u.plugin}
+	}
+}
+
+// allows refuses an upgrade that would lose the sessions of old, which is nil while no
+// plugin runs. The new plugin may not be known yet.
+func (s *Supervisor) allows(u *upgrade, old *Plugin) error {
+	switch {
+	case u.cfg.LoseSessions:
+		return nil
+	case s.client == nil && old != nil:
+		return fmt.Errorf("%w: SupervisorConfig.Resume is not set", ErrLosesSessions)
+	case s.client != nil && old != nil && !old.resumes():
+		return fmt.Errorf("%w: the plugin that runs lacks the capability %q", ErrLosesSessions, "resume")
+	case s.client != nil && u.plugin != nil && !u.plugin.resumes():
+		return fmt.Errorf("%w: the new plugin lacks the capability %q", ErrLosesSessions, "resume")
+	}
+	return nil
+}
+
+// replace makes an upgrade. It returns the plugin that runs after it: the new one, or old.
+func (s *Supervisor) replace(old *Plugin, u *upgrade) *Plugin {
+	var a upgraded
+	if a.err = s.allows(u, old); a.err == nil && old != nil {
+		if old.resumes() && u.plugin.resumes() {
+			a.moved, a.err = s.vacate(old, u)
+		} else {
+			a.ends = old
+		}
+	}
+	if a.err != nil {
+		a.ends = u.plugin
+		u.answer <- a
+		return old
+	}
+	s.cfg.Plugin = u.cfg.Plugin
+	s.log(old, u.plugin)
+	s.mu.Lock()
+	s.set(u.plugin, nil)
+	s.mu.Unlock()
+	u.answer <- a
+	s.call(Change{Plugin: u.plugin})
+	return u.plugin
+}
+
+// vacate has old let go of its sessions, and waits for its end. If it fails, nothing has
+// changed.
+func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context) error, err error) {
+	ctx, cancel := context.WithCancel(u.ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	old.link.Pause(ctx, pauseTimeout)
+	select {
+	case <-u.plugin.other.gone():
+		err = fmt.Errorf("the new one has ended: %s", u.plugin.other.ending())
+	case <-s.ctx.Done():
+		err = errSupervisorClosed
+	case <-ctx.Done():
+		err = ctx.Err()
+	default:
+	}
+	if err != nil {
+		old.link.GoOn()
+		return nil, err
+	}
+	bound, cancel := context.WithTimeout(context.Background(), letGoTimeout)
+	defer cancel()
+	all, moved := old.link.LetGo(bound)
+	if all {
+		old.other.stop(bound)
+	} else { // it would close what it has not let go of
+		old.other.(*launched).kill()
+	}
+	<-old.Exited()
+	return moved, nil
+}
+
+// log notes what has replaced what, and what the new plugin cannot do that old could: what
+// sessions have of that is lost.
+func (s *Supervisor) log(old, now *Plugin) {
+	log := s.cfg.Plugin.Logger
+	if log == nil {
+		return
+	}
+	log.Info("plugin was replaced", "pid", now.PID())
+	if old == nil {
+		return
+	}
+	less := slices.DeleteFunc(slices.Clone(old.can), func(c string) bool { return slices.Contains(now.can, c) })
+	if len(less) > 0 {
+		log.Warn("the new plugin lacks capabilities of the old one", "capabilities", less)
+	}
+}

@@ -1,0 +1,345 @@
+//go:build unix
+
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// unanswered has the server carry out guarded writes and releases at /l in the session. It
+// keeps back their answers, and all that follow, until answer is called. reached is closed
+// at the first one.
+func (v *surviving) unanswered() (reached <-chan struct{}, answer func()) {
+	at, later := make(chan struct{}), make(chan struct{})
+	answer = sync.OnceFunc(func() { close(later) })
+	v.Cleanup(answer)
+	reach := sync.OnceFunc(func() { close(at) })
+	id := v.session.ID()
+	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+		if r.SessionID == id && r.Op == zkserver.OpMulti && strings.HasPrefix(r.Path, "/l/lock-") {
+			f.HoldReply = later
+			reach()
+		}
+		return f
+	})
+	return at, answer
+}
+
+// suspended waits until the session is.
+func (v *surviving) suspended() {
+	v.Helper()
+	for e := range v.session.Events(ctx(v)) {
+		if e.State == recipes.Suspended {
+			return
+		}
+	}
+	v.Fatalf("not suspended: %v", v.session.Err())
+}
+
+// TestAnUpgradeLetsCallsFinish: the old plugin answers what is under way, and what begins
+// then waits for the new one.
+func TestAnUpgradeLetsCallsFinish(t *testing.T) {
+	v := survive(t)
+	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached, answer := v.unanswered()
+	written, upgraded := make(chan error, 2), make(chan error, 1)
+	go func() { written <- h.Write(ctx(t), recipes.Create("/first", nil)) }()
+	closes(t, "the point", reached)
+	go func() { upgraded <- v.supervisor.Upgrade(ctx(t), v.another()) }()
+	v.suspended()
+	go func() { written <- h.Write(ctx(t), recipes.Create("/second", nil)) }()
+	opened := make(chan error, 1)
+	go func() {
+		s, err := v.supervisor.Open(ctx(t), recipes.SessionConfig{Servers: []string{v.server.Addr()}})
+		if err == nil {
+			err = s.Close(ctx(t))
+		}
+		opened <- err
+	}()
+	answer()
+	if err := errors.Join(<-written, <-written, <-opened, <-upgraded); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCallsThatAnUpgradeDoesNotWaitFor: a change that is not answered in time has an unknown
+// outcome. What can be repeated is.
+func TestCallsThatAnUpgradeDoesNotWaitFor(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := lockAt(t, v.session, "/other").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached, _ := v.unanswered()
+	written, rest := make(chan error, 1), make(chan error, 3)
+	go func() { written <- h.Write(ctx(t), recipes.Create("/written", nil)) }()
+	closes(t, "the point", reached) // from now on nothing in this session is answered
+	go func() { rest <- other.Release(ctx(t)) }()
+	go func() { _, err := v.session.Contenders(ctx(t), "/l"); rest <- err }()
+	got := make(chan recipes.Hold, 1)
+	go func() {
+		third, err := lockAt(t, v.session, "/third").Acquire(ctx(t))
+		got <- third
+		rest <- err
+	}()
+	v.exists("/written")
+	if err := v.supervisor.Upgrade(ctx(t), v.another()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-written; !errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrSessionLost) {
+		t.Errorf("a write that was not answered: %v", err)
+	}
+	if err := errors.Join(<-rest, <-rest, <-rest, h.Err()); err != nil {
+		t.Error(err)
+	}
+	third := <-got
+	if there := ephemerals(v.server, "/third"); len(there) != 1 || there[0] != third.Znode() {
+		t.Errorf("%q are there, and %s is held", there, third.Znode())
+	}
+	if there := ephemerals(v.server, "/other"); len(there) > 0 {
+		t.Errorf("left: %q", there)
+	}
+}
+
+// TestAnUpgradeIsCancelled: before the old plugin was asked to let go nothing has changed.
+// After that the upgrade goes on.
+func TestAnUpgradeIsCancelled(t *testing.T) {
+	t.Run("start", func(t *testing.T) {
+		v := survive(t)
+		gone, cancel := context.WithCancel(ctx(t))
+		reports := listen(t)
+		upgraded := make(chan error, 1)
+		cfg := host.UpgradeConfig{Plugin: config(t, "silent", reports.env())}
+		go func() { upgraded <- v.supervisor.Upgrade(gone, cfg) }()
+		reports.accept(t, "silent")
+		cancel()
+		v.goesOnWith(v.supervisor.Plugin(), <-upgraded, context.Canceled)
+	})
+	t.Run("pause", func(t *testing.T) {
+		v := survive(t)
+		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone, cancel := context.WithCancel(ctx(t))
+		reached, answer := v.unanswered()
+		written, upgraded := make(chan error, 1), make(chan error, 1)
+		go func() { written <- h.Write(ctx(t), recipes.Create("/first", nil)) }()
+		closes(t, "the point", reached)
+		old := v.supervisor.Plugin()
+		go func() { upgraded <- v.supervisor.Upgrade(gone, v.another()) }()
+		v.suspended()
+		cancel()
+		err = <-upgraded
+		answer()
+		if err := errors.Join(<-written, h.Write(ctx(t), recipes.Create("/second", nil))); err != nil {
+			t.Error(err)
+		}
+		v.goesOnWith(old, err, context.Canceled)
+	})
+	t.Run("resuming", func(t *testing.T) {
+		v := survive(t)
+		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := v.session.ID()
+		v.server.SetFault(func(r zkserver.Request) zkserver.Fault {
+			return zkserver.Fault{CloseBefore: r.SessionID == id}
+		})
+		gone, cancel := context.WithCancel(ctx(t))
+		upgraded := make(chan error, 1)
+		go func() { upgraded <- v.supervisor.Upgrade(gone, v.another()) }()
+		c := next(t, v.changes)
+		cancel()
+		if err := <-upgraded; !errors.Is(err, context.Canceled) || errors.Is(err, host.ErrNotUpgraded) {
+			t.Error(err)
+		}
+		if now := v.supervisor.Plugin(); now != c.Plugin || c.Err != nil {
+			t.Errorf("%+v, and %d runs", c, now.PID())
+		}
+		v.server.SetFault(nil)
+		if err := h.Write(ctx(t), recipes.Create("/written", nil)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// goesOnWith checks that an upgrade has replaced nothing.
+func (v *surviving) goesOnWith(old *host.Plugin, err, want error) {
+	v.Helper()
+	if !errors.Is(err, host.ErrNotUpgraded) || !errors.Is(err, want) {
+		v.Errorf("the upgrade: %v", err)
+	}
+	if v.supervisor.Plugin() != old {
+		v.Error("another plugin runs")
+	}
+	if state := v.session.State(); state != recipes.Connected {
+		v.Errorf("the session is %v", state)
+	}
+	v.upgrade()
+}
+
+// TestTheNewPluginDiesBeforeItsTurn: the old one goes on.
+func TestTheNewPluginDiesBeforeItsTurn(t *testing.T) {
+	v := survive(t)
+	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reports := listen(t)
+	cfg := host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}
+	for try := range 10 {
+		reached, answer := v.unanswered()
+		written, upgraded := make(chan error, 1), make(chan error, 1)
+		go func() { written <- h.Write(ctx(t), recipes.Create(fmt.Sprintf("/written-%d", try), nil)) }()
+		closes(t, "the point", reached)
+		old := v.supervisor.Plugin()
+		go func() { upgraded <- v.supervisor.Upgrade(ctx(t), cfg) }()
+		pid := reports.accept(t, "plugin").pid(t)
+		v.suspended()
+		signal(t, pid, syscall.SIGKILL)
+		v.reaped(pid)
+		answer()
+		if err := errors.Join(<-written, h.Err()); err != nil {
+			t.Error(err)
+		}
+		if err := <-upgraded; err != nil {
+			v.goesOnWith(old, err, host.ErrNotUpgraded)
+			return
+		}
+		// The host had not noticed yet, and has started it again.
+		reports.accept(t, "plugin")
+	}
+	t.Error("upgraded to a plugin that has ended")
+}
+
+// reaped waits until a process was waited for.
+func (v *surviving) reaped(pid int) {
+	v.Helper()
+	for end := time.Now().Add(patience); runs(pid); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			v.Fatalf("process %d runs", pid)
+		}
+	}
+}
+
+// TestUpgradesOfADyingPlugin: the new one takes its place, without the wait for a restart.
+func TestUpgradesOfADyingPlugin(t *testing.T) {
+	v := survive(t)
+	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.suspend()
+	upgraded := make(chan error, 2)
+	for range cap(upgraded) { // at once
+		go func() { upgraded <- v.supervisor.Upgrade(ctx(t), v.another()) }()
+	}
+	v.goOn()
+	if err := errors.Join(<-upgraded, <-upgraded, h.Write(ctx(t))); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnUpgradeDoesNotWaitForARestart: which may be far away, for a plugin that never starts.
+func TestAnUpgradeDoesNotWaitForARestart(t *testing.T) {
+	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
+		Plugin: config(t, "real plugin"), Resume: true, MinBackoff: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
+	server := embedded(t)
+	session, err := s.Open(ctx(t), recipes.SessionConfig{Servers: []string{server.Addr()}, SessionTimeout: longTimeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := lockAt(t, session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.Plugin()
+	crash(t, p.PID())
+	closes(t, "Exited", p.Exited())
+	if err := s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "plugin")}); !errors.Is(err, host.ErrLosesSessions) {
+		t.Error(err)
+	}
+	if err := s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Write(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnUpgradeAndClose: both return, and no plugin is left.
+func TestAnUpgradeAndClose(t *testing.T) {
+	t.Parallel()
+	for name, reach := range map[string]func(v *surviving, h recipes.Hold, started func()){
+		"start": func(_ *surviving, _ recipes.Hold, started func()) { started() },
+		"pause": func(v *surviving, h recipes.Hold, started func()) {
+			reached, _ := v.unanswered()
+			go func() { _ = h.Write(ctx(v), recipes.Create("/written", nil)) }()
+			closes(v, "the point", reached)
+			started()
+			v.suspended()
+		},
+		"resuming": func(v *surviving, _ recipes.Hold, started func()) {
+			id := v.session.ID()
+			v.server.SetFault(func(r zkserver.Request) zkserver.Fault {
+				return zkserver.Fault{CloseBefore: r.SessionID == id}
+			})
+			started()
+			next(v.T, v.changes)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := survive(t)
+			h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			reports := listen(t)
+			old, upgraded := v.supervisor.Plugin(), make(chan error, 1)
+			cfg, pid := host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}, 0
+			reach(v, h, func() {
+				go func() { upgraded <- v.supervisor.Upgrade(ctx(t), cfg) }()
+				pid = reports.accept(t, "plugin").pid(t)
+			})
+			if err := v.supervisor.Close(ctx(t)); err != nil && name != "pause" { // the server answers nobody
+				t.Errorf("Close: %v", err)
+			}
+			if err := <-upgraded; (err == nil) != (name == "resuming") || err != nil && !errors.Is(err, host.ErrNotUpgraded) {
+				t.Errorf("Upgrade: %v", err)
+			}
+			if runs(pid) || runs(old.PID()) {
+				t.Errorf("the new plugin runs: %t; the old one: %t", runs(pid), runs(old.PID()))
+			}
+			closes(t, "Done", h.Done())
+			if err := v.supervisor.Upgrade(ctx(t), v.another()); !errors.Is(err, host.ErrNotUpgraded) || !errors.Is(err, recipes.ErrUnavailable) {
+				t.Errorf("after Close: %v", err)
+			}
+		})
+	}
+}

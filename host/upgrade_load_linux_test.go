@@ -1,0 +1,295 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// upgradesEnv says how many upgrades TestUpgradesUnderLoad makes, between two builds of
+// zkrecipes-plugin. Without it there are fewer, between two processes of one program.
+const upgradesEnv = "ZKRECIPES_TEST_UPGRADES"
+
+// TestUpgradesUnderLoad: no hold is lost, nobody else is granted one, waiters keep their
+// order, and no call fails but by an unknown outcome. No descriptor, child or goroutine is
+// left. "make test-upgrades" does it 50 times.
+func TestUpgradesUnderLoad(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) { upgradesUnderLoad(t, []string{embedded(t).Addr()}) })
+	t.Run("real", func(t *testing.T) { upgradesUnderLoad(t, ensembletest.Start(t, ensembletest.Quick(1)).Addrs()) })
+}
+
+func upgradesUnderLoad(t *testing.T, servers []string) {
+	const holds = 10
+	life, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	opened := func(open recipes.Opener) recipes.Session {
+		session, err := open(life, recipes.SessionConfig{Servers: servers, SessionTimeout: longTimeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return session
+	}
+	upgrades, builds := builds(t)
+	if err := opened(zookeeper.Open).Close(life); err != nil { // a server has goroutines from the first session on
+		t.Fatal(err)
+	}
+	before := belongings(t)
+
+	s, err := host.Supervise(life, host.SupervisorConfig{Plugin: builds[0].cfg, Resume: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, rival := opened(s.Open), opened(zookeeper.Open)
+	l := &load{T: t, ctx: life, dir: "/load-" + filepath.Base(t.Name()), stop: make(chan struct{}), ours: ours, rival: rival, open: func() recipes.Session { return opened(s.Open) }}
+	l.hold(holds)
+	stop := sync.OnceFunc(func() { close(l.stop); l.work.Wait() })
+	defer stop()
+	l.run()
+
+	var took []time.Duration
+	for round := range upgrades {
+		next := builds[(round+1)%len(builds)]
+		old, began := s.Plugin().PID(), time.Now()
+		if err := s.Upgrade(life, host.UpgradeConfig{Plugin: next.cfg}); err != nil {
+			t.Fatalf("upgrade %d: %v", round, err)
+		}
+		took = append(took, time.Since(began))
+		if version, err := s.Plugin().Version(life); err != nil || version != next.version || runs(old) {
+			t.Fatalf("upgrade %d: %q runs, %v; the old one: %t", round, version, err, runs(old))
+		}
+		l.holdsStand()
+		if round%10 == 0 { // to one that cannot resume: it says so, and nothing changes
+			err := s.Upgrade(life, host.UpgradeConfig{Plugin: config(t, "older plugin")})
+			if !errors.Is(err, host.ErrLosesSessions) {
+				t.Errorf("to an older protocol: %v", err)
+			}
+			l.holdsStand()
+		}
+	}
+	stop()
+	l.release()
+	slices.Sort(took)
+	t.Logf("%d upgrades: p50 %v, p90 %v, worst %v; %d writes, %d turns, %d sessions, %d listings, %d outcomes unknown",
+		upgrades, took[len(took)/2], took[len(took)*9/10], took[len(took)-1],
+		l.writes.Load(), l.turns.Load(), l.sessions.Load(), l.listings.Load(), l.unknown.Load())
+
+	if err := errors.Join(ours.Close(life), rival.Close(life), s.Close(life)); err != nil {
+		t.Error(err)
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		after := belongings(t)
+		if after.within(before) {
+			return
+		}
+		if time.Now().After(end) {
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("afterwards there is %+v; before there was %+v\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+}
+
+// build is a plugin to upgrade to.
+type build struct {
+	cfg     host.Config
+	version string
+}
+
+// builds returns how many upgrades to make, between which plugins.
+func builds(t *testing.T) (upgrades int, made []build) {
+	t.Helper()
+	n := os.Getenv(upgradesEnv)
+	if n == "" {
+		b := build{cfg: config(t, "real plugin", quickExit)}
+		p := launch(t, b.cfg)
+		var err error
+		if b.version, err = p.Version(ctx(t)); err != nil {
+			t.Fatal(err)
+		}
+		_ = p.Close(ctx(t))
+		return 22, []build{b}
+	}
+	upgrades, err := strconv.Atoi(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"v0.0.1", "v0.0.2"} {
+		path := filepath.Join(t.TempDir(), "zkrecipes-plugin")
+		flags := "-X github.com/zkrecipes/zkrecipes/internal/version.release=" + version
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags", flags, "-o", path, "../cmd/zkrecipes-plugin").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, out)
+		}
+		made = append(made, build{host.Config{Path: path}, version})
+	}
+	return upgrades, made
+}
+
+// load is what goes on in a session that is moved, and beside it.
+type load struct {
+	*testing.T
+	ctx         context.Context
+	dir         string
+	ours, rival recipes.Session
+	open        func() recipes.Session
+
+	held    []recipes.Hold
+	waiters []<-chan recipes.Hold // one behind each hold
+
+	stop chan struct{}
+	work sync.WaitGroup
+
+	busy                                       atomic.Int32 // holders of the lock that is taken in turns
+	last                                       recipes.Token
+	writes, turns, sessions, listings, unknown atomic.Int64
+}
+
+func (l *load) lock(s recipes.Session, path string, joined func(recipes.Place)) recipes.Lock {
+	lock, err := s.Lock(l.dir+path, recipes.LockConfig{Joined: joined})
+	if err != nil {
+		l.Error(err)
+	}
+	return lock
+}
+
+// hold acquires locks, each with one that waits behind.
+func (l *load) hold(n int) {
+	for i := range n {
+		path := fmt.Sprintf("/held-%d", i)
+		h, err := l.lock(l.ours, path, nil).Acquire(l.ctx)
+		if err != nil {
+			l.Fatal(err)
+		}
+		l.held = append(l.held, h)
+		joined, got := make(chan struct{}), make(chan recipes.Hold, 1)
+		go func() {
+			h, err := l.lock(l.ours, path, func(recipes.Place) { close(joined) }).Acquire(l.ctx)
+			if err != nil {
+				l.Logf("a waiter: %v", err)
+			}
+			got <- h // nil is noticed
+		}()
+		closes(l, "joined", joined)
+		l.waiters = append(l.waiters, got)
+	}
+}
+
+// holdsStand checks that what is held is, and that nobody else was granted it.
+func (l *load) holdsStand() {
+	l.Helper()
+	for i, h := range l.held {
+		if err := h.Err(); err != nil {
+			l.Fatalf("hold %d: %v", i, err)
+		}
+		if len(l.waiters[i]) > 0 {
+			l.Fatalf("the one behind hold %d was granted", i)
+		}
+	}
+	i := int(l.writes.Load()) % len(l.held)
+	if _, err := l.lock(l.rival, fmt.Sprintf("/held-%d", i), nil).TryAcquire(l.ctx); !errors.Is(err, recipes.ErrContended) {
+		l.Fatalf("somebody else, at hold %d: %v", i, err)
+	}
+	places, err := l.rival.Contenders(l.ctx, fmt.Sprintf("%s/held-%d", l.dir, i))
+	if err != nil || len(places.Contenders) != 2 || places.Contenders[0].Znode != l.held[i].Znode() {
+		l.Fatalf("hold %s: in line %+v: %v", l.held[i].Znode(), places, err)
+	}
+}
+
+// run starts what goes on until stop.
+func (l *load) run() {
+	var n atomic.Int64
+	l.repeat(2, func() error {
+		i := n.Add(1)
+		err := l.held[int(i)%len(l.held)].Write(l.ctx, recipes.Create(fmt.Sprintf("%s/written-%d", l.dir, i), nil))
+		if errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrSessionLost) {
+			l.unknown.Add(1)
+			err = nil
+		}
+		l.writes.Add(1)
+		return err
+	})
+	for _, s := range []recipes.Session{l.ours, l.ours, l.rival} {
+		l.repeat(1, func() error { return l.turn(s) })
+	}
+	l.repeat(1, func() error {
+		s := l.open()
+		h, err := l.lock(s, "/opened", nil).Acquire(l.ctx)
+		if err == nil {
+			err = h.Release(l.ctx)
+		}
+		l.sessions.Add(1)
+		return errors.Join(err, s.Close(l.ctx))
+	})
+	l.repeat(1, func() error {
+		_, err := l.ours.Contenders(l.ctx, l.dir+"/held-0")
+		l.listings.Add(1)
+		return err
+	})
+}
+
+// repeat does something again and again, in n goroutines.
+func (l *load) repeat(n int, f func() error) {
+	for range n {
+		l.work.Go(func() {
+			for {
+				select {
+				case <-l.stop:
+					return
+				default:
+				}
+				if err := f(); err != nil {
+					l.Errorf("a call: %v", err)
+					return
+				}
+			}
+		})
+	}
+}
+
+// turn takes a lock that is taken in turns.
+func (l *load) turn(s recipes.Session) error {
+	h, err := l.lock(s, "/turns", nil).Acquire(l.ctx)
+	if err != nil {
+		return err
+	}
+	if n := l.busy.Add(1); n != 1 {
+		l.Errorf("%d hold it", n)
+	}
+	if h.Token() <= l.last {
+		l.Errorf("token %d after %d", h.Token(), l.last)
+	}
+	l.last = h.Token()
+	l.turns.Add(1)
+	l.busy.Add(-1)
+	return h.Release(l.ctx)
+}
+
+// release gives back what is held. Those behind are granted it then.
+func (l *load) release() {
+	for i, h := range l.held {
+		if err := h.Release(l.ctx); err != nil {
+			l.Error(err)
+		}
+		next := <-l.waiters[i]
+		if next == nil || next.Token() <= h.Token() {
+			l.Fatalf("after hold %d: %v", i, next)
+		}
+		if err := next.Release(l.ctx); err != nil {
+			l.Error(err)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+//go:build unix
+
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// upgrade replaces the plugin by another process of the same program.
+func (v *surviving) upgrade() {
+	v.Helper()
+	before := v.supervisor.Plugin().PID()
+	if err := v.supervisor.Upgrade(ctx(v), v.another()); err != nil {
+		v.Fatal(err)
+	}
+	if now := v.supervisor.Plugin().PID(); now == before || runs(before) {
+		v.Fatalf("process %d was replaced by %d; the old one runs: %t", before, now, runs(before))
+	}
+	if state := v.session.State(); state != recipes.Connected {
+		v.Fatalf("upgraded, the session is %v: %v", state, v.session.Err())
+	}
+}
+
+func (v *surviving) another() host.UpgradeConfig {
+	return host.UpgradeConfig{Plugin: config(v, "real plugin", quickExit)}
+}
+
+// quickExit has a plugin end as quickly with the race detector as without, which sleeps
+// for a second otherwise. An upgrade would kill the plugin then.
+const quickExit = "GORACE=atexit_sleep_ms=0"
+
+// runs reports whether a process exists, be it only to be waited for.
+func runs(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// TestAnUpgradeMovesWhatASessionHolds: with its token, and nobody else is granted it.
+func TestAnUpgradeMovesWhatASessionHolds(t *testing.T) {
+	v := survive(t)
+	var held []recipes.Grant
+	for _, h := range holdings {
+		g, err := h.get(ctx(t), v.session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, g)
+	}
+	token := held[0].Token()
+	for round := range 2 {
+		v.upgrade()
+		for i, h := range holdings {
+			if err := held[i].Err(); err != nil {
+				t.Fatalf("%s: %v", h.name, err)
+			}
+			if err := held[i].Write(ctx(t), recipes.Create(fmt.Sprintf("/written-%s-%d", h.name, round), nil)); err != nil {
+				t.Errorf("%s: a guarded write: %v", h.name, err)
+			}
+			if h.rival != nil {
+				if _, err := h.rival(ctx(t), v.rival); !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrNodeExists) && !errors.Is(err, recipes.ErrEmpty) {
+					t.Errorf("%s: somebody else: %v", h.name, err)
+				}
+			}
+		}
+	}
+	if held[0].Token() != token {
+		t.Error("another token")
+	}
+	for i, h := range holdings {
+		if err := h.giveBack(ctx(t), held[i]); err != nil {
+			t.Errorf("%s: given back: %v", h.name, err)
+		}
+		if left := ephemerals(v.server, h.path); len(left) > 0 {
+			t.Errorf("%s: left behind: %q", h.name, left)
+		}
+	}
+	if err := v.session.Close(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNoTwoPluginsServeASession: the old one was waited for when the new one connects to
+// ZooKeeper, also if it was frozen. So it cannot wake up and close the session.
+func TestNoTwoPluginsServeASession(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := new(atomic.Int64)
+	server := zkserver.New(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(watched{l, t, old}) }()
+	t.Cleanup(func() { _ = server.Close(); <-served })
+	s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "real plugin", quickExit), Resume: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	session, err := s.Open(ctx(t), recipes.SessionConfig{Servers: []string{l.Addr().String()}, SessionTimeout: longTimeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := lockAt(t, session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, frozen := range []bool{false, true} {
+		pid := s.Plugin().PID()
+		old.Store(int64(pid))
+		if frozen {
+			signal(t, pid, syscall.SIGSTOP)
+		}
+		if err := s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", quickExit)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGCONT); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("waking the old plugin up: %v", err)
+		}
+		if err := errors.Join(h.Err(), h.Write(ctx(t))); err != nil {
+			t.Errorf("frozen %t: %v", frozen, err)
+		}
+	}
+	if err := h.Release(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// watched is a listener that finds the old plugin gone at each connection.
+type watched struct {
+	net.Listener
+	t   *testing.T
+	old *atomic.Int64
+}
+
+func (w watched) Accept() (net.Conn, error) {
+	c, err := w.Listener.Accept()
+	if pid := w.old.Load(); err == nil && pid != 0 && runs(int(pid)) {
+		w.t.Errorf("a connection while plugin %d is there", pid)
+	}
+	return c, err
+}
+
+// TestAnUpgradeThatFailsChangesNothing: the old plugin goes on, and the new one has ended.
+func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
+	v := survive(t)
+	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := v.supervisor.Plugin().PID()
+	events := v.session.Events(ctx(t))
+	<-events
+	silent := config(t, "silent")
+	silent.StartTimeout = 200 * time.Millisecond
+	checked := config(t, "real plugin")
+	checked.Checksum = "00"
+	for name, test := range map[string]struct {
+		cfg  host.Config
+		want error
+	}{
+		"missing":  {host.Config{Path: filepath.Join(t.TempDir(), "missing")}, host.ErrNotUpgraded},
+		"checksum": {checked, host.ErrChecksum},
+		"dying":    {config(t, "dying"), host.ErrNotUpgraded},
+		"silent":   {silent, host.ErrNotUpgraded},
+		"newer":    {config(t, "much newer plugin"), host.ErrVersion},
+		"older":    {config(t, "older plugin"), host.ErrLosesSessions},
+		"unable":   {config(t, "plugin"), host.ErrLosesSessions},
+	} {
+		err := v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: test.cfg})
+		if !errors.Is(err, host.ErrNotUpgraded) || !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := errors.Join(h.Err(), h.Write(ctx(t))); err != nil {
+			t.Errorf("%s: the hold: %v", name, err)
+		}
+	}
+	if now := v.supervisor.Plugin().PID(); now != pid {
+		t.Errorf("plugin %d runs, and not %d", now, pid)
+	}
+	select {
+	case e := <-events:
+		t.Errorf("the session was told %+v", e)
+	default:
+	}
+	v.kill() // the configuration has not changed either
+}
+
+// TestAnUpgradeSaysThatItWouldLoseSessions before it starts anything, unless that is allowed.
+func TestAnUpgradeSaysThatItWouldLoseSessions(t *testing.T) {
+	for name, resume := range map[string]bool{"not resumed": false, "cannot resume": true} {
+		t.Run(name, func(t *testing.T) {
+			s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), Resume: resume})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close(context.Background())
+			h, pid := acquire(t, supervised(t, s)), s.Plugin().PID()
+			err = s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "dying")})
+			if !errors.Is(err, host.ErrLosesSessions) || !errors.Is(err, host.ErrNotUpgraded) || h.Err() != nil {
+				t.Fatalf("%v; the hold: %v", err, h.Err())
+			}
+			if err := s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "newer plugin"), LoseSessions: true}); err != nil {
+				t.Fatal(err)
+			}
+			closes(t, "Done", h.Done())
+			if !errors.Is(h.Err(), recipes.ErrClosed) || runs(pid) {
+				t.Errorf("%v; the old one runs: %t", h.Err(), runs(pid))
+			}
+			acquire(t, supervised(t, s))
+			if info, err := s.Plugin().Info(ctx(t)); err != nil || info.Version != "another" {
+				t.Error(info, err)
+			}
+		})
+	}
+}
+
+// TestAWaiterKeepsItsPlaceInAnUpgrade, and a stream tells what changes after it.
+func TestAWaiterKeepsItsPlaceInAnUpgrade(t *testing.T) {
+	v := survive(t)
+	first, err := lockAt(t, v.rival, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, _ := v.session.Group("/g", recipes.GroupConfig{})
+	members, err := group.Watch(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-members
+	stand := func(s recipes.Session) <-chan recipes.Hold {
+		joined, got := make(chan struct{}), make(chan recipes.Hold, 1)
+		l, _ := s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
+		go func() {
+			h, err := l.Acquire(ctx(t))
+			if err != nil {
+				t.Error(err)
+			}
+			got <- h
+		}()
+		closes(t, "joined", joined)
+		return got
+	}
+	ours, theirs := stand(v.session), stand(v.rival)
+	v.upgrade()
+	v.upgrade()
+	if err := first.Release(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	h := <-ours
+	if len(theirs) > 0 || h == nil {
+		t.Fatal("the one behind was granted first")
+	}
+	if err := h.Release(ctx(t)); err != nil {
+		t.Error(err)
+	}
+	if h := <-theirs; h == nil {
+		t.Fatal("not granted")
+	}
+	them, _ := v.rival.Group("/g", recipes.GroupConfig{Name: "them"})
+	if _, err := them.Join(ctx(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	if now := <-members; len(now) != 1 {
+		t.Errorf("members: %v", now)
+	}
+}
