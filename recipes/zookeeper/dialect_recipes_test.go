@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +82,30 @@ func TestACounterInTheDialectOfCurator(t *testing.T) {
 }
 
 // A number that is read in the other form would be another one.
+// Curator's DistributedAtomicLong creates its znode with the first number in it, here after ours has
+// found none. Neither sum is lost.
+func TestACounterThatAnotherCreatesIsNotOverwritten(t *testing.T) {
+	for dialect, number := range map[recipes.Dialect][]byte{
+		recipes.Curator: binary.BigEndian.AppendUint64(nil, 5), recipes.Kazoo: []byte("5"), recipes.ZooKeeper: []byte("5"),
+	} {
+		t.Run(string(dialect), func(t *testing.T) {
+			onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+				c := must[recipes.Counter](t)(s.session().Counter(s.path, recipes.CounterConfig{Dialect: dialect}))
+				var once sync.Once
+				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+					if r.Op == zkserver.OpMulti && r.Path == s.path {
+						once.Do(func() { s.make(s.path, number, 0) })
+					}
+					return zkserver.Fault{}
+				})
+				if n, err := c.Add(s.ctx, 1); n != 6 || err != nil {
+					t.Errorf("1 more than 5 is %d, %v", n, err)
+				}
+			})
+		})
+	}
+}
+
 func TestACounterRefusesTheFormOfAnotherDialect(t *testing.T) {
 	for _, tt := range []struct {
 		dialect recipes.Dialect

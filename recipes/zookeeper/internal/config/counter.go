@@ -113,6 +113,7 @@ func (n *number) attempt(ctx context.Context, next func(n int64, t *session.Txn)
 		if err := n.make(ctx); err != nil {
 			return 0, err
 		}
+		return n.attempt(ctx, next) // another client may have created it, with a number in it
 	}
 	t.Set(n.path, n.encode(value), version)
 	_, err = n.session.CommitOnce(ctx, n.receipts, n.session.Provide, t)
@@ -122,8 +123,8 @@ func (n *number) attempt(ctx context.Context, next func(n int64, t *session.Txn)
 	return value, err
 }
 
-// make creates the znode without data, so that it does not matter which session creates
-// it, or how often. It is persistent. So is its parent if receipts lie beside it: a
+// make creates the znode without data, so that it does not matter which of our sessions
+// creates it, or how often. It is persistent. So is its parent if receipts lie beside it: a
 // container could be deleted under them.
 func (n *number) make(ctx context.Context) error {
 	for _, path := range []string{gopath.Dir(n.path), n.path} {
