@@ -32,7 +32,7 @@ func (s *Server) contend(ctx context.Context, r request, announce bool, run atte
 	if announce {
 		announced = ss.announcer(ctx, r.GetRequestId())
 	}
-	c, err := ss.tickets.call(ctx, r.GetRequestId(), announced, run)
+	c, err := ss.tickets.call(ctx, r.GetRequestId(), had.GetToken() != 0, announced, run)
 	if c == nil || err == nil {
 		return c, err
 	}

@@ -51,7 +51,7 @@ func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
 		ss.tickets = newTickets(ss, 1)
 		s.sessions[""] = ss
 		acquire := func(id string) error {
-			_, err := ss.tickets.call(t.Context(), id, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+			_, err := ss.tickets.call(t.Context(), id, false, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
 				return &held{Grant: removed{}}, nil
 			})
 			return err

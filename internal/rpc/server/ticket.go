@@ -31,6 +31,7 @@ type held struct {
 // the session forgets it. It runs once, however often it is called.
 type ticket struct {
 	id     string
+	had    bool // by the host, from another plugin
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the fields below are set
 
@@ -73,12 +74,13 @@ func (ts *tickets) knows(id string) bool {
 
 // call runs the attempt for id, or joins the call that already does, and waits
 // for its end. When ctx ends first and nobody else waits for it, the contender
-// leaves the line.
-func (ts *tickets) call(ctx context.Context, id string, announce func(recipes.Place), run attempt) (*ticket, error) {
+// leaves the line. had is for a grant that the host has already: that is taken up all the
+// same, for a call that is repeated.
+func (ts *tickets) call(ctx context.Context, id string, had bool, announce func(recipes.Place), run attempt) (*ticket, error) {
 	if id == "" {
 		return nil, fmt.Errorf("%w: request_id is empty", recipes.ErrInvalid)
 	}
-	c, first, err := ts.enter(id, announce, contained(ctx, run))
+	c, first, err := ts.enter(id, had, announce, contained(ctx, run))
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +112,7 @@ func (ts *tickets) callFirst(ctx context.Context, c *ticket, run func()) (*ticke
 
 // enter finds the ticket of a call, or makes one. The first call of a ticket has to
 // run the attempt.
-func (ts *tickets) enter(id string, announce func(recipes.Place), run attempt) (c *ticket, first func(), err error) {
+func (ts *tickets) enter(id string, had bool, announce func(recipes.Place), run attempt) (c *ticket, first func(), err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	c, ok := ts.all[id]
@@ -122,7 +124,7 @@ func (ts *tickets) enter(id string, announce func(recipes.Place), run attempt) (
 			return nil, nil, fmt.Errorf("%w: the session holds or waits for %d things", recipes.ErrLimit, n)
 		}
 		ctx, cancel := context.WithCancel(ts.ss.ctx)
-		c = &ticket{id: id, cancel: cancel, done: make(chan struct{})}
+		c = &ticket{id: id, had: had, cancel: cancel, done: make(chan struct{})}
 		ts.all[id] = c
 		ts.ss.tasks.Add(1)
 		first = func() {
@@ -135,13 +137,14 @@ func (ts *tickets) enter(id string, announce func(recipes.Place), run attempt) (
 }
 
 // leave ends one caller's wait. A caller whose context has ended cannot have read an
-// answer. So it gets none, and no grant stays behind.
+// answer. So it gets none, and no grant stays behind, but for one that its host had before:
+// the host goes by that, and gives it back by Release or Abandon.
 func (ts *tickets) leave(ctx context.Context, c *ticket) (*ticket, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	c.callers--
 	if ctx.Err() != nil {
-		if c.callers == 0 {
+		if c.callers == 0 && !c.had {
 			ts.drop(c)
 		}
 		return nil, ctx.Err()

@@ -59,7 +59,7 @@ func TestEndedTicketsAreForgotten(t *testing.T) {
 		ts.abandon(fmt.Sprint("never called ", i))
 	}
 	for i := range calls {
-		_, err := ts.call(t.Context(), fmt.Sprint(i), nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+		_, err := ts.call(t.Context(), fmt.Sprint(i), false, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
 			return nil, recipes.ErrContended
 		})
 		if err != recipes.ErrContended {
@@ -88,7 +88,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 	}{
 		{"gone when it is granted", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
 			ctx, cancel := context.WithCancel(t.Context())
-			_, err := ts.call(ctx, "it", nil, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
 				grant()
 				defer cancel()
 				return attempt(c, ss, joined)
@@ -101,7 +101,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			grant()
-			_, err := ts.call(ctx, "it", nil, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
 				<-c.Done() // it is too late
 				return attempt(c, ss, joined)
 			})
@@ -111,17 +111,17 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 		}, 1},
 		{"there", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
 			grant()
-			if _, err := ts.call(t.Context(), "it", nil, attempt); err != nil {
+			if _, err := ts.call(t.Context(), "it", false, nil, attempt); err != nil {
 				t.Error(err)
 			}
 		}, 0},
 		{"the second of two gone", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
 			stays := make(chan error)
-			go func() { _, err := ts.call(t.Context(), "it", nil, attempt); stays <- err }()
+			go func() { _, err := ts.call(t.Context(), "it", false, nil, attempt); stays <- err }()
 			synctest.Wait()
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, err := ts.call(ctx, "it", nil, attempt); !errors.Is(err, context.Canceled) {
+			if _, err := ts.call(ctx, "it", false, nil, attempt); !errors.Is(err, context.Canceled) {
 				t.Errorf("the call returned %v", err)
 			}
 			grant()
@@ -132,9 +132,9 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 		{"the first of two gone", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			leaves, stays := make(chan error, 1), make(chan error, 1)
-			go func() { _, err := ts.call(ctx, "it", nil, attempt); leaves <- err }()
+			go func() { _, err := ts.call(ctx, "it", false, nil, attempt); leaves <- err }()
 			synctest.Wait()
-			go func() { _, err := ts.call(t.Context(), "it", nil, attempt); stays <- err }()
+			go func() { _, err := ts.call(t.Context(), "it", false, nil, attempt); stays <- err }()
 			synctest.Wait()
 			cancel()
 			synctest.Wait()
@@ -162,7 +162,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 				if got := back.Load(); got != tt.back {
 					t.Errorf("given back %d times; want %d", got, tt.back)
 				}
-				_, err := ts.call(t.Context(), "it", nil, attemptedOnce(t))
+				_, err := ts.call(t.Context(), "it", false, nil, attemptedOnce(t))
 				if given := tt.back > 0; errors.Is(err, context.Canceled) != given {
 					t.Errorf("the repeated call returned %v; given back: %v", err, given)
 				}
@@ -192,7 +192,7 @@ func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
 		leaves, told := make(chan struct{}), make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := ts.call(t.Context(), "it", nil, func(c context.Context, _ *session, _ func(recipes.Place)) (*held, error) {
+				_, err := ts.call(t.Context(), "it", false, nil, func(c context.Context, _ *session, _ func(recipes.Place)) (*held, error) {
 					<-c.Done()
 					<-leaves
 					return nil, c.Err()
@@ -240,13 +240,13 @@ func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	ts := newTickets(ss, 1)
 	released := &held{Grant: stub{}, giveBack: func(context.Context) error { t.Error("given back again"); return nil }}
 	for id, end := range map[string]error{"failed": recipes.ErrContended, "released": nil} {
-		c, err := ts.call(t.Context(), id, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) { return released, end })
+		c, err := ts.call(t.Context(), id, false, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) { return released, end })
 		if err == nil {
 			ts.givenBack(c, nil)
 		}
 		ts.abandon(id)
 		ss.tasks.Wait()
-		if _, again := ts.call(t.Context(), id, nil, attemptedOnce(t)); again != end {
+		if _, again := ts.call(t.Context(), id, false, nil, attemptedOnce(t)); again != end {
 			t.Errorf("%s: the repeated call returned %v; the first %v", id, again, err)
 		}
 		if _, known := ts.granted(id); errors.Is(known, recipes.ErrNotHeld) != (end != nil) {
@@ -259,7 +259,7 @@ func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 func TestAnswerOutlivesTheSession(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ts := newTickets(&session{ctx: ctx}, 1)
-	_, err := ts.call(t.Context(), "it", nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+	_, err := ts.call(t.Context(), "it", false, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
 		cancel(errShutdown)
 		return nil, recipes.ErrContended
 	})
@@ -277,7 +277,7 @@ func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 	}
 	ss := s.start(opened, nil)
 	s.end(ss)
-	if _, err := ss.tickets.call(t.Context(), "late", nil, attemptedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
+	if _, err := ss.tickets.call(t.Context(), "late", false, nil, attemptedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -289,7 +289,7 @@ func TestReleaseWhoseCallerHasGoneGoesOn(t *testing.T) {
 	ss.tickets = newTickets(ss, 1)
 	s.sessions[""] = ss
 	acquire := func(id string) error {
-		_, err := ss.tickets.call(t.Context(), id, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+		_, err := ss.tickets.call(t.Context(), id, false, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
 			return &held{Grant: stub{}, giveBack: func(ctx context.Context) error { return ctx.Err() }}, nil
 		})
 		return err

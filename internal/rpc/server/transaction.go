@@ -54,8 +54,17 @@ func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTra
 	if err != nil {
 		return nil, err
 	}
-	ss.tickets.undoable(ctx, r.GetRequestId(), func() { begun(t) })
+	ss.tickets.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { begun(t) })
 	return &pb.BeginTransactionResponse{Transaction: id}, nil
+}
+
+// repeatable is the context of undoable. What was taken up stays, though its call was cut
+// off: the host calls again, or abandons it.
+func repeatable(ctx context.Context, resumed string) context.Context {
+	if resumed == "" {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }
 
 func (s transactionService) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
@@ -89,7 +98,7 @@ func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTrans
 	if err != nil {
 		return nil, err
 	}
-	ss.tickets.undoable(ctx, r.GetRequestId(), func() { ss.memberships.forget(membership) })
+	ss.tickets.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { ss.memberships.forget(membership) })
 	return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: membership}, nil
 }
 

@@ -6,6 +6,9 @@ import (
 	"maps"
 	"sync"
 	"testing"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // TestAbandonEndsACallThatIsNoClaim: also one that it has overtaken, and no other.
@@ -79,5 +82,79 @@ func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 	}
 	if len(ts.undos) > remembered || len(ts.undoIDs) > remembered {
 		t.Errorf("%d are remembered", len(ts.undos))
+	}
+}
+
+// cutting is a session whose transactions are taken up just before the connection of the call breaks.
+type cutting struct {
+	recipes.Session
+	breaks     func()
+	coordinate chan struct{}
+}
+
+func (c cutting) Transaction(string, recipes.TransactionConfig) (recipes.Transaction, error) {
+	return takenUp{c: c}, nil
+}
+
+type takenUp struct {
+	recipes.Transaction
+	c cutting
+}
+
+func (t takenUp) BeginAs(context.Context, []byte, ...string) (string, error) {
+	t.c.breaks()
+	return "it", nil
+}
+
+func (t takenUp) TakeUpCoordinator(context.Context, string) error { t.c.breaks(); return nil }
+
+func (t takenUp) TakeUpSite(context.Context, string, string) (recipes.Site, error) {
+	t.c.breaks()
+	return joinedSite{}, nil
+}
+
+func (t takenUp) Coordinate(context.Context) (recipes.Decision, error) {
+	close(t.c.coordinate)
+	return recipes.Decision{}, nil
+}
+
+type joinedSite struct{ recipes.Site }
+
+func (joinedSite) Payload() []byte { return nil }
+
+// What is taken up stays, for the call that is repeated. A beginning whose answer was lost is undone.
+func TestATakeUpOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
+	for _, resumed := range []string{"", "it"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		s, fake := New(Config{}), cutting{breaks: cancel, coordinate: make(chan struct{})}
+		ss := &session{ctx: t.Context(), Session: fake, taking: newTaking(true)}
+		ss.tickets = newTickets(ss, 1)
+		s.sessions[""] = ss
+		_, _ = transactionService{Server: s}.BeginTransaction(ctx, &pb.BeginTransactionRequest{RequestId: "1", Resumed: resumed})
+		if resumed != "" {
+			_, _ = transactionService{Server: s}.JoinTransaction(ctx, &pb.JoinTransactionRequest{RequestId: "2", Resumed: resumed})
+		}
+		ss.tasks.Wait()
+		select {
+		case <-fake.coordinate:
+			if resumed != "" {
+				t.Error("the coordinator's place was given up")
+			}
+		default:
+			if resumed == "" {
+				t.Error("the coordinator's place was not given up")
+			}
+		}
+		if _, ok := ss.memberships.get(resumed); resumed != "" && !ok {
+			t.Error("the membership was forgotten")
+		}
+		if resumed != "" {
+			ss.tickets.abandon("1")
+			ss.tickets.abandon("2")
+			ss.tasks.Wait()
+			if _, ok := ss.memberships.get(resumed); ok {
+				t.Error("the membership was abandoned, and stays")
+			}
+		}
 	}
 }
