@@ -20,7 +20,8 @@ const authScheme = "auth"
 // which that was given. Only a place needs the identity, and in the ACL of a znode that
 // outlives the session it is an entry that never matches again, another one for each
 // session. So the first place is created before the identity is given. What its ACL
-// says of the creator then takes the place of "auth" in all that is created later.
+// says of the creator then takes the place of "auth" in all that is created later. In a
+// session that was resumed the first place may be one from before.
 func (s *Session) newACL() []zk.ACL {
 	if resolved := s.resolvedACL.Load(); resolved != nil {
 		return *resolved

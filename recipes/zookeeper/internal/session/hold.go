@@ -136,13 +136,18 @@ func (s *Session) SyncOn(ctx context.Context, path string, disconnected <-chan s
 
 // GetSynced is Get by a server that has caught up with the leader before: what is
 // found was there, for the whole ensemble, after this call had begun. It is one
-// round trip, to the leader.
+// round trip, to the leader. It may read a place whatever its ACL is. Before there is
+// one it gives no identity: see newACL.
 func (s *Session) GetSynced(ctx context.Context, path string) (Node, error) {
 	var e jute.Encoder
 	e.String(s.full(path))
 	e.Bool(false)
+	exchange := s.exchangeIdentified
+	if s.unresolved() {
+		exchange = s.exchange
+	}
 	return readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
-		replies, err := s.exchangeIdentified(life, s.syncRequest(path), request{op: opGetData, body: e.Bytes})
+		replies, err := exchange(life, s.syncRequest(path), request{op: opGetData, body: e.Bytes})
 		if err == nil {
 			err = replies[0].err()
 		}
