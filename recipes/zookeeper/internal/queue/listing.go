@@ -150,6 +150,11 @@ type listingKey struct {
 	dialect  recipes.Dialect
 }
 
+// mostListings is how many listings a session keeps. It forgets all when there are more: a
+// session that lives long may use each of its paths once. A consumer that has one goes on
+// with it.
+const mostListings = 4096
+
 // listingOf returns the listing that q shares with the session's other consumers.
 func (qs *Queues) listingOf(q *queue) *listing {
 	qs.mu.Lock()
@@ -158,7 +163,7 @@ func (qs *Queues) listingOf(q *queue) *listing {
 	l := qs.listings[key]
 	if l == nil {
 		l = q.newListing()
-		if qs.listings == nil {
+		if qs.listings == nil || len(qs.listings) >= mostListings {
 			qs.listings = make(map[listingKey]*listing)
 		}
 		qs.listings[key] = l
