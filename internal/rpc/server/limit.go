@@ -29,7 +29,8 @@ const (
 type Limits struct {
 	// Sessions bounds the sessions of one plugin (MaxSessions).
 	Sessions int
-	// Grants bounds what one session holds or waits for (MaxGrants).
+	// Grants bounds what one session holds or waits for, and its sites in transactions
+	// (MaxGrants).
 	Grants int
 	// Watches bounds the streams of one session, its own not counted
 	// (MaxWatches).

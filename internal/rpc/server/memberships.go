@@ -30,6 +30,16 @@ func (ms *memberships) add(membership string, site recipes.Site) {
 	ms.all[membership] = site
 }
 
+// room refuses a site beyond the limit, of a host that forgets to end its part.
+func (ms *memberships) room(limit int) error {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if n := len(ms.all); n >= limit {
+		return fmt.Errorf("%w: the session has %d sites in transactions", recipes.ErrLimit, n)
+	}
+	return nil
+}
+
 func (ms *memberships) get(membership string) (recipes.Site, bool) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -98,6 +108,9 @@ func (ss *session) join(ctx context.Context, t recipes.Transaction, r *pb.JoinTr
 	m, able := t.(resumable)
 	switch had := r.GetResumed(); {
 	case had == "":
+		if err = ss.memberships.room(ss.tickets.limit); err != nil {
+			return nil, "", err
+		}
 		site, err = t.Join(ctx, r.GetSite())
 		membership = uuid.NewString()
 		if s, ok := site.(interface{ ID() string }); ok {

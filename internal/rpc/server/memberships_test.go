@@ -1,0 +1,38 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func (takenUp) Join(context.Context, string) (recipes.Site, error) { return joinedSite{}, nil }
+
+// A host that forgets to end its part fills no memory. A site that it has from another plugin is
+// within the bounds of that one.
+func TestSitesAreBounded(t *testing.T) {
+	ss := &session{Session: cutting{breaks: func() {}}, taking: newTaking(true)}
+	ss.tickets = newTickets(ss, 1)
+	join := func(resumed string) (string, error) {
+		_, membership, err := ss.join(t.Context(), takenUp{c: ss.Session.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
+		return membership, err
+	}
+	first, err := join("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := join(""); !errors.Is(err, recipes.ErrLimit) {
+		t.Errorf("a second site: %v", err)
+	}
+	if _, err := join("it"); err != nil {
+		t.Errorf("one from before: %v", err)
+	}
+	ss.memberships.finish("it")
+	ss.memberships.finish(first)
+	if _, err := join(""); err != nil {
+		t.Errorf("after the end of the others: %v", err)
+	}
+}
