@@ -98,6 +98,8 @@
 //     Before it, the deadline counts from the ticket's contact. A session whose
 //     deadline has passed is lost, also where a server would still take it up: who
 //     held something has been told so.
+//   - From Resume to DropRest the session counts as one that holds something. Nothing may
+//     be taken up yet, but somebody may go by what it held, and by its contacts.
 //   - A handshake is never one for a new session, whatever go-zookeeper believes. If the
 //     server does not answer with the ticket's id, the session is lost. Nothing is
 //     closed until it has been taken up.

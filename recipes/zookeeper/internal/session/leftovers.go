@@ -22,6 +22,7 @@ type kept struct {
 	dropping sync.Mutex // held while DropRest runs
 	listed   bool       // rest is what the first DropRest has found
 	rest     []string
+	dropped  bool
 }
 
 // Keep says that a znode of the time before Resume is taken up: DropRest leaves it. It
@@ -56,7 +57,8 @@ func (s *Session) AdoptPlace(ctx context.Context, place Place) {
 // whose callers do not know of them, receipts, guards. What the session has created since
 // stays: a waiter that was taken up may have been granted meanwhile, with another znode.
 // DropRest returns when the rest is known to be gone. If it fails, it can be called again,
-// and deletes what the first call has found.
+// and deletes what the first call has found. Until then the session counts as one that
+// holds something.
 //
 // spare tells of a path that its znode stays, because nobody has to take it up.
 //
@@ -100,6 +102,10 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 		}
 	}
 	s.kept.rest = nil
+	if !s.kept.dropped {
+		s.kept.dropped = true
+		s.EndHold()
+	}
 	return nil
 }
 

@@ -1,0 +1,95 @@
+package zookeeper_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// PITFALLS 61, for a session that was resumed: its follower is cut off before anything is taken up, and
+// goes on answering. Whoever held something in the session goes by the contacts that it tells. So these
+// are those of which the leader knows, though this process holds nothing yet.
+func TestAResumedSessionTellsWhatTheLeaderKnows(t *testing.T) {
+	const timeout = 4 * time.Second // the smallest: two ticks
+	for phase := time.Duration(0); phase < timeout; phase += 130 * time.Millisecond {
+		t.Run(phase.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zkserver.New(zkserver.Config{})
+				defer srv.Close()
+				first, waiter := linkTo(srv.ServeConn).open(t, timeout), linkTo(srv.ServeConn).open(t, timeout)
+				acquire(t, first)
+				joined, granted := make(chan struct{}), make(chan struct{})
+				l := must[recipes.Lock](t)(waiter.Lock("/deadline", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))
+				go func() {
+					if _, err := l.Acquire(t.Context()); err != nil {
+						t.Error(err)
+					}
+					close(granted)
+				}()
+				<-joined
+				if err := first.(movable).Detach(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				follower := srv.Follower()
+				theirs := linkTo(follower.ServeConn)
+				cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
+				second := must[recipes.Session](t)(zookeeper.ResumeWith(theirs.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))
+				time.Sleep(phase) // virtual
+				theirs.lead(nil)
+				follower.CutOff()
+				<-granted
+				if age := time.Since(second.(interface{ KnownContact() time.Time }).KnownContact()); second.Err() == nil && age < timeout {
+					t.Errorf("another is granted, and the leader is said to have heard of the session %v ago", age)
+				}
+				follower.Crash()
+				second.Close(t.Context())
+				if err := waiter.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Once everything was taken up, a session that holds nothing asks the leader nothing.
+func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		way := linkTo(srv.ServeConn)
+		first := way.open(t, 10*time.Second)
+		if err := first.(movable).Detach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cfg := recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}
+		second := must[recipes.Session](t)(zookeeper.ResumeWith(way.dial)(t.Context(), cfg, first.(movable).ResumeTicket(), time.Now()))
+		for range 2 {
+			if err := second.(movable).DropRest(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		inAMinute := func() int64 {
+			time.Sleep(time.Minute) // virtual
+			before := must[recipes.Stats](t)(second.Stats(t.Context())).ByKind["sync"]
+			time.Sleep(time.Minute)
+			return must[recipes.Stats](t)(second.Stats(t.Context())).ByKind["sync"] - before
+		}
+		if n := inAMinute(); n != 0 {
+			t.Errorf("a session that holds nothing has asked the leader %d times", n)
+		}
+		hold := acquire(t, second)
+		if err := second.(movable).DropRest(t.Context()); err != nil { // which ends nothing again
+			t.Fatal(err)
+		}
+		if n := inAMinute(); n == 0 || hold.Err() != nil {
+			t.Errorf("a session that holds something has asked the leader %d times (%v)", n, hold.Err())
+		}
+		if err := second.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
