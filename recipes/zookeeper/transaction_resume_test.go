@@ -14,6 +14,7 @@ import (
 type resumable interface {
 	recipes.Transaction
 	BeginAs(context.Context, []byte, ...string) (string, error)
+	CoordinateAs(context.Context, string) (recipes.Decision, error)
 	TakeUpCoordinator(context.Context, string) error
 	TakeUpSite(ctx context.Context, site, id string) (recipes.Site, error)
 }
@@ -219,6 +220,8 @@ func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
 		}
 		site := func(name, id string) error { _, err := tx.TakeUpSite(ctx, name, id); return err }
 		refused("another transaction's coordinator", tx.TakeUpCoordinator(ctx, "another"), recipes.ErrNoTransaction)
+		_, err := tx.CoordinateAs(ctx, "another")
+		refused("another transaction's votes", err, recipes.ErrNoTransaction)
 		refused("another transaction's site", site("theirs", "another"), recipes.ErrNoTransaction)
 		refused("a stranger", site("stranger", id), recipes.ErrUnknownSite)
 		if v != recipes.AllWatch {
@@ -230,7 +233,7 @@ func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
 		}
 		nowhere := resumableAt(t, s, path+"-nowhere", v)
 		refused("no transaction's coordinator", nowhere.TakeUpCoordinator(ctx, id), recipes.ErrNoTransaction)
-		_, err := nowhere.TakeUpSite(ctx, "theirs", id)
+		_, err = nowhere.TakeUpSite(ctx, "theirs", id)
 		refused("no transaction's site", err, recipes.ErrNoTransaction)
 
 		if err := s.(movable).DropRest(ctx); err != nil {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -16,6 +17,7 @@ type joining struct {
 	telling sync.WaitGroup // while the call goes on
 
 	turns chan turn // holds the latest that takeUp has offered
+	anew  bool      // it takes a turn also without a znode: DropRest would undo what it does
 
 	// Under the session's mu:
 	on    *tenure // in which the call is made; nil when it has returned
@@ -117,6 +119,20 @@ func (s *session) answered(j *joining) {
 	defer s.mu.Unlock()
 	s.settle(j)
 	j.on = nil
+}
+
+// inTurn is session.repeating for a call that DropRest would undo: it is made before that.
+func (s *session) inTurn(j *joining) making {
+	return func(ctx context.Context, left time.Duration, rpc func(context.Context) error) error {
+		return s.repeated(ctx, func() (*tenure, error) {
+			t, _, err := s.next(ctx, j)
+			if err != nil {
+				return nil, err
+			}
+			defer s.answered(j)
+			return t, s.in(ctx, t, left, rpc)
+		})
+	}
 }
 
 func (s *session) expect(id string, j *joining) {

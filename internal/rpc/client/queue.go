@@ -82,7 +82,7 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 		return nil, err
 	}
 	var ids []recipes.ElementID
-	err := q.s.changeAbandonably(ctx, q.String(), func(ctx context.Context, id string) error {
+	err := q.s.changeAbandonably(ctx, q.String(), q.s.changing, func(ctx context.Context, id string) error {
 		r, err := q.s.queues.PutElements(ctx, &pb.PutElementsRequest{
 			Session: q.s.handle, Queue: q.ref(), Priority: int32(priority), Data: data, RequestId: id,
 		})
@@ -136,7 +136,7 @@ func (q *queue) takeUnclaimed(ctx context.Context) (e recipes.Element, err error
 	if err := q.hasDialect(ctx); err != nil {
 		return recipes.Element{}, err
 	}
-	err = q.s.changeAbandonably(ctx, q.String(), func(ctx context.Context, id string) error {
+	err = q.s.changeAbandonably(ctx, q.String(), q.s.changing, func(ctx context.Context, id string) error {
 		r, err := q.s.queues.TakeElement(ctx, &pb.TakeElementRequest{Session: q.s.handle, RequestId: id, Queue: q.ref()})
 		e = wire.Element(r.GetElement())
 		return err

@@ -45,6 +45,7 @@ type session struct {
 	closed bool                // Close waits, or has waited
 	grants map[string]*grant   // that stand, by request id
 	joins  map[string]*joining // that wait for their grant
+	parts  map[string]*part    // in transactions
 	tasks  sync.WaitGroup
 
 	newest *tenure           // the latest that has a stream
@@ -63,7 +64,7 @@ func newSession(c *Client, cfg recipes.SessionConfig, t *tenure, o *pb.Opened) *
 		handle: o.GetSession(), id: o.GetSessionId(), ticket: o.GetTicket(),
 		events: feed.New(recipes.Event{State: t.state}),
 		grants: make(map[string]*grant), owned: make(map[string]*grant),
-		joins:     make(map[string]*joining),
+		joins: make(map[string]*joining), parts: make(map[string]*part),
 		resumable: len(o.GetTicket()) > 0 && t.plugin.died != nil,
 		newest:    t, owner: t, turn: make(chan struct{}),
 	}

@@ -56,11 +56,11 @@ func (s *session) begin(t *tenure) (watched []*grant) {
 	return watched
 }
 
-// takeAll takes up grants and contenders until there are no more. From then on only what
+// takeAll takes up grants, parts and contenders until there are no more. From then on only what
 // this plugin grants counts.
 func (s *session) takeAll(ctx context.Context, t *tenure) bool {
 	for {
-		grants, turns, all := s.untaken(t)
+		grants, parts, turns, all := s.untaken(t)
 		if all || ctx.Err() != nil {
 			return all
 		}
@@ -69,6 +69,10 @@ func (s *session) takeAll(ctx context.Context, t *tenure) bool {
 		for _, g := range grants {
 			places <- struct{}{}
 			work.Go(func() { defer func() { <-places }(); s.takeGrant(ctx, t, g) })
+		}
+		for key, p := range parts {
+			places <- struct{}{}
+			work.Go(func() { defer func() { <-places }(); s.takePart(ctx, t, key, p) })
 		}
 		for _, offered := range turns {
 			select {
@@ -80,10 +84,10 @@ func (s *session) takeAll(ctx context.Context, t *tenure) bool {
 	}
 }
 
-// untaken returns the grants that the plugin of a tenure has not taken up, and the turns
-// that it offers to contenders. If there are none, the tenure is the owner from now on, and
-// all is true.
-func (s *session) untaken(t *tenure) (grants []*grant, turns []turn, all bool) {
+// untaken returns the grants and parts that the plugin of a tenure has not taken up, and
+// the turns that it offers to contenders. If there are none, the tenure is the owner from
+// now on, and all is true.
+func (s *session) untaken(t *tenure) (grants []*grant, parts map[string]*part, turns []turn, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taker = t
@@ -92,17 +96,23 @@ func (s *session) untaken(t *tenure) (grants []*grant, turns []turn, all bool) {
 			grants = append(grants, g)
 		}
 	}
+	parts = make(map[string]*part)
+	for key, p := range s.parts {
+		if p.at != t {
+			parts[key] = p
+		}
+	}
 	for _, j := range s.joins {
-		if j.znode != "" && j.at != t {
+		if (j.znode != "" || j.anew) && j.at != t {
 			offered := turn{t, make(chan struct{})}
 			j.offer(offered)
 			turns = append(turns, offered)
 		}
 	}
-	if all = len(grants)+len(turns) == 0; all {
+	if all = len(grants)+len(parts)+len(turns) == 0; all {
 		s.owner, s.taker = t, nil
 	}
-	return grants, turns, all
+	return grants, parts, turns, all
 }
 
 // takeGrant has the plugin take up a grant, or tells its loss.

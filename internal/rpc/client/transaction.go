@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
@@ -18,6 +19,7 @@ type transaction struct {
 // site is the host's half of a participant.
 type site struct {
 	*transaction
+	part       part
 	name       string
 	payload    []byte
 	membership string
@@ -40,28 +42,66 @@ func (s *session) Transaction(path string, cfg recipes.TransactionConfig) (recip
 func (t *transaction) Path() string   { return t.path }
 func (t *transaction) String() string { return "transaction " + t.path }
 
+// Begin is not repeated: a plugin that has ended may have begun. Nobody counts the votes
+// there until a site does.
 func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string) error {
 	if err := recipes.ValidateSites(sites); err != nil {
 		return fmt.Errorf("%s: %w", t, err)
 	}
-	return t.s.changeAbandonably(ctx, t.String(), func(ctx context.Context, id string) error {
-		_, err := t.s.transactions.BeginTransaction(ctx, &pb.BeginTransactionRequest{
+	place := &part{}
+	err := t.s.changeAbandonably(ctx, t.String(), t.s.changing, func(ctx context.Context, id string) error {
+		ask := &pb.BeginTransactionRequest{
 			Session: t.s.handle, Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites, RequestId: id,
-		})
+		}
+		r, err := t.s.transactions.BeginTransaction(ctx, ask)
+		place.request, place.name = id, r.GetTransaction()
 		return err
 	})
+	if err != nil || place.name == "" {
+		return err
+	}
+	place.ask = func(ctx context.Context) error {
+		_, err := t.s.transactions.BeginTransaction(ctx, &pb.BeginTransactionRequest{
+			Session: t.s.handle, Path: t.path, RequestId: place.request, Resumed: place.name,
+		})
+		return err
+	}
+	t.s.has(t.coordinator(), place)
+	return nil
 }
 
+// coordinator is the key of the coordinator's place. That of a site does not begin with a
+// slash.
+func (t *transaction) coordinator() string { return t.path }
+
+// Coordinate is repeated for the transaction that this session has begun. Any other one
+// may be over by then, and its successor is not to be mistaken for it.
 func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) {
+	place, made := t.s.part(t.coordinator()), t.s.changing
+	if place != nil {
+		made = t.s.repeating
+	}
 	var d recipes.Decision
-	err := t.s.changeAbandonably(ctx, t.String(), func(ctx context.Context, id string) error {
-		r, err := t.s.transactions.CoordinateTransaction(ctx, &pb.CoordinateTransactionRequest{Session: t.s.handle, Path: t.path, RequestId: id})
+	calls := 0
+	err := t.s.changeAbandonably(ctx, t.String(), made, func(ctx context.Context, id string) error {
+		ask := &pb.CoordinateTransactionRequest{Session: t.s.handle, Path: t.path, RequestId: id}
+		if calls++; calls > 1 && place != nil {
+			ask.Transaction = place.name
+		}
+		r, err := t.s.transactions.CoordinateTransaction(ctx, ask)
 		d = wire.Decision(r.GetDecision())
 		return err
 	})
+	if place != nil {
+		t.s.dropPart(t.coordinator(), place, err)
+		if err != nil { // the plugin that was to give up the place may have ended
+			t.s.abandon(place.request)
+		}
+	}
 	return d, err
 }
 
+// Abort is not repeated: the transaction may be over by then, and another one have begun.
 func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
 	var d recipes.Decision
 	err := t.s.change(ctx, t.String(), func(ctx context.Context) error {
@@ -74,7 +114,11 @@ func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decisio
 
 func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, error) {
 	joined := &site{transaction: t, name: name}
-	err := t.s.changeAbandonably(ctx, t.String(), func(ctx context.Context, id string) error {
+	j, key := newJoining(nil), t.s.requestID()
+	j.anew = true
+	t.s.expect(key, j)
+	defer t.s.unexpect(key, j)
+	err := t.s.changeAbandonably(ctx, t.String(), t.s.inTurn(j), func(ctx context.Context, id string) error {
 		r, err := t.s.transactions.JoinTransaction(ctx, &pb.JoinTransactionRequest{
 			Session: t.s.handle, Path: t.path, Site: name, RequestId: id,
 		})
@@ -84,6 +128,13 @@ func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, erro
 	if err != nil {
 		return nil, err
 	}
+	joined.part.ask = func(ctx context.Context) error {
+		_, err := t.s.transactions.JoinTransaction(ctx, &pb.JoinTransactionRequest{
+			Session: t.s.handle, Path: t.path, Site: name, Resumed: joined.membership,
+		})
+		return err
+	}
+	t.s.has(joined.membership, &joined.part)
 	return joined, nil
 }
 
@@ -108,29 +159,48 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 	if err := vote.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", s.transaction, err)
 	}
-	return s.s.change(ctx, s.String(), func(ctx context.Context) error {
+	return s.explain(s.s.changeBy(ctx, s.String(), s.s.repeating, func(ctx context.Context) error {
 		_, err := s.s.transactions.VoteTransaction(ctx, &pb.VoteTransactionRequest{
 			Session: s.s.handle, Membership: s.membership, Vote: string(vote),
 		})
 		return err
-	})
+	}))
 }
 
 func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 	var d recipes.Decision
-	err := s.s.changeAbandonably(ctx, s.String(), func(ctx context.Context, id string) error {
+	err := s.s.changeAbandonably(ctx, s.String(), s.s.repeating, func(ctx context.Context, id string) error {
 		r, err := s.s.transactions.AwaitDecision(ctx, &pb.AwaitDecisionRequest{
 			Session: s.s.handle, Membership: s.membership, RequestId: id,
 		})
 		d = wire.Decision(r.GetDecision())
 		return err
 	})
-	return d, err
+	return d, s.explain(err)
 }
 
+// Done may find that the transaction is over: the plugin that has ended had done it.
 func (s *site) Done(ctx context.Context) error {
-	return s.s.change(ctx, s.String(), func(ctx context.Context) error {
+	err := s.s.changeBy(ctx, s.String(), s.s.repeating, func(ctx context.Context) error {
 		_, err := s.s.transactions.FinishSite(ctx, &pb.FinishSiteRequest{Session: s.s.handle, Membership: s.membership})
 		return err
 	})
+	if err != nil && errors.Is(s.s.lossOf(&s.part), recipes.ErrNoTransaction) {
+		err = nil
+	}
+	if err == nil {
+		s.s.dropPart(s.membership, &s.part, errDone)
+	}
+	return s.explain(err)
+}
+
+// errDone is why no plugin knows a site.
+var errDone = fmt.Errorf("%w: the site is done", recipes.ErrNoTransaction)
+
+// explain says why a plugin does not know the site.
+func (s *site) explain(err error) error {
+	if lost := s.s.lossOf(&s.part); lost != nil && errors.Is(err, recipes.ErrNoTransaction) {
+		return fmt.Errorf("%s: %w", s, lost)
+	}
+	return err
 }

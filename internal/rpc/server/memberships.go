@@ -81,6 +81,7 @@ func errNoMembership(membership string) error {
 // A resumable transaction can be taken up in another plugin, by its name.
 type resumable interface {
 	BeginAs(ctx context.Context, payload []byte, sites ...string) (name string, err error)
+	CoordinateAs(ctx context.Context, name string) (recipes.Decision, error)
 	TakeUpCoordinator(ctx context.Context, name string) error
 	TakeUpSite(ctx context.Context, site, name string) (recipes.Site, error)
 }
@@ -100,6 +101,19 @@ func (ss *session) begin(ctx context.Context, t recipes.Transaction, r *pb.Begin
 		return "", errTooLate
 	default:
 		return had, m.TakeUpCoordinator(ctx, had)
+	}
+}
+
+// coordinate counts the votes, of the transaction that the request names if it names one.
+func coordinate(ctx context.Context, t recipes.Transaction, r *pb.CoordinateTransactionRequest) (recipes.Decision, error) {
+	m, able := t.(resumable)
+	switch name := r.GetTransaction(); {
+	case name == "":
+		return t.Coordinate(ctx)
+	case !able:
+		return recipes.Decision{}, errNotTakenUp
+	default:
+		return m.CoordinateAs(ctx, name)
 	}
 }
 

@@ -74,7 +74,7 @@ func (s transactionService) CoordinateTransaction(ctx context.Context, r *pb.Coo
 	}
 	ctx, end := ss.patient(ctx, r)
 	defer end()
-	d, err := t.Coordinate(ctx)
+	d, err := coordinate(ctx, t, r)
 	return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
 }
 

@@ -224,10 +224,14 @@ func (x *BeginTransactionResponse) GetTransaction() string {
 
 // CoordinateTransactionRequest names a transaction.
 type CoordinateTransactionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path      string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	RequestId string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// BeginTransactionResponse.transaction: the votes of this one, and of no later one of
+	// the path (NO_TRANSACTION). For a call that is repeated after the session was resumed.
+	// A plugin without the capability "resume" does not read the field.
+	Transaction   string `protobuf:"bytes,4,opt,name=transaction,proto3" json:"transaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -279,6 +283,13 @@ func (x *CoordinateTransactionRequest) GetPath() string {
 func (x *CoordinateTransactionRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *CoordinateTransactionRequest) GetTransaction() string {
+	if x != nil {
+		return x.Transaction
 	}
 	return ""
 }
@@ -1181,12 +1192,13 @@ const file_zkrecipes_v1_transaction_proto_rawDesc = "" +
 	"request_id\x18\x06 \x01(\tR\trequestId\x12\x18\n" +
 	"\aresumed\x18\a \x01(\tR\aresumed\"<\n" +
 	"\x18BeginTransactionResponse\x12 \n" +
-	"\vtransaction\x18\x01 \x01(\tR\vtransaction\"k\n" +
+	"\vtransaction\x18\x01 \x01(\tR\vtransaction\"\x8d\x01\n" +
 	"\x1cCoordinateTransactionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"S\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12 \n" +
+	"\vtransaction\x18\x04 \x01(\tR\vtransaction\"S\n" +
 	"\x1dCoordinateTransactionResponse\x122\n" +
 	"\bdecision\x18\x01 \x01(\v2\x16.zkrecipes.v1.DecisionR\bdecision\"_\n" +
 	"\x17AbortTransactionRequest\x12\x18\n" +

@@ -23,7 +23,19 @@ func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 }
 
 func (t *twoPhase) Coordinate(ctx context.Context) (recipes.Decision, error) {
+	return t.CoordinateAs(ctx, "")
+}
+
+// CoordinateAs is Coordinate for the transaction of that ID, if it is not empty. If
+// another one has begun since, the error matches recipes.ErrNoTransaction, and the
+// coordinator's place is left alone.
+func (t *twoPhase) CoordinateAs(ctx context.Context, id string) (recipes.Decision, error) {
 	p, err := t.protocol(ctx)
+	if err == nil && id != "" {
+		if err := t.is(p, id); err != nil {
+			return recipes.Decision{}, t.failed(err)
+		}
+	}
 	var d recipes.Decision
 	if err == nil {
 		d, err = t.collect(ctx, p)

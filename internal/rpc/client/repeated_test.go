@@ -1,0 +1,57 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/zkrecipes/zkrecipes/internal/feed"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// TestARepeatedCallWhoseOutcomeIsUnknown: its first plugin has ended, and may have carried
+// it out. What the next one says counts if it is an answer.
+func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
+	over, end := context.WithCancel(t.Context())
+	defer end()
+	s := &session{resumable: true, clock: newClock(time.Hour), over: over, events: feed.New(recipes.Event{State: recipes.Connected})}
+	ended := &tenure{ended: make(chan struct{})}
+	close(ended.ended)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		what    string
+		then    error
+		unknown bool
+	}{
+		{"done", nil, false},
+		{"refused", wire.ToStatus(recipes.ErrVoted, nil), false},
+		{"not served", notServed(canceled), true},
+		{"not reached", wire.ToStatus(recipes.ErrUnavailable, nil), true},
+		{"given up", wire.ToStatus(context.Canceled, nil), true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			calls := 0
+			err := s.repeated(t.Context(), func() (*tenure, error) {
+				if calls++; calls == 1 {
+					return ended, status.Error(codes.Unavailable, "the connection broke")
+				}
+				return nil, c.then
+			})
+			if calls != 2 {
+				t.Errorf("%d calls", calls)
+			}
+			if errors.Is(err, unanswered{}) != c.unknown || (err == nil) != (c.then == nil) {
+				t.Errorf("%v, then %v", c.then, err)
+			}
+			if c.unknown && !errors.Is(s.explainChange(t.Context(), "vote", err), recipes.ErrUnknownOutcome) {
+				t.Errorf("explained as %v", s.explainChange(t.Context(), "vote", err))
+			}
+		})
+	}
+}
