@@ -284,3 +284,38 @@ func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 		}
 	})
 }
+
+// In a dialect ready is ephemeral, here of the session that is resumed. It stays as long as members are
+// inside, so that no other is taken for one of them.
+func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
+	everywhere(t, func(t *testing.T, addr, path string) {
+		for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
+			path := path + "-" + string(d)
+			ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
+			at := func(s recipes.Session) member {
+				return must[recipes.DoubleBarrier](t)(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d})).(member)
+			}
+			must[recipes.Registration](t)(must[recipes.Names](t)(other.Names(path)).Register(ctx, nameOfMember(d), nil))
+			had := must[recipes.Passage](t)(at(s).Enter(ctx, nil)) // the last, which makes ready
+			ready := func(s recipes.Session) error {
+				_, err := must[recipes.Names](t)(s.Names(path)).Lookup(ctx, "ready")
+				return err
+			}
+			s = move(t, addr, s)
+			must[recipes.Passage](t)(at(s).TakeUp(ctx, had.Znode(), had.Token()))
+			if err := s.(movable).DropRest(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := ready(s); err != nil {
+				t.Errorf("%s: with the members inside: %v", d, err)
+			}
+			s = move(t, addr, s) // where nobody takes up the member
+			if err := s.(movable).DropRest(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := ready(s); !errors.Is(err, recipes.ErrNoNode) {
+				t.Errorf("%s: without the member that made it: %v", d, err)
+			}
+		}
+	})
+}

@@ -39,7 +39,16 @@ func (b *doubleBarrier) TakeUp(ctx context.Context, path string, token recipes.T
 	if err != nil {
 		return nil, b.failed(err)
 	}
+	b.keepReady()
 	return b.passage(o, r), nil
+}
+
+// keepReady has session.DropRest leave ready, which in a dialect may be the session's. While
+// members are inside it keeps others out.
+func (b *doubleBarrier) keepReady() {
+	if b.speaks() {
+		b.line.Session.Keep(b.readyPath())
+	}
 }
 
 // entered returns who has entered. In a dialect that is whoever is there: the next round
@@ -80,6 +89,7 @@ func (b *doubleBarrier) TakeUpLeaving(ctx context.Context, path string, token re
 			return nil, b.failed(err)
 		}
 		r.zxid = stat.Pzxid
+		b.keepReady()
 	}
 	return b.passage(znode.Released(b.line.Session, path, token), r), nil
 }
@@ -110,6 +120,7 @@ func (b *doubleBarrier) Rejoin(ctx context.Context, path string, joined func(rec
 	if err != nil {
 		return nil, b.failed(err)
 	}
+	b.keepReady()
 	joined(recipes.Place{Znode: path, Position: recipes.UnknownPosition})
 	return b.await(ctx, o)
 }
