@@ -40,6 +40,8 @@
 //   - Streams give what has changed meanwhile.
 //   - A write or another change that was under way fails with recipes.ErrUnknownOutcome.
 //     What begins without a plugin waits for the next one. Reads are repeated.
+//   - A Close that was under way fails with it too. Nobody takes the session up to end it,
+//     so that ZooKeeper frees what it held at the session timeout.
 //   - Passages of double barriers, sites and coordinators of transactions, and permits in
 //     other dialects are lost: Done closes, and Err matches recipes.ErrNotHeld. The
 //     session goes on.

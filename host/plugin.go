@@ -60,6 +60,11 @@ const (
 	killTimeout = 3 * time.Second
 )
 
+// leaveTimeout bounds how long the streams of a plugin are read after its exit. Nothing
+// keeps them open, so it takes no longer than this process needs for that. If it does not
+// run for so long, the sessions are lost: the plugin may have told a loss that was not read.
+const leaveTimeout = 2 * time.Second
+
 // newPlugin attaches to the plugin at the other end of conn. calls opens another
 // connection to it, for calls alone; it may be nil. If newPlugin fails, the caller ends
 // the plugin.
@@ -116,7 +121,7 @@ func (p *Plugin) resumes() bool { return slices.Contains(p.can, "resume") }
 func (p *Plugin) watch() {
 	<-p.other.gone()
 	if p.shared {
-		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 		p.link.Left(ctx)
 		cancel()
 	} else {

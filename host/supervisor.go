@@ -44,7 +44,8 @@ type SupervisorConfig struct {
 	// Changed, if not nil, is called for each Change, in order. The goroutine
 	// that calls it restarts the plugin, so that nothing is restarted until it
 	// returns. It must not call Close or Upgrade, which wait for it, nor Open while
-	// no plugin runs. Changes are logged too.
+	// no plugin runs. With Resume, it must not wait for a session either: calls wait
+	// for the next plugin. Changes are logged too.
 	Changed func(Change)
 }
 

@@ -3,8 +3,12 @@
 package host_test
 
 import (
+	"errors"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -82,4 +86,105 @@ func TestAWaiterThatCannotBeTakenUpWaitsAtTheEnd(t *testing.T) {
 	if left := ephemerals(v.server, "/s"); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
+}
+
+// TestWaitsGoOnInTheNextPlugin: for an element, a barrier and a latch. A read that is under
+// way is repeated. Stats begin anew.
+func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
+	v := survive(t)
+	ours, theirs := v.session, v.rival
+	queue := func(s recipes.Session) recipes.Queue { q, _ := s.Queue("/q", recipes.QueueConfig{}); return q }
+	barrier := func(s recipes.Session) recipes.Barrier { b, _ := s.Barrier("/b"); return b }
+	latch := func(s recipes.Session) recipes.Latch { l, _ := s.Latch("/n", recipes.LatchConfig{Count: 1}); return l }
+	if err := barrier(theirs).Set(ctx(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	waits := map[string]func() error{
+		"element": func() error { _, err := queue(ours).Receive(ctx(t)); return err },
+		"barrier": func() error { return barrier(ours).Wait(ctx(t)) },
+		"latch":   func() error { return latch(ours).Wait(ctx(t)) },
+	}
+	counter, _ := ours.Counter("/counted", recipes.CounterConfig{})
+	if _, err := counter.Add(ctx(t), 1); err != nil {
+		t.Fatal(err)
+	}
+	before, err := ours.Stats(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(map[string]chan error)
+	for name, wait := range waits {
+		done := make(chan error, 1)
+		ended[name] = done
+		go func() { done <- wait() }()
+	}
+	for reads := before.Reads; reads < before.Reads+int64(len(waits)); { // each has looked
+		now, err := ours.Stats(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reads = now.Reads
+	}
+	reached := v.stuck(zkserver.OpGetData, "/read", true)
+	read := make(chan error, 1)
+	go func() { c, _ := ours.Counter("/read", recipes.CounterConfig{}); _, err := c.Get(ctx(t)); read <- err }()
+	closes(t, "the read", reached)
+	v.kill()
+	if err := <-read; err != nil {
+		t.Errorf("a read that was under way: %v", err)
+	}
+	after, err := ours.Stats(ctx(t))
+	if err != nil || before.ByKind["multi"] == 0 || after.ByKind["multi"] != 0 {
+		t.Errorf("%+v, then %+v, %v", before, after, err)
+	}
+	for name, done := range ended {
+		if len(done) > 0 {
+			t.Fatalf("%s: not awaited: %v", name, <-done)
+		}
+	}
+	_, err = queue(theirs).Put(ctx(t), nil)
+	_, counted := latch(theirs).CountDown(ctx(t))
+	if err := errors.Join(err, counted, barrier(theirs).Remove(ctx(t))); err != nil {
+		t.Fatal(err)
+	}
+	for name, done := range ended {
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAFrozenPluginIsNotReplaced: it may run on at any time. Its sessions end by the host's
+// clock, before anybody else is granted what they held.
+func TestAFrozenPluginIsNotReplaced(t *testing.T) {
+	v := survive(t)
+	short, err := v.supervisor.Open(ctx(t), recipes.SessionConfig{Servers: []string{v.server.Addr()}, SessionTimeout: shortTimeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := lockAt(t, short, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, granted := make(chan time.Time, 1), make(chan time.Time, 1)
+	go func() { <-h.Done(); told <- time.Now() }()
+	go func() {
+		if _, err := lockAt(t, v.rival, "/l").Acquire(ctx(t)); err != nil {
+			t.Error(err)
+		}
+		granted <- time.Now()
+	}()
+	pid := v.supervisor.Plugin().PID()
+	signal(t, pid, syscall.SIGSTOP)
+	closes(t, "Done", short.Done())
+	if !errors.Is(short.Err(), recipes.ErrDeadline) {
+		t.Error(short.Err())
+	}
+	if a, b := <-told, <-granted; !a.Before(b) {
+		t.Errorf("told %v after the next one was granted", a.Sub(b))
+	}
+	if p := v.supervisor.Plugin(); p == nil || p.PID() != pid || len(v.changes) > 0 {
+		t.Error("it was replaced")
+	}
+	signal(t, pid, syscall.SIGKILL) // or Close would wait for it
 }

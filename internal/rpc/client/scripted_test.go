@@ -96,7 +96,9 @@ func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill f
 	kill = sync.OnceFunc(func() {
 		g.Stop()
 		serving.Wait()
-		p.Left(context.Background())
+		patient, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		p.Left(patient)
 		_ = conn.Close()
 	})
 	t.Cleanup(func() { c.Close(); kill() })
@@ -209,4 +211,88 @@ func TestASmallerTimeoutOfTheNextPluginCountsAtOnce(t *testing.T) {
 	}})
 	closes(t, "Done", s.Done())
 	matches(t, s.Err(), recipes.ErrDeadline)
+}
+
+// TestWhatAPluginSentIsReadAfterItsEnd: by the sessions that it serves. If something keeps
+// their streams open, they are lost, because it may have told that.
+func TestWhatAPluginSentIsReadAfterItsEnd(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		c := client.Unconnected()
+		end := make(chan struct{})
+		p, _ := play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error {
+			go func() { _ = serves(time.Hour)(st, r) }()
+			select {
+			case <-end:
+			case <-st.Context().Done():
+			}
+			return nil
+		}})
+		s := openScripted(t, c)
+		patient, giveUp := context.WithCancel(context.Background())
+		left := make(chan struct{})
+		go func() { p.Left(patient); close(left) }()
+		if kept {
+			giveUp()
+			closes(t, "Done", s.Done())
+			matches(t, s.Err(), recipes.ErrPluginLost)
+		} else {
+			close(end)
+			until(t, s, recipes.Suspended)
+			if err := s.Err(); err != nil {
+				t.Error(err)
+			}
+		}
+		closes(t, "Left", left)
+		giveUp()
+	}
+}
+
+// TestWhatMakesNoSenseOnTheStreamIsIgnored: a newer plugin may send what this host does not
+// know, and a broken one anything.
+func TestWhatMakesNoSenseOnTheStreamIsIgnored(t *testing.T) {
+	age := durationpb.New
+	nonsense := []*pb.OpenResponse{
+		{},
+		opened(time.Nanosecond),
+		{Message: &pb.OpenResponse_StateChanged{}},
+		{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{State: 77}}},
+		{Message: &pb.OpenResponse_GrantLost{}},
+		{Message: &pb.OpenResponse_GrantLost{GrantLost: &pb.GrantLost{RequestId: "none"}}},
+		{Message: &pb.OpenResponse_Joined{}},
+		{Message: &pb.OpenResponse_Joined{Joined: &pb.Joined{RequestId: "1"}}},
+		{Message: &pb.OpenResponse_BeatEcho{}},
+		{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: 1 << 60, ContactAge: age(1 << 60), Timeout: age(1)}}},
+		{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: 1, ContactAge: age(-1 << 60), KnownContactAge: age(-1 << 60), Timeout: age(-1)}}},
+		{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{State: pb.State_STATE_CONNECTED}}},
+	}
+	c := client.Unconnected()
+	play(t, c, &scripted{
+		open: func(st leaseStream, r *pb.Resume) error {
+			_ = st.Send(opened(time.Hour))
+			for _, m := range nonsense {
+				_ = st.Send(m)
+			}
+			echo := serves(time.Hour)
+			return echo(quiet{st}, r)
+		},
+		acquire: func(*pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5, Znode: "/l/lock-1"}}, nil
+		},
+	})
+	s := openScripted(t, c)
+	h, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
+	if err != nil || h.Err() != nil || s.Err() != nil || s.Timeout() != time.Hour {
+		t.Error(err, s.Err(), s.Timeout())
+	}
+	until(t, s, recipes.Connected)
+}
+
+// quiet is a stream on which Opened was sent.
+type quiet struct{ leaseStream }
+
+func (q quiet) Send(m *pb.OpenResponse) error {
+	if m.GetOpened() != nil {
+		return nil
+	}
+	return q.leaseStream.Send(m)
 }
