@@ -1,0 +1,136 @@
+//go:build unix
+
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// turmoil is a few locks that many acquire, give up and release, and what came of that.
+type turmoil struct {
+	*surviving
+	end     chan struct{}
+	holders [3]atomic.Int32
+	tokens  [3]atomic.Int64 // the latest
+
+	granted, givenUp, unknown atomic.Int64
+}
+
+// TestTurmoil: plugins are killed at any time, also while they take up. No two hold at a
+// time, tokens grow, no hold is lost, and nothing is left.
+func TestTurmoil(t *testing.T) {
+	u := &turmoil{surviving: survive(t), end: make(chan struct{})}
+	seed := rand.Uint64()
+	var all sync.WaitGroup
+	for i := range uint64(10) {
+		s := u.session
+		if i < 2 {
+			s = u.rival
+		}
+		all.Go(func() {
+			for r := rand.New(rand.NewPCG(seed, i)); !u.ended(); {
+				u.turn(s, r)
+			}
+		})
+	}
+	r, kills := rand.New(rand.NewPCG(seed, 99)), 0
+	for began := time.Now(); time.Since(began) < time.Second && !t.Failed(); {
+		time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
+		if p := u.supervisor.Plugin(); p != nil && syscall.Kill(p.PID(), syscall.SIGKILL) == nil {
+			kills++
+		}
+	}
+	close(u.end)
+	all.Wait()
+	if err := u.session.Err(); err != nil {
+		t.Error(err)
+	}
+	for i := range u.holders { // what was given up may be deleted in the background
+		left := func() []string { return ephemerals(u.server, turmoilPath(i)) }
+		for end := time.Now().Add(patience); len(left()) > 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if left := left(); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+	}
+	t.Logf("seed %d: %d kills, %d granted, %d given up, %d writes unknown", seed, kills, u.granted.Load(), u.givenUp.Load(), u.unknown.Load())
+}
+
+func turmoilPath(i int) string { return fmt.Sprintf("/turmoil-%d", i) }
+
+func (u *turmoil) ended() bool {
+	select {
+	case <-u.end:
+		return true
+	default:
+		return false
+	}
+}
+
+// turn acquires a lock, or gives up, and writes and releases.
+func (u *turmoil) turn(s recipes.Session, r *rand.Rand) {
+	i := r.IntN(len(u.holders))
+	cfg := recipes.LockConfig{Strategy: []recipes.Strategy{recipes.Handoff, recipes.Predecessor}[r.IntN(2)]}
+	if r.IntN(2) == 0 {
+		cfg.Joined = func(recipes.Place) {}
+	}
+	l, err := s.Lock(turmoilPath(i), cfg)
+	if err != nil {
+		u.Error(err)
+		return
+	}
+	patient := patience
+	if r.IntN(3) == 0 {
+		patient = time.Duration(r.IntN(30)) * time.Millisecond
+	}
+	c, cancel := context.WithTimeout(ctx(u), patient)
+	defer cancel()
+	h, err := l.Acquire(c)
+	switch {
+	case patient < patience && errors.Is(err, context.DeadlineExceeded):
+		u.givenUp.Add(1)
+		return
+	case err != nil:
+		u.Errorf("acquire: %v", err)
+		return
+	}
+	u.granted.Add(1)
+	if u.holders[i].Add(1) != 1 {
+		u.Errorf("two hold %s", turmoilPath(i))
+	}
+	if before := u.tokens[i].Swap(int64(h.Token())); before >= int64(h.Token()) {
+		u.Errorf("token %d after %d", h.Token(), before)
+	}
+	if r.IntN(2) == 0 {
+		h.Done() // which has its loss told
+	}
+	switch err := h.Write(ctx(u)); {
+	case errors.Is(err, recipes.ErrUnknownOutcome):
+		u.unknown.Add(1)
+	case err != nil:
+		u.Errorf("write: %v", err)
+	}
+	if err := h.Err(); err != nil {
+		u.Errorf("lost: %v", err)
+	}
+	u.holders[i].Add(-1)
+	if err := h.Release(ctx(u)); err != nil {
+		u.Errorf("release: %v", err)
+	}
+	select {
+	case <-h.Done():
+	case <-ctx(u).Done():
+		u.Error("Done is open after the release")
+	}
+}
