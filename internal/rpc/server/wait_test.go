@@ -118,6 +118,10 @@ func (t takenUp) Coordinate(context.Context) (recipes.Decision, error) {
 	return recipes.Decision{}, nil
 }
 
+func (t takenUp) CoordinateAs(ctx context.Context, _ string) (recipes.Decision, error) {
+	return t.Coordinate(ctx)
+}
+
 type joinedSite struct{ recipes.Site }
 
 func (joinedSite) Payload() []byte { return nil }
