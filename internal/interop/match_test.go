@@ -59,6 +59,7 @@ func (m *match) told(p *peer, line string) {
 		m.timeouts++
 	case what == "lost":
 		m.lost++
+		m.stopped = m.pair.meet // the others meet a member that is dead
 	case what == "listed":
 		m.listed++
 	case what == "turn" && len(words) >= 2:

@@ -84,10 +84,14 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 	}
 }
 
-// left notes it if all are left waiting.
+// left notes it if all are left waiting. A match in which all take part in each turn ends
+// with the first session that is lost.
 func (m *match) left() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.pair.meet && m.lost > 0 {
+		return true
+	}
 	why := m.stuck(m.pair.stops || m.pair.meet)
 	if why != "" {
 		m.broken = append(m.broken, why)
