@@ -33,18 +33,19 @@
 // is replaced by [Supervisor.Upgrade]. It is Suspended until the next plugin has taken it
 // up. Its deadline counts on meanwhile.
 //
-//   - Locks, shared and priority locks, permits, leaderships, memberships, names and
-//     deliveries stand, with the same token. Nobody else is granted them.
+//   - Locks, shared and priority locks, permits, leaderships, memberships, names,
+//     deliveries, passages of double barriers, and sites and coordinators of transactions
+//     stand, with the same token. Nobody else is granted them.
 //   - Contenders that wait keep their place if they have been told it (Joined). Others go
-//     to the end of the line. Waits for elements of a queue and for barriers go on.
+//     to the end of the line, and so does a contender for a permit of another dialect.
+//     Waits for elements of a queue and for barriers go on.
 //   - Streams give what has changed meanwhile.
 //   - A write or another change that was under way fails with recipes.ErrUnknownOutcome.
 //     What begins without a plugin waits for the next one. Reads are repeated.
 //   - A Close that was under way fails with it too. Nobody takes the session up to end it,
 //     so that ZooKeeper frees what it held at the session timeout.
-//   - Passages of double barriers, sites and coordinators of transactions, and permits in
-//     other dialects are lost: Done closes, and Err matches recipes.ErrNotHeld. The
-//     session goes on.
+//   - What does not stand any more, because its znode was deleted, is lost alone: Done
+//     closes, and Err matches recipes.ErrNotHeld. The session goes on.
 //   - Stats count from the last plugin's start on.
 //
 // A plugin that ends by itself or by SIGTERM closes its sessions, and they are lost. So

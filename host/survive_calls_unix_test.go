@@ -297,7 +297,15 @@ func TestWhatCannotBeTakenUpIsLostAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.kill()
+	v.suspend()
+	other, err := lockAt(t, v.rival, "/other").Acquire(ctx(t))
+	if err == nil {
+		err = other.Write(ctx(t), recipes.Delete(permit.Znode(), recipes.AnyVersion))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.goOn()
 	closes(t, "Done", permit.Done())
 	if err := permit.Err(); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrSessionLost) {
 		t.Error(err)

@@ -209,6 +209,13 @@ var holdings = []holding{
 		m, _ := s.Semaphore("/permit", recipes.SemaphoreConfig{Permits: 1})
 		return granted(m.TryAcquire(ctx))
 	}},
+	{"permit of Curator", "/leased/leases", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		m, _ := s.Semaphore("/leased", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator})
+		return granted(m.Acquire(ctx))
+	}, release, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+		m, _ := s.Semaphore("/leased", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator})
+		return granted(m.TryAcquire(ctx))
+	}},
 	{"priority", "/priority", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
 		l, _ := s.PriorityLock("/priority", recipes.PriorityLockConfig{Priority: 3})
 		return granted(l.AcquireWrite(ctx))

@@ -94,6 +94,11 @@ func things() []thing {
 	semaphore := func(s recipes.Session, p string) (recipes.Semaphore, error) {
 		return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1})
 	}
+	leased := func(d recipes.Dialect) func(s recipes.Session, p string) (recipes.Semaphore, error) {
+		return func(s recipes.Session, p string) (recipes.Semaphore, error) {
+			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Dialect: d})
+		}
+	}
 	shared := func(s recipes.Session, p string) (recipes.SharedLock, error) {
 		return s.SharedLock(p, recipes.SharedLockConfig{Revocable: true})
 	}
@@ -105,6 +110,8 @@ func things() []thing {
 			return s.Lock(p, recipes.LockConfig{Dialect: recipes.Curator})
 		}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release),
 		kind("semaphore", semaphore, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
+		kind("semaphore of Curator", leased(recipes.Curator), recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
+		kind("semaphore of kazoo", leased(recipes.Kazoo), recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
 		kind("shared lock for writing", shared, recipes.SharedLock.AcquireWrite, recipes.SharedLock.TryRead, recipes.SharedHold.Release),
 		kind("shared lock for reading", shared, recipes.SharedLock.AcquireRead, recipes.SharedLock.TryWrite, recipes.SharedHold.Release),
 		kind("priority lock for writing", priority, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.TryRead, recipes.PriorityHold.Release),
