@@ -1,11 +1,14 @@
 package zookeeper_test
 
 import (
+	"context"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -64,76 +67,90 @@ func TestOnlyPlacesCarryTheSessionsIdentity(t *testing.T) {
 	}
 }
 
-// onlyByUser checks the ACL of what is directly below the root: what the session creates for others.
-func onlyByUser(t *testing.T, srv *zkserver.Server, paths ...string) {
-	t.Helper()
-	for _, n := range srv.Tree() {
-		if slices.Contains(paths, n.Path) && (len(n.ACL) != 1 || !strings.HasPrefix(n.ACL[0].ID, "me:")) {
-			t.Errorf("%s has the ACL %v", n.Path, n.ACL)
-		}
-	}
-}
-
-func byCreator(srv *zkserver.Server) recipes.SessionConfig {
+// byCreator is for a session that leaves what it creates to its user.
+func byCreator(addr string) recipes.SessionConfig {
 	return recipes.SessionConfig{
-		Servers: []string{srv.Addr()},
+		Servers: []string{addr},
 		Digest:  &recipes.Digest{User: "me", Password: "secret"},
 		ACL:     []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}},
 	}
 }
 
+// onlyByUser checks the ACL of what such a session has created for others.
+func onlyByUser(t *testing.T, addr string, paths ...string) {
+	t.Helper()
+	raw, _, err := zk.Connect([]string{addr}, deadline, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if err := raw.AddAuth("digest", []byte("me:secret")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if acl, _, err := raw.GetACL(path); err != nil || len(acl) != 1 || !strings.HasPrefix(acl[0].ID, "me:") {
+			t.Errorf("%s has the ACL %v (%v)", path, acl, err)
+		}
+	}
+}
+
 // A contender that has waited without a place reads its znode, and needs no identity for that.
 func TestAWaiterWithoutAPlaceGivesNoIdentity(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	joined := make(chan struct{})
-	line := func(joined func(recipes.Place)) recipes.Lock {
-		s := must[recipes.Session](t)(zookeeper.Open(ctx, byCreator(srv)))
-		t.Cleanup(func() { s.Close(ctx) })
-		if joined != nil {
-			t.Cleanup(func() {
-				must[int64](t)(must[recipes.Counter](t)(s.Counter("/counter", recipes.CounterConfig{})).Add(ctx, 1))
-				onlyByUser(t, srv, "/counter")
-			})
+	everywhere(t, func(t *testing.T, addr, at string) {
+		ctx := bounded(t)
+		open := func() recipes.Session {
+			s := must[recipes.Session](t)(zookeeper.Open(ctx, byCreator(addr)))
+			t.Cleanup(func() { s.Close(context.Background()) })
+			return s
 		}
-		return must[recipes.Lock](t)(s.Lock("/line", recipes.LockConfig{Strategy: recipes.Predecessor, Joined: joined}))
-	}
-	first, granted := must[recipes.Hold](t)(line(nil).Acquire(ctx)), make(chan error, 1)
-	second := line(func(recipes.Place) { close(joined) })
-	go func() { _, err := second.Acquire(ctx); granted <- err }()
-	<-joined
-	if err := first.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-granted; err != nil {
-		t.Fatal(err)
-	}
+		lock := func(s recipes.Session, joined func(recipes.Place)) recipes.Lock {
+			return must[recipes.Lock](t)(s.Lock(at, recipes.LockConfig{Strategy: recipes.Predecessor, Joined: joined}))
+		}
+		first, second := must[recipes.Hold](t)(lock(open(), nil).Acquire(ctx)), open()
+		joined, granted := make(chan struct{}), make(chan error, 1)
+		go func() {
+			_, err := lock(second, func(recipes.Place) { close(joined) }).Acquire(ctx)
+			granted <- err
+		}()
+		<-joined
+		if err := first.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-granted; err != nil {
+			t.Fatal(err)
+		}
+		must[int64](t)(must[recipes.Counter](t)(second.Counter(at+"-counter", recipes.CounterConfig{})).Add(ctx, 1))
+		onlyByUser(t, addr, at+"-counter")
+	})
 }
 
 // A session that has taken up a place, or something else, knows what "auth" means as before.
 func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
-	for _, strategy := range recipes.Strategies() {
-		t.Run(string(strategy), func(t *testing.T) {
-			srv, ctx := embedded(t), bounded(t)
-			cfg := byCreator(srv)
+	everywhere(t, func(t *testing.T, addr, at string) {
+		for _, strategy := range recipes.Strategies() {
+			ctx, at, cfg := bounded(t), at+"-"+string(strategy), byCreator(addr)
 			first := must[recipes.Session](t)(zookeeper.Open(ctx, cfg))
 			lock := func(s recipes.Session) recipes.Lock {
-				return must[recipes.Lock](t)(s.Lock("/line", recipes.LockConfig{Strategy: strategy}))
+				return must[recipes.Lock](t)(s.Lock(at, recipes.LockConfig{Strategy: strategy}))
 			}
 			had := must[recipes.Hold](t)(lock(first).Acquire(ctx))
 			if err := first.(movable).Detach(ctx); err != nil {
 				t.Fatal(err)
 			}
 			second := must[recipes.Session](t)(zookeeper.Resume(ctx, cfg, first.(movable).ResumeTicket(), time.Now()))
-			t.Cleanup(func() { second.Close(ctx) })
+			t.Cleanup(func() { second.Close(context.Background()) })
 			taken := must[recipes.Hold](t)(lock(second).(taker[recipes.Hold]).TakeUp(ctx, had.Znode(), had.Token()))
 			if err := second.(movable).DropRest(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if err := taken.Write(ctx, recipes.Create("/written", nil)); err != nil {
+			if err := taken.Write(ctx, recipes.Create(at+"-written", nil)); err != nil {
 				t.Fatal(err)
 			}
-			must[int64](t)(must[recipes.Counter](t)(second.Counter("/counter", recipes.CounterConfig{})).Add(ctx, 1))
-			onlyByUser(t, srv, "/counter", "/written")
-		})
-	}
+			if err := taken.Release(ctx); err != nil { // a place is handed over by the identity
+				t.Fatal(err)
+			}
+			must[int64](t)(must[recipes.Counter](t)(second.Counter(at+"-counter", recipes.CounterConfig{})).Add(ctx, 1))
+			onlyByUser(t, addr, at+"-counter", at+"-written")
+		}
+	})
 }
