@@ -27,7 +27,7 @@ func (s groupService) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResp
 		}
 		var m recipes.Membership
 		if had := r.GetResumed(); had != nil {
-			m, err = takeUpGrant[recipes.Membership](ctx, g, had)
+			m, err = takeUp[recipes.Membership](ctx, g, had, false)
 		} else {
 			m, err = g.Join(ctx, r.GetData())
 		}

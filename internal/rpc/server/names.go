@@ -35,7 +35,7 @@ func (s namesService) RegisterName(ctx context.Context, r *pb.RegisterNameReques
 	c, err := s.contend(ctx, r, false, func(ctx context.Context, _ *session, _ func(recipes.Place)) (_ *held, err error) {
 		var g recipes.Registration
 		if had := r.GetResumed(); had != nil {
-			g, err = takeUpGrant[recipes.Registration](ctx, n, had)
+			g, err = takeUp[recipes.Registration](ctx, n, had, false)
 		} else {
 			g, err = n.Register(ctx, r.GetName(), r.GetData())
 		}

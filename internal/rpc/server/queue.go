@@ -89,7 +89,7 @@ func (s queueService) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRe
 		}
 		var d recipes.Delivery
 		if had := r.GetResumed(); had != nil {
-			d, err = takeUpGrant[recipes.Delivery](ctx, queue, had)
+			d, err = takeUp[recipes.Delivery](ctx, queue, had, false)
 		} else {
 			d, err = queue.Receive(ctx)
 		}

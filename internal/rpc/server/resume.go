@@ -92,34 +92,21 @@ func (t taking) allows(resumed *pb.Grant) error {
 
 var errTooLate = fmt.Errorf("%w: the field resumed is for a session that was resumed, before DropRest", recipes.ErrInvalid)
 
-// A line is a recipe whose contenders G can be taken up where another plugin has left
-// them.
-type line[G any] interface {
-	TakeUp(ctx context.Context, znode string, token recipes.Token) (G, error)
-	Rejoin(ctx context.Context, znode string, try bool) (G, error)
-}
-
-// takeUp takes up the grant of a recipe, or its place in line.
-func takeUp[G any](ctx context.Context, recipe any, had *pb.Grant, try bool) (g G, err error) {
-	l, ok := recipe.(line[G])
-	switch {
-	case !ok:
-		return g, errNotTakenUp
-	case had.GetToken() != 0:
-		return l.TakeUp(ctx, had.GetZnode(), recipes.Token(had.GetToken()))
+// takeUp takes up the grant of a recipe, or its place in line, where another plugin has
+// left it.
+func takeUp[G any](ctx context.Context, recipe any, had *pb.Grant, try bool) (none G, err error) {
+	if token := recipes.Token(had.GetToken()); token != 0 {
+		if r, ok := recipe.(interface {
+			TakeUp(ctx context.Context, znode string, token recipes.Token) (G, error)
+		}); ok {
+			return r.TakeUp(ctx, had.GetZnode(), token)
+		}
+	} else if r, ok := recipe.(interface {
+		Rejoin(ctx context.Context, znode string, try bool) (G, error)
+	}); ok {
+		return r.Rejoin(ctx, had.GetZnode(), try)
 	}
-	return l.Rejoin(ctx, had.GetZnode(), try)
-}
-
-// takeUpGrant is takeUp for a recipe without a line.
-func takeUpGrant[G any](ctx context.Context, recipe any, had *pb.Grant) (g G, err error) {
-	l, ok := recipe.(interface {
-		TakeUp(ctx context.Context, znode string, token recipes.Token) (G, error)
-	})
-	if !ok {
-		return g, errNotTakenUp
-	}
-	return l.TakeUp(ctx, had.GetZnode(), recipes.Token(had.GetToken()))
+	return none, errNotTakenUp
 }
 
 var errNotTakenUp = fmt.Errorf("take up: %w: the recipe cannot be taken up", recipes.ErrUnsupported)
