@@ -95,7 +95,7 @@ func (s *session) verdict(ctx context.Context, e error, said bool) error {
 	case <-s.over.Done():
 		return s.Err()
 	case <-ctx.Done(): // gRPC's own timers, on either side, may be a moment faster
-		if !said {
+		if !said || !isLoss(e) { // a plugin that has let go of the session says that it has lost it
 			return s.interrupted(ctx.Err())
 		}
 	case <-wait.C:

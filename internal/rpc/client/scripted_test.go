@@ -32,6 +32,7 @@ type scripted struct {
 	acquire func(*pb.AcquireRequest) (*pb.AcquireResponse, error)
 
 	abandoned chan string // may be nil
+	acquired  func()      // is called when the host has the answer to Acquire; may be nil
 }
 
 func (s *scripted) Open(st leaseStream) error {
@@ -53,6 +54,14 @@ func (s *scripted) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.Abandon
 
 func (s *scripted) DropRest(context.Context, *pb.DropRestRequest) (*pb.DropRestResponse, error) {
 	return &pb.DropRestResponse{}, nil
+}
+
+func (s *scripted) intercept(ctx context.Context, method string, r, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := invoke(ctx, method, r, reply, cc, opts...)
+	if method == pb.LockService_Acquire_FullMethodName && s.acquired != nil {
+		s.acquired()
+	}
+	return err
 }
 
 // serves answers with a session of that timeout, and echoes beats.
@@ -87,7 +96,8 @@ func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill f
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(listener) })
 	conn, err := grpc.NewClient("passthrough:///test", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithUnaryInterceptor(s.intercept))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,31 +183,6 @@ func TestASessionThatIsOverIsNotAskedForAgain(t *testing.T) {
 	matches(t, s.Err(), recipes.ErrExpired)
 }
 
-// TestAnAnswerWithoutAGrantIsNotHeld: a plugin that makes no sense grants nothing.
-func TestAnAnswerWithoutAGrantIsNotHeld(t *testing.T) {
-	for name, grant := range map[string]*pb.Grant{"none": nil, "token": {Znode: "/l/lock-1"}, "znode": {Token: 5}, "negative": {Znode: "/l/lock-1", Token: -5}} {
-		t.Run(name, func(t *testing.T) {
-			c := client.Unconnected()
-			asked, abandoned := make(chan string, 1), make(chan string, 1)
-			play(t, c, &scripted{open: serves(time.Hour), abandoned: abandoned, acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
-				asked <- r.GetRequestId()
-				return &pb.AcquireResponse{Grant: grant}, nil
-			}})
-			s := openScripted(t, c)
-			h, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
-			if h != nil || !errors.Is(err, recipes.ErrInternal) {
-				t.Error(h, err)
-			}
-			if a, b := next(t, asked), next(t, abandoned); a != b {
-				t.Errorf("%s was abandoned, and %s was asked for", b, a)
-			}
-			if err := s.Err(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 // TestASmallerTimeoutOfTheNextPluginCountsAtOnce: it may die before it echoes a beat.
 func TestASmallerTimeoutOfTheNextPluginCountsAtOnce(t *testing.T) {
 	c := client.Unconnected()
@@ -247,52 +232,23 @@ func TestWhatAPluginSentIsReadAfterItsEnd(t *testing.T) {
 	}
 }
 
-// TestWhatMakesNoSenseOnTheStreamIsIgnored: a newer plugin may send what this host does not
-// know, and a broken one anything.
-func TestWhatMakesNoSenseOnTheStreamIsIgnored(t *testing.T) {
-	age := durationpb.New
-	nonsense := []*pb.OpenResponse{
-		{},
-		opened(time.Nanosecond),
-		{Message: &pb.OpenResponse_StateChanged{}},
-		{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{State: 77}}},
-		{Message: &pb.OpenResponse_GrantLost{}},
-		{Message: &pb.OpenResponse_GrantLost{GrantLost: &pb.GrantLost{RequestId: "none"}}},
-		{Message: &pb.OpenResponse_Joined{}},
-		{Message: &pb.OpenResponse_Joined{Joined: &pb.Joined{RequestId: "1"}}},
-		{Message: &pb.OpenResponse_BeatEcho{}},
-		{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: 1 << 60, ContactAge: age(1 << 60), Timeout: age(1)}}},
-		{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: 1, ContactAge: age(-1 << 60), KnownContactAge: age(-1 << 60), Timeout: age(-1)}}},
-		{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{State: pb.State_STATE_CONNECTED}}},
+// TestAPluginThatHasLetGoDoesNotEndTheSession: a call whose context ends before the next
+// plugin serves the session says that. Only a reason makes a loss of what a call is told.
+func TestAPluginThatHasLetGoDoesNotEndTheSession(t *testing.T) {
+	letGo := fmt.Errorf("%w: let go", recipes.ErrSessionLost)
+	for _, test := range []struct{ said, want, not error }{
+		{letGo, context.Canceled, recipes.ErrSessionLost},
+		{fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, letGo), recipes.ErrUnknownOutcome, recipes.ErrSessionLost},
+		{recipes.ErrExpired, recipes.ErrExpired, context.Canceled},
+	} {
+		c := client.Unconnected()
+		wanted, cancel := context.WithCancel(ctx(t))
+		play(t, c, &scripted{open: serves(time.Hour), acquired: cancel, acquire: func(*pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			return nil, rpcwire.ToStatus(test.said, nil)
+		}})
+		_, err := lock(t, openScripted(t, c), recipes.LockConfig{}).Acquire(wanted)
+		if !errors.Is(err, test.want) || errors.Is(err, test.not) {
+			t.Errorf("%v: %v", test.said, err)
+		}
 	}
-	c := client.Unconnected()
-	play(t, c, &scripted{
-		open: func(st leaseStream, r *pb.Resume) error {
-			_ = st.Send(opened(time.Hour))
-			for _, m := range nonsense {
-				_ = st.Send(m)
-			}
-			echo := serves(time.Hour)
-			return echo(quiet{st}, r)
-		},
-		acquire: func(*pb.AcquireRequest) (*pb.AcquireResponse, error) {
-			return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5, Znode: "/l/lock-1"}}, nil
-		},
-	})
-	s := openScripted(t, c)
-	h, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
-	if err != nil || h.Err() != nil || s.Err() != nil || s.Timeout() != time.Hour {
-		t.Error(err, s.Err(), s.Timeout())
-	}
-	until(t, s, recipes.Connected)
-}
-
-// quiet is a stream on which Opened was sent.
-type quiet struct{ leaseStream }
-
-func (q quiet) Send(m *pb.OpenResponse) error {
-	if m.GetOpened() != nil {
-		return nil
-	}
-	return q.leaseStream.Send(m)
 }
