@@ -86,4 +86,5 @@ const (
 	codeInvalidACL           code = -114
 	codeAuthFailed           code = -115
 	codeNoWatcher            code = -121
+	codeThrottledOp          code = -127
 )

@@ -121,7 +121,7 @@ func (s *Server) run(t task, f Fault) {
 	case f.HoldReply != nil:
 		c.holdOutput(f.HoldReply)
 	}
-	s.execute(t)
+	s.execute(t, f.Throttle)
 	if f.ExpireAfter && !c.sess.ended {
 		s.expire(c.sess)
 	}
@@ -132,12 +132,14 @@ func (s *Server) run(t task, f Fault) {
 
 // execute answers one request. The caller holds the mutex, so that replies and events
 // are sent in the order in which they happened.
-func (s *Server) execute(t task) {
+func (s *Server) execute(t task, throttle bool) {
 	s.count(t.call.op)
 	f := newFrame()
 	var result code
 	switch op := t.call.op; {
 	case op == OpPing:
+	case throttle:
+		result = codeThrottledOp
 	case op == OpAuth:
 		s.authenticate(t)
 		return

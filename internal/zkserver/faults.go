@@ -32,6 +32,9 @@ type Fault struct {
 	ExpireBefore bool
 	// CloseBefore closes the connection instead of executing the request.
 	CloseBefore bool
+	// Throttle answers the request with THROTTLEDOP instead of executing it, as a server
+	// does where requests have waited for too long.
+	Throttle bool
 	// DropReply executes and commits the request and then closes the
 	// connection. Neither the reply nor any watch event that the request
 	// caused on its own connection is sent.

@@ -29,6 +29,7 @@ func TestFaultsOfOneRequest(t *testing.T) {
 	}{
 		{"nothing", zkserver.Fault{}, true, true, true, true},
 		{"CloseBefore", zkserver.Fault{CloseBefore: true}, false, false, true, false},
+		{"Throttle", zkserver.Fault{Throttle: true}, false, false, true, true},
 		{"DropReply", zkserver.Fault{DropReply: true}, true, false, true, false},
 		{"CloseAfter", zkserver.Fault{CloseAfter: true}, true, true, true, false},
 		{"ExpireBefore", zkserver.Fault{ExpireBefore: true}, false, false, false, false},
@@ -43,7 +44,7 @@ func TestFaultsOfOneRequest(t *testing.T) {
 				if answered := err == nil && code == 0; answered != test.answer {
 					t.Errorf("answer: %d, %v", code, err)
 				}
-				if !test.answer {
+				if !test.answer && !test.connectionLives {
 					wantClosed(t, err)
 				}
 				if exists(s, "/x") != test.executed {

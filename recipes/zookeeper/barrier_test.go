@@ -188,7 +188,7 @@ func TestFaultSweepBarrier(t *testing.T) {
 				waited := make(chan error, 1)
 				watches := st.srv.Watches()
 				go func() { waited <- barrierAt(st.t, st.victim, sweepPath+"/b").Wait(ctx) }()
-				for st.srv.Watches() == watches && ctx.Err() == nil && st.victim.Err() == nil {
+				for st.srv.Watches() == watches && len(waited) == 0 && ctx.Err() == nil && st.victim.Err() == nil {
 					time.Sleep(100 * time.Microsecond)
 				}
 				if err := barrierAt(st.t, st.other, sweepPath+"/b").Remove(st.ctx); err != nil {

@@ -104,7 +104,7 @@ func TestFaultSweepLatch(t *testing.T) {
 			act: func(ctx context.Context, st *stage) error {
 				waited := make(chan error, 1)
 				go func() { waited <- latchAt(st.t, st.victim, sweepPath+"/l", 1).Wait(ctx) }()
-				for st.srv.Watches() == 0 && ctx.Err() == nil && st.victim.Err() == nil {
+				for st.srv.Watches() == 0 && len(waited) == 0 && ctx.Err() == nil && st.victim.Err() == nil {
 					time.Sleep(100 * time.Microsecond)
 				}
 				must[int64](st.t)(latchAt(st.t, st.other, sweepPath+"/l", 1).CountDown(st.ctx))

@@ -21,38 +21,48 @@ import (
 // A fault is what goes wrong at a request; the zero fault is nothing.
 type fault struct {
 	name string
-	at   func(srv *zkserver.Server, session int64, cancel context.CancelFunc) zkserver.Fault
-	may  []error // that the victim may then see; it may also succeed
+	at   func(cancel context.CancelFunc) zkserver.Fault
+	then zkserver.Fault // at the next request
+	may  []error        // that the victim may then see; it may also succeed
 }
 
 var faults = []fault{
-	{"connection lost before the request", func(*zkserver.Server, int64, context.CancelFunc) zkserver.Fault {
+	{name: "connection lost before the request", at: func(context.CancelFunc) zkserver.Fault {
 		return zkserver.Fault{CloseBefore: true}
-	}, nil},
-	{"reply lost after the commit", func(*zkserver.Server, int64, context.CancelFunc) zkserver.Fault {
+	}},
+	{name: "reply lost after the commit", at: func(context.CancelFunc) zkserver.Fault {
 		return zkserver.Fault{DropReply: true}
-	}, nil},
-	{"connection lost after the reply", func(*zkserver.Server, int64, context.CancelFunc) zkserver.Fault {
+	}},
+	{name: "reply lost after the commit, and the connection before the next request", at: func(context.CancelFunc) zkserver.Fault {
+		return zkserver.Fault{DropReply: true}
+	}, then: zkserver.Fault{CloseBefore: true}},
+	{name: "throttled", at: func(context.CancelFunc) zkserver.Fault {
+		return zkserver.Fault{Throttle: true}
+	}, may: []error{recipes.ErrThrottled}},
+	{name: "reply lost after the commit, and the next request throttled", at: func(context.CancelFunc) zkserver.Fault {
+		return zkserver.Fault{DropReply: true}
+	}, then: zkserver.Fault{Throttle: true}, may: []error{recipes.ErrThrottled}},
+	{name: "connection lost after the reply", at: func(context.CancelFunc) zkserver.Fault {
 		return zkserver.Fault{CloseAfter: true}
-	}, nil},
-	{"session expired before the request", func(*zkserver.Server, int64, context.CancelFunc) zkserver.Fault {
+	}},
+	{name: "session expired before the request", at: func(context.CancelFunc) zkserver.Fault {
 		return zkserver.Fault{ExpireBefore: true}
-	}, []error{recipes.ErrSessionLost}},
-	{"session expired after the commit", func(*zkserver.Server, int64, context.CancelFunc) zkserver.Fault {
+	}, may: []error{recipes.ErrSessionLost}},
+	{name: "session expired after the commit", at: func(context.CancelFunc) zkserver.Fault {
 		return zkserver.Fault{ExpireAfter: true}
-	}, []error{recipes.ErrSessionLost}},
-	{"cancelled at the request", func(_ *zkserver.Server, _ int64, cancel context.CancelFunc) zkserver.Fault {
+	}, may: []error{recipes.ErrSessionLost}},
+	{name: "cancelled at the request", at: func(cancel context.CancelFunc) zkserver.Fault {
 		cancel()
 		return zkserver.Fault{}
-	}, []error{context.Canceled}},
-	{"cancelled, and the connection lost before the request", func(_ *zkserver.Server, _ int64, cancel context.CancelFunc) zkserver.Fault {
+	}, may: []error{context.Canceled}},
+	{name: "cancelled, and the connection lost before the request", at: func(cancel context.CancelFunc) zkserver.Fault {
 		cancel()
 		return zkserver.Fault{CloseBefore: true}
-	}, []error{context.Canceled}},
-	{"cancelled, and the reply lost after the commit", func(_ *zkserver.Server, _ int64, cancel context.CancelFunc) zkserver.Fault {
+	}, may: []error{context.Canceled}},
+	{name: "cancelled, and the reply lost after the commit", at: func(cancel context.CancelFunc) zkserver.Fault {
 		cancel()
 		return zkserver.Fault{DropReply: true}
-	}, []error{context.Canceled}},
+	}, may: []error{context.Canceled}},
 }
 
 // strike has the fault happen at the victim's request of that number, from 1 on,
@@ -61,10 +71,16 @@ func (f fault) strike(srv *zkserver.Server, victim recipes.Session, at int64, ca
 	requests = new(atomic.Int64)
 	id := victim.ID()
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.SessionID != id || requests.Add(1) != at {
+		if r.SessionID != id {
 			return zkserver.Fault{}
 		}
-		return f.at(srv, id, cancel)
+		switch n := requests.Add(1); {
+		case n == at:
+			return f.at(cancel)
+		case n == at+1:
+			return f.then
+		}
+		return zkserver.Fault{}
 	})
 	return requests
 }

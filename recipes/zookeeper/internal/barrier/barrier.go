@@ -61,7 +61,7 @@ func (b *barrier) Remove(ctx context.Context) error {
 		case !b.session.Unsettled(ctx, err):
 			return b.failed(b.session.Because(ctx, err))
 		}
-		if syncErr := b.session.Sync(ctx, b.path); syncErr != nil && !errors.Is(syncErr, recipes.ErrNoNode) {
+		if syncErr := b.session.Sync(ctx, b.path); syncErr != nil {
 			return b.failed(fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, syncErr))
 		}
 		now, lookErr := b.session.Stat(ctx, b.path)

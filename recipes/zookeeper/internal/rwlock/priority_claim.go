@@ -65,7 +65,7 @@ func (w *waiter) findClaim(ctx context.Context, holding string, unknown bool) (*
 	if !unknown {
 		return nil, znode.ErrReadAgain
 	}
-	if err := w.lock.session.Sync(ctx, w.lock.path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+	if err := w.lock.session.Sync(ctx, w.lock.path); err != nil {
 		return nil, err
 	}
 	_, err := w.lock.session.Stat(ctx, holding)

@@ -88,7 +88,7 @@ func (h *priorityHold) handOff(ctx context.Context, successor contender) error {
 // moment, the successor may not have been named; that cannot be distinguished.)
 func (h *priorityHold) handedOff(ctx context.Context) (bool, error) {
 	s := h.lock.session
-	if err := s.Sync(ctx, h.lock.path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+	if err := s.Sync(ctx, h.lock.path); err != nil {
 		return false, znode.UnknownOutcome(err)
 	}
 	_, err := s.Stat(ctx, h.Znode())

@@ -66,7 +66,7 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 				return "", err
 			}
 		case lostConnection(err):
-			path, err := s.find(life, now.connections, dir, prefix)
+			path, err := insist(life, s, func() (string, error) { return s.find(life, now.connections, dir, prefix) })
 			if path != "" || err != nil {
 				return path, err
 			}
@@ -90,7 +90,7 @@ func (s *Session) find(ctx context.Context, connections int, dir, prefix string)
 	if _, err := s.connectedAfter(ctx, connections); err != nil {
 		return "", err
 	}
-	if err := s.Sync(ctx, dir); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+	if err := s.Sync(ctx, dir); err != nil {
 		return "", err
 	}
 	names, _, err := s.List(ctx, dir) // not bound by SessionConfig.MaxPacket

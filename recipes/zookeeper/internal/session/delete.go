@@ -26,13 +26,15 @@ func (s *Session) Delete(path string) <-chan error {
 
 func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 	sent := false
-	_, err := readWith(life, s, "delete", path, func(r requests) (struct{}, error) {
-		err := r.delete(s.full(path), -1)
-		if sent && errors.Is(err, zk.ErrNoNode) {
-			err = nil // the attempt whose reply was lost has done it
-		}
-		sent = sent || !errors.Is(err, errNotSent)
-		return struct{}{}, err
+	_, err := insist(life, s, func() (struct{}, error) {
+		return readWith(life, s, "delete", path, func(r requests) (struct{}, error) {
+			err := r.delete(s.full(path), -1)
+			if sent && errors.Is(err, zk.ErrNoNode) {
+				err = nil // the attempt whose reply was lost has done it
+			}
+			sent = sent || lostConnection(err) && !errors.Is(err, errNotSent)
+			return struct{}{}, err
+		})
 	})
 	if err != nil && !IsGone(err) {
 		s.log.Error("cannot delete own znode; it goes with the session", "path", path, "error", err)
@@ -59,7 +61,7 @@ func (s *Session) DeleteOwned(path string, stat Stat) <-chan error {
 func (s *Session) deleteOwned(life context.Context, path string, stat Stat) error {
 	version, sent := stat.Version, false
 	for {
-		err := s.DeleteOnce(life, path, version)
+		_, err := insist(life, s, func() (struct{}, error) { return struct{}{}, s.DeleteOnce(life, path, version) })
 		switch {
 		case err == nil:
 			return nil
@@ -75,7 +77,7 @@ func (s *Session) deleteOwned(life context.Context, path string, stat Stat) erro
 			return err
 		}
 		sent = sent || errors.Is(err, recipes.ErrUnknownOutcome)
-		now, err := s.Stat(life, path)
+		now, err := insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
 		switch {
 		case s.Err() != nil:
 			return s.Err()

@@ -55,7 +55,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 		switch {
 		case err == nil:
 			// The reply does not tell the czxid.
-			stat, err := s.Stat(life, path)
+			stat, err := insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
 			if err == nil && (stat.EphemeralOwner != s.id || stat.Czxid <= begun) {
 				err = recipes.ErrNoNode
 			}
@@ -71,10 +71,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 			if _, err := s.connectedAfter(life, now.connections); err != nil {
 				return Stat{}, err
 			}
-			if err := s.Sync(life, path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
-				return Stat{}, err
-			}
-			stat, err := s.Stat(life, path)
+			stat, err := insist(life, s, func() (Stat, error) { return s.syncedStat(life, path) })
 			if err == nil && stat.EphemeralOwner == s.id && stat.Czxid > begun {
 				return stat, nil
 			}
@@ -91,4 +88,11 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 			return Stat{}, ctx.Err()
 		}
 	}
+}
+
+func (s *Session) syncedStat(ctx context.Context, path string) (Stat, error) {
+	if err := s.Sync(ctx, path); err != nil {
+		return Stat{}, err
+	}
+	return s.Stat(ctx, path)
 }

@@ -91,7 +91,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 		case !s.Unsettled(ctx, err):
 			return s.Because(ctx, err)
 		}
-		if err := s.Sync(ctx, parent); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		if err := s.Sync(ctx, parent); err != nil {
 			return fmt.Errorf("create %s: %w: %w", path, recipes.ErrUnknownOutcome, err)
 		}
 		after, lookErr := s.Stat(ctx, parent)

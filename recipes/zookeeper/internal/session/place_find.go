@@ -24,7 +24,7 @@ func (c *placeCreation) find(ctx context.Context) (Place, error) {
 	if _, err := s.connectedAfter(ctx, c.connections); err != nil {
 		return Place{}, err
 	}
-	if err := s.Sync(ctx, dir); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+	if err := s.Sync(ctx, dir); err != nil {
 		return Place{}, err
 	}
 	names, _, err := s.List(ctx, dir) // not bound by SessionConfig.MaxPacket

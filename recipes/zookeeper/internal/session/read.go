@@ -140,7 +140,7 @@ func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
 }
 
 // Sync brings the server that answers this session up to date with all writes
-// that were completed before.
+// that were completed before. A path that does not exist is as good as any.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	_, err := readWith(ctx, s, "sync", path, func(r requests) (struct{}, error) {
 		return struct{}{}, r.sync(s.full(path))

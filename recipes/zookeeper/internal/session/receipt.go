@@ -86,6 +86,7 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 			return Outcome{}, errReceiptLost
 		case s.Unsettled(ctx, err):
 			sent = true
+		case sent && s.throttled(ctx, err): // only the repetition was refused
 		case errors.Is(err, recipes.ErrUnknownOutcome):
 			s.Delete(r.path) // its version is not known any more
 			return Outcome{}, s.Because(ctx, err)
@@ -102,7 +103,7 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 // recall learns from the receipt what a transaction that has happened was.
 func (s *Session) recall(ctx context.Context, r *receipt) Outcome {
 	r.version++
-	stat, err := s.Stat(ctx, r.path)
+	stat, err := insist(ctx, s, func() (Stat, error) { return s.Stat(ctx, r.path) })
 	if err != nil {
 		s.Delete(r.path)
 		return Outcome{}

@@ -121,7 +121,7 @@ func (s *site) compare(ctx context.Context, vote recipes.Vote) error {
 func (s *site) Done(ctx context.Context) error {
 	err := s.undecided(ctx)
 	if errors.Is(err, recipes.ErrUndecided) { // the server may not know the decision yet
-		if err = s.catchUp(ctx); err == nil {
+		if err = s.session.Sync(ctx, s.path); err == nil {
 			err = s.undecided(ctx)
 		}
 	}
@@ -158,19 +158,10 @@ func (s *site) undecided(ctx context.Context) error {
 	return recipes.ErrUndecided
 }
 
-// catchUp has the session's server know what other sessions have done before.
-func (t *twoPhase) catchUp(ctx context.Context) error {
-	err := t.session.Sync(ctx, t.path)
-	if errors.Is(err, recipes.ErrNoNode) {
-		return nil
-	}
-	return err
-}
-
 func (t *twoPhase) Forget(ctx context.Context) error {
 	missing, err := t.forget(ctx)
 	if err == nil && len(missing) > 0 { // the server may not know yet that they are done
-		if err = t.catchUp(ctx); err == nil {
+		if err = t.session.Sync(ctx, t.path); err == nil {
 			missing, err = t.forget(ctx)
 		}
 	}

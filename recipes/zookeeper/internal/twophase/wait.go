@@ -123,7 +123,7 @@ func (t *twoPhase) replace(ctx context.Context, p protocol) (bool, error) {
 func (t *twoPhase) resign() {
 	t.session.Background(func(life context.Context) {
 		path := t.child(coordinatorName)
-		if err := t.session.Sync(life, path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		if err := t.session.Sync(life, path); err != nil {
 			return // the session is lost, and its place with it
 		}
 		stat, err := t.session.Stat(life, path)

@@ -2,9 +2,7 @@ package znode
 
 import (
 	"context"
-	"errors"
 
-	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
@@ -16,7 +14,7 @@ func ReadSynced[T any](ctx context.Context, s *session.Session, path string, rea
 	if err == nil {
 		return found, nil
 	}
-	if syncErr := s.Sync(ctx, path); syncErr != nil && !errors.Is(syncErr, recipes.ErrNoNode) {
+	if syncErr := s.Sync(ctx, path); syncErr != nil {
 		return found, syncErr
 	}
 	return read()
