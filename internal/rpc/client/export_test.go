@@ -9,3 +9,11 @@ func Holding(s recipes.Session) bool {
 	defer c.mu.Unlock()
 	return c.holding
 }
+
+// Kept is how many grants and contenders a session remembers.
+func Kept(s recipes.Session) (grants, owned, joins int) {
+	c := s.(*session)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.grants), len(c.owned), len(c.joins)
+}

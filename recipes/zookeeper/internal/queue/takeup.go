@@ -44,9 +44,9 @@ func (q *queue) parseClaim(znode string) (e queued, attempt int32, ok bool) {
 	if at < 0 {
 		return queued{}, 0, false
 	}
-	number, err := strconv.ParseInt(base[at+1:], 10, 32)
+	number, _ := strconv.ParseInt(base[at+1:], 10, 32) // what is no number makes another claim
 	elements := q.parse([]string{base[:at]})
-	if err != nil || len(elements) == 0 || q.claim(elements[0].Name, int32(number)) != znode {
+	if len(elements) == 0 || q.claim(elements[0].Name, int32(number)) != znode {
 		return queued{}, 0, false
 	}
 	return elements[0], int32(number), true

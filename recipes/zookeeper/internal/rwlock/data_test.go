@@ -28,6 +28,9 @@ func TestDataOfAContender(t *testing.T) {
 		if !same(got, tt.want) {
 			t.Errorf("%q is %+v; want %+v", tt.raw, got, tt.want)
 		}
+		if again := decode(tt.want.encode()); !same(again, tt.want) {
+			t.Errorf("%+v is %+v when it was stored as %q", tt.want, again, tt.want.encode())
+		}
 	}
 	if raw := (nodeData{data: []byte("me")}).encode(); string(raw) != "me" {
 		t.Errorf("data without marks is stored as %q", raw)

@@ -1,0 +1,140 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// mortal is the network of a plugin that dies: ZooKeeper hears nothing more of it.
+type mortal struct {
+	mu    sync.Mutex
+	dead  bool
+	conns []net.Conn
+}
+
+func (m *mortal) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead {
+		return nil, syscall.ECONNREFUSED
+	}
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err == nil {
+		m.conns = append(m.conns, c)
+	}
+	return c, err
+}
+
+func (m *mortal) kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead = true
+	for _, c := range m.conns {
+		_ = c.Close()
+	}
+}
+
+// moving opens a session through a plugin. move has that plugin die, and another one, whose
+// answers a spy sees, resume the session.
+func moving(t *testing.T) (s recipes.Session, next *spy, move func()) {
+	t.Helper()
+	zk, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = zk.Close() })
+	first, spy := new(mortal), newSpy()
+	from, to := newLinkOver(t, zookeeper.OpenWith(first.dial)), newLinkOver(t, zookeeper.Open, spy.option())
+	ended := make(chan struct{})
+	c := client.Unconnected()
+	t.Cleanup(c.Close)
+	c.Use(c.Connect(from.conn, nil, func(context.Context) bool { close(ended); return true }), true)
+	s = must[recipes.Session](t)(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{zk.Addr()}}))
+	return s, spy, func() {
+		first.kill()
+		_ = from.wire.Close()
+		closes(t, "the wait for the plugin's end", ended) // from now on calls wait for the next one
+		c.Use(c.Connect(to.conn, nil, func(context.Context) bool { return false }), true)
+	}
+}
+
+// TestHoweverMuchASessionHoldsIsTakenUp: it is more than is taken up at once.
+func TestHoweverMuchASessionHoldsIsTakenUp(t *testing.T) {
+	s, _, move := moving(t)
+	var holds []recipes.Hold
+	for i := range 40 {
+		l := must[recipes.Lock](t)(s.Lock(fmt.Sprintf("/lock-%d", i), recipes.LockConfig{}))
+		holds = append(holds, must[recipes.Hold](t)(l.Acquire(ctx(t))))
+	}
+	move()
+	for _, h := range holds {
+		if err := h.Write(ctx(t)); err != nil {
+			t.Errorf("%s: %v", h.Znode(), err)
+		}
+		if err := h.Release(ctx(t)); err != nil {
+			t.Errorf("%s: %v", h.Znode(), err)
+		}
+	}
+	if grants, owned, joins := client.Kept(s); grants+owned+joins != 0 {
+		t.Errorf("%d grants, %d that the plugin knows, and %d contenders are kept", grants, owned, joins)
+	}
+}
+
+// TestWhatTheNextPluginAnswersDecides: the first answer to a take-up, or to DropRest.
+func TestWhatTheNextPluginAnswersDecides(t *testing.T) {
+	const again, lost, all = "it is asked again", "the hold is lost alone", "the session is lost"
+	for _, test := range []struct {
+		call   string
+		answer error
+		want   string
+	}{
+		{"Acquire", recipes.ErrUnavailable, again},
+		{"Acquire", recipes.ErrThrottled, again},
+		{"Acquire", recipes.ErrNotHeld, lost},
+		{"Acquire", recipes.ErrRemoved, lost},
+		{"Acquire", recipes.ErrInternal, lost},
+		{"DropRest", recipes.ErrUnavailable, again},
+		{"DropRest", recipes.ErrThrottled, again},
+		{"DropRest", recipes.ErrUnknownOutcome, again},
+		{"DropRest", recipes.ErrInternal, all},
+	} {
+		t.Run(fmt.Sprint(test.call, " ", test.answer), func(t *testing.T) {
+			t.Parallel()
+			s, spy, move := moving(t)
+			h := acquire(t, s)
+			m := must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{})).Join(ctx(t), nil))
+			spy.answer(test.call, func() error { return rpcwire.ToStatus(test.answer, nil) })
+			move()
+			switch test.want {
+			case again:
+				if err := errors.Join(h.Write(ctx(t)), m.Write(ctx(t))); err != nil {
+					t.Fatal(err)
+				}
+				if n := spy.count(test.call); n != 2 {
+					t.Errorf("it was called %d times", n)
+				}
+			case lost:
+				closes(t, "hold", h.Done())
+				matches(t, h.Err(), recipes.ErrNotHeld)
+				if err := m.Write(ctx(t)); err != nil {
+					t.Errorf("the other grant: %v", err)
+				}
+			case all:
+				closes(t, "session", s.Done())
+				matches(t, s.Err(), recipes.ErrPluginLost)
+				matches(t, h.Err(), recipes.ErrNotHeld)
+			}
+		})
+	}
+}
