@@ -74,7 +74,7 @@ test-upgrades: zookeeper
 
 INTEROP_SECONDS ?= 60
 test-interop: zookeeper
-	ZKRECIPES_INTEROP_SECONDS=$(INTEROP_SECONDS) ZKRECIPES_REQUIRE_PEERS=1 $(GO) test -count=1 -v -timeout 30m ./internal/interop | grep -E 'interop:|violation|^ *(---|ok|FAIL)'
+	ZKRECIPES_INTEROP_SECONDS=$(INTEROP_SECONDS) ZKRECIPES_TEST_PATIENCE=30m ZKRECIPES_REQUIRE_PEERS=1 $(GO) test -count=1 -v -timeout 30m ./internal/interop | grep -E 'interop:|violation|^ *(---|ok|FAIL)'
 
 test-model:
 	ZKRECIPES_MODEL_FAULTS=2 $(GO) test -count=1 -v -run '^TestHandoffModel$$' ./recipes/zookeeper/internal/line

@@ -59,6 +59,7 @@ type finder struct {
 	set    *token.FileSet
 	parsed *ast.File
 	inside string // the function
+	body   string // its text
 	names  map[string]int
 	found  []mutant
 }
@@ -80,6 +81,7 @@ func (f *finder) find() []mutant {
 			if function.Recv != nil {
 				f.inside = f.text(function.Recv.List[0].Type) + "." + f.inside
 			}
+			f.body = f.text(function.Body)
 			ast.Inspect(function.Body, f.visit)
 		}
 	}
@@ -91,6 +93,9 @@ func (f *finder) visit(n ast.Node) bool {
 	case *ast.GenDecl:
 		return n.Tok != token.CONST
 	case *ast.IfStmt:
+		if f.onlySays(n) {
+			return false
+		}
 		f.condition(n.Cond)
 	case *ast.SwitchStmt:
 		if n.Tag == nil {
@@ -135,7 +140,11 @@ func (f *finder) statements(list []ast.Stmt) {
 			if s.Tok == token.DEFINE {
 				continue
 			}
-		case *ast.IncDecStmt, *ast.DeferStmt, *ast.GoStmt, *ast.SendStmt:
+		case *ast.DeferStmt:
+			if f.endsByItself(s.Call) {
+				continue
+			}
+		case *ast.IncDecStmt, *ast.GoStmt, *ast.SendStmt:
 		default:
 			continue
 		}
@@ -146,7 +155,42 @@ func (f *finder) statements(list []ast.Stmt) {
 // says reports a call that only tells a person, or ends the process.
 func (f *finder) says(e ast.Expr) bool {
 	text := f.text(e)
-	return strings.HasPrefix(text, "panic(") || strings.Contains(text, "log.") || strings.Contains(text, "logger.") || strings.Contains(text, "Logger.")
+	return strings.HasPrefix(text, "panic(") || strings.Contains(text, "log.") || strings.Contains(text, "logger.") ||
+		strings.Contains(text, "Logger.") || strings.Contains(text, "Log().")
+}
+
+// onlySays reports a condition that decides only whether a log says something. Nobody
+// can tell whether it holds but by reading the log.
+func (f *finder) onlySays(n *ast.IfStmt) bool {
+	if n.Init != nil || n.Else != nil {
+		return false
+	}
+	for _, s := range n.Body.List {
+		e, ok := s.(*ast.ExprStmt)
+		if !ok || !f.says(e.X) || strings.HasPrefix(f.text(e.X), "panic(") {
+			return false
+		}
+	}
+	return len(n.Body.List) > 0
+}
+
+// endsByItself reports a deferred call that gives back, a little sooner, what ends by
+// itself: a timer that nobody waits for, and a context with a deadline in a function that
+// starts nothing which could go on with it.
+func (f *finder) endsByItself(call *ast.CallExpr) bool {
+	name, stops := strings.CutSuffix(f.text(call), ".Stop()")
+	switch {
+	case stops:
+		return strings.Contains(f.body, name+" := time.NewTimer(")
+	case f.text(call) != "cancel()", strings.Contains(f.body, "context.WithCancel("):
+		return false
+	}
+	for _, starts := range []string{"go ", ".Go(", "spawn(", "Background(", "AfterFunc("} {
+		if strings.Contains(f.body, starts) {
+			return false
+		}
+	}
+	return strings.Contains(f.body, "cancel := context.WithTimeout(") || strings.Contains(f.body, "cancel := context.WithDeadline(")
 }
 
 func (f *finder) binary(e *ast.BinaryExpr) {

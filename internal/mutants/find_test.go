@@ -35,6 +35,24 @@ func g(a int) (ok bool) {
 	}
 	return ok
 }
+
+func (t *T) h(a int) {
+	if a < 0 && t.ready {
+		t.Log().Error("no mistake", "a", a)
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, time.Second)
+	defer cancel()
+	wait := time.NewTimer(time.Second)
+	defer wait.Stop()
+	t.wait(ctx, wait)
+}
+
+func (t *T) i() {
+	ctx, cancel := context.WithTimeout(t.ctx, time.Second)
+	defer cancel()
+	go t.wait(ctx)
+	t.spawn(t.close)
+}
 `
 
 // mistakes are those of the source, in order.
@@ -52,6 +70,10 @@ var mistakes = []string{
 	"g: drop `ok = true`",
 	"g: false for `true`",
 	"g: move the boundary of `i < a`",
+	"*T.h: drop `t.wait(ctx, wait)`",
+	"*T.i: drop `defer cancel()`",
+	"*T.i: drop `go t.wait(ctx)`",
+	"*T.i: drop `t.spawn(t.close)`",
 }
 
 func written(t *testing.T) (file string, mutants []mutant) {

@@ -25,6 +25,7 @@ const atOnce = 2
 type test struct {
 	dir, binary string
 	name        string        // a regular expression, as go test -run takes it
+	args        []string      // of the test itself
 	takes       time.Duration // without a mistake
 	reaches     map[int]bool
 }
@@ -71,7 +72,7 @@ func try(t target, mutants []mutant, known map[string]string, end time.Time) (s 
 // build compiles the tests with all mistakes in them. It leaves those out that do not
 // compile, such as the lack of an only use.
 func build(t target, mutants []mutant, work string) (binaries map[string]string, left []mutant, err error) {
-	dirs, err := folders(t.tests + " " + contractTests)
+	dirs, err := folders(t.tests + " " + contractTests + " " + simulationTests)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -162,14 +163,15 @@ func compile(overlay string, t target) (broken map[string]bool, err error) {
 
 // baseline runs each test alone, without a mistake.
 func baseline(t target, binaries map[string]string, work string) (tests []*test, err error) {
-	add := func(dir, name string) {
-		tests = append(tests, &test{dir: dir, binary: binaries[dir], name: name, reaches: make(map[int]bool)})
+	add := func(dir, name string, args ...string) {
+		tests = append(tests, &test{dir: dir, binary: binaries[dir], name: name, args: args, reaches: make(map[int]bool)})
 	}
+	add(simulationTests, "^TestSimulation$", "-seeds", simulatedSeeds)
 	for _, part := range contractParts {
 		add(contractTests, fmt.Sprintf("^TestContract$/^%s$/^embedded$/^contract$/^%s$", t.contract, part))
 	}
 	for dir, binary := range binaries {
-		if dir == contractTests {
+		if dir == contractTests || dir == simulationTests {
 			continue
 		}
 		cmd := exec.Command(binary, "-test.list", "^Test")
@@ -212,7 +214,7 @@ func baseline(t target, binaries map[string]string, work string) (tests []*test,
 func (t *test) run(within time.Duration, env string) (output []byte, failed bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, t.binary, "-test.short", "-test.failfast", "-test.run", t.name)
+	cmd := exec.CommandContext(ctx, t.binary, append([]string{"-test.short", "-test.failfast", "-test.run", t.name}, t.args...)...)
 	cmd.Dir = t.dir
 	cmd.Env = append(os.Environ(), env)
 	output, err := cmd.CombinedOutput()
