@@ -25,6 +25,12 @@ func realPlugin() {
 	plugin.Serve(zookeeper.Open, plugin.Resume(zookeeper.Resume))
 }
 
+// lingeringPlugin is one that does not end when it was told to.
+func lingeringPlugin() {
+	realPlugin()
+	select {}
+}
+
 // doings are what a host is doing when a process dies. Those that end report it.
 var doings = map[string]func(context.Context, recipes.Session, func(string)) error{
 	"lock": func(ctx context.Context, s recipes.Session, say func(string)) error {

@@ -28,6 +28,7 @@ var roles = map[string]func(){
 	"host":              runHost,
 	"debugged":          serveDebugged,
 	"real plugin":       realPlugin,
+	"lingering plugin":  lingeringPlugin,
 	"real host":         runRealHost,
 	"environment":       func() { report("environment", strings.Join(os.Environ(), "\x00")) },
 	"newer plugin":      func() { serveVersions(saysMore(), answersMore, all, 1, 2) },

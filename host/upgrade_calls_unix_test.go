@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -117,6 +118,32 @@ func TestCallsThatAnUpgradeDoesNotWaitFor(t *testing.T) {
 	}
 	if there := ephemerals(v.server, "/other"); len(there) > 0 {
 		t.Errorf("left: %q", there)
+	}
+}
+
+// TestAWaiterOutlivesAPluginThatDoesNotEnd: the old plugin lets go of the session, which ends
+// the call, and is killed a second later.
+func TestAWaiterOutlivesAPluginThatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	if err := v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "lingering plugin")}); err != nil {
+		t.Fatal(err)
+	}
+	first, err := lockAt(t, v.rival, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined, got := make(chan struct{}), make(chan error, 1)
+	l, _ := v.session.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
+	go func() { _, err := l.Acquire(ctx(t)); got <- err }()
+	closes(t, "joined", joined)
+	place := ephemerals(v.server, "/l")
+	v.upgrade()
+	if now := ephemerals(v.server, "/l"); !slices.Equal(now, place) {
+		t.Errorf("in line %q, then %q", place, now)
+	}
+	if err := errors.Join(first.Release(ctx(t)), <-got); err != nil {
+		t.Error(err)
 	}
 }
 

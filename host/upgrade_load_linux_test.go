@@ -88,7 +88,12 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 		upgrades, took[len(took)/2], took[len(took)*9/10], took[len(took)-1],
 		l.writes.Load(), l.turns.Load(), l.sessions.Load(), l.listings.Load(), l.unknown.Load())
 
-	if err := errors.Join(ours.Close(life), rival.Close(life), s.Close(life)); err != nil {
+	// To one that cannot resume, if that is allowed: it ends the sessions.
+	if err := s.Upgrade(life, host.UpgradeConfig{Plugin: config(t, "older plugin", quickExit), LoseSessions: true}); err != nil {
+		t.Error(err)
+	}
+	closes(t, "Done", ours.Done())
+	if err := errors.Join(rival.Close(life), s.Close(life)); err != nil {
 		t.Error(err)
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
