@@ -31,6 +31,11 @@ import (
 // uses the plugin that the variable names, which runs in a debugger. Of cfg only
 // Logger and StartTimeout matter then, and Close leaves that plugin running. With a
 // Checksum the error is ErrReattach.
+//
+// A Plugin is one process, and its sessions end with it at the latest. To have them go on in
+// the next process, use Supervise with SupervisorConfig.Resume. Launch has no option for
+// that. Somebody has to start the next process, and PID, Info and Exited would change under
+// the caller.
 func Launch(ctx context.Context, cfg Config) (*Plugin, error) { return launchFor(ctx, cfg, nil) }
 
 // launchFor is Launch for a client that goes on with another plugin after this one. nil is

@@ -65,7 +65,8 @@ type Change struct {
 // It never replaces a session. When the plugin dies, its sessions are lost with
 // recipes.ErrPluginLost, and what they held is gone. Only the application knows what
 // that means for it. It opens another session with [Supervisor.Open]. With
-// SupervisorConfig.Resume, the same sessions go on in the next plugin.
+// SupervisorConfig.Resume, the same sessions go on in the next plugin. [Supervisor.Upgrade]
+// replaces a plugin that runs.
 //
 // The methods may be called from several goroutines.
 type Supervisor struct {

@@ -175,10 +175,18 @@ func TestAnUpgradeIsCancelled(t *testing.T) {
 		old := v.supervisor.Plugin()
 		go func() { upgraded <- v.supervisor.Upgrade(gone, v.another()) }()
 		v.suspended()
+		opened := make(chan error, 1)
+		go func() {
+			s, err := v.supervisor.Open(ctx(t), recipes.SessionConfig{Servers: []string{v.server.Addr()}})
+			if err == nil {
+				err = s.Close(ctx(t))
+			}
+			opened <- err
+		}()
 		cancel()
 		err = <-upgraded
 		answer()
-		if err := errors.Join(<-written, h.Write(ctx(t), recipes.Create("/second", nil))); err != nil {
+		if err := errors.Join(<-opened, <-written, h.Write(ctx(t), recipes.Create("/second", nil))); err != nil {
 			t.Error(err)
 		}
 		v.goesOnWith(old, err, context.Canceled)
@@ -357,11 +365,11 @@ func TestAnUpgradeAndClose(t *testing.T) {
 			if err := v.supervisor.Close(ctx(t)); err != nil && name != "pause" { // the server answers nobody
 				t.Errorf("Close: %v", err)
 			}
-			if err := <-upgraded; (err == nil) != (name == "resuming") || err != nil && !errors.Is(err, host.ErrNotUpgraded) {
-				t.Errorf("Upgrade: %v", err)
-			}
 			if runs(pid) || runs(old.PID()) {
 				t.Errorf("the new plugin runs: %t; the old one: %t", runs(pid), runs(old.PID()))
+			}
+			if err := <-upgraded; (err == nil) != (name == "resuming") || err != nil && !errors.Is(err, host.ErrNotUpgraded) {
+				t.Errorf("Upgrade: %v", err)
 			}
 			closes(t, "Done", h.Done())
 			if err := v.supervisor.Upgrade(ctx(t), v.another()); !errors.Is(err, host.ErrNotUpgraded) || !errors.Is(err, recipes.ErrUnavailable) {

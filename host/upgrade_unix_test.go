@@ -88,6 +88,19 @@ func TestAnUpgradeMovesWhatASessionHolds(t *testing.T) {
 	}
 }
 
+// TestTheNewPluginIsTheOneThatIsRestarted, with its configuration.
+func TestTheNewPluginIsTheOneThatIsRestarted(t *testing.T) {
+	v, reports := survive(t), listen(t)
+	if err := v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", quickExit, reports.env())}); err != nil {
+		t.Fatal(err)
+	}
+	first := reports.accept(t, "plugin")
+	v.kill()
+	if again := reports.accept(t, "plugin").pid(t); again == first.pid(t) || again != v.supervisor.Plugin().PID() {
+		t.Errorf("process %d was started again, and %d runs", again, v.supervisor.Plugin().PID())
+	}
+}
+
 // TestNoTwoPluginsServeASession: the old one was waited for when the new one connects to
 // ZooKeeper, also if it was frozen. So it cannot wake up and close the session.
 func TestNoTwoPluginsServeASession(t *testing.T) {

@@ -30,6 +30,7 @@ type scripted struct {
 
 	open    func(leaseStream, *pb.Resume) error // after Start
 	acquire func(*pb.AcquireRequest) (*pb.AcquireResponse, error)
+	detach  func(context.Context) error
 
 	abandoned chan string // may be nil
 	acquired  func()      // is called when the host has the answer to Acquire; may be nil
@@ -50,6 +51,10 @@ func (s *scripted) Acquire(_ context.Context, r *pb.AcquireRequest) (*pb.Acquire
 func (s *scripted) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.AbandonResponse, error) {
 	s.abandoned <- r.GetRequestId()
 	return &pb.AbandonResponse{}, nil
+}
+
+func (s *scripted) Detach(ctx context.Context, _ *pb.DetachRequest) (*pb.DetachResponse, error) {
+	return &pb.DetachResponse{}, s.detach(ctx)
 }
 
 func (s *scripted) DropRest(context.Context, *pb.DropRestRequest) (*pb.DropRestResponse, error) {

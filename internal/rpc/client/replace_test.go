@@ -1,0 +1,136 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// leaving is a plugin that can tell the end of its session: loses sends the reason.
+func leaving(detach func(context.Context) error) (s *scripted, loses func(error)) {
+	reasons := make(chan error, 1)
+	return &scripted{detach: detach, open: func(st leaseStream, _ *pb.Resume) error {
+		var sending sync.Mutex
+		go func() { _ = serves(time.Hour)(oneAtATime{st, &sending}, nil) }() // until the stream ends
+		select {
+		case why := <-reasons:
+			sending.Lock()
+			defer sending.Unlock()
+			_ = st.Send(&pb.OpenResponse{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{
+				State: pb.State_STATE_LOST, Reason: rpcwire.ToFailure(why),
+			}}})
+		case <-st.Context().Done():
+		}
+		return nil
+	}}, func(why error) { reasons <- why }
+}
+
+// oneAtATime is a stream to which others send too.
+type oneAtATime struct {
+	leaseStream
+	sending *sync.Mutex
+}
+
+func (o oneAtATime) Send(m *pb.OpenResponse) error {
+	o.sending.Lock()
+	defer o.sending.Unlock()
+	return o.leaseStream.Send(m)
+}
+
+// TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin: also if the next one could resume it
+// before.
+func TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin(t *testing.T) {
+	c := client.Unconnected()
+	var loses func(error)
+	first, loses := leaving(func(context.Context) error { loses(recipes.ErrSessionLost); return nil })
+	p, kill := play(t, c, first)
+	s := openScripted(t, c)
+	p.Pause(ctx(t), time.Second)
+	all, moved := p.LetGo(ctx(t))
+	if !all {
+		t.Fatal("the plugin has not let go")
+	}
+	var gone atomic.Bool
+	play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error {
+		if !gone.Load() {
+			t.Error("it was resumed while its plugin was there")
+		}
+		return serves(time.Hour)(st, r)
+	}})
+	short, cancel := context.WithTimeout(ctx(t), 100*time.Millisecond)
+	defer cancel()
+	if err := moved(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("moved: %v", err)
+	}
+	gone.Store(true)
+	kill()
+	if err := errors.Join(moved(ctx(t)), s.Err()); err != nil || s.State() != recipes.Connected {
+		t.Errorf("%v: %v", s.State(), err)
+	}
+}
+
+// TestALossIsToldWhileThePluginIsAskedToLetGo: the answer may take long.
+func TestALossIsToldWhileThePluginIsAskedToLetGo(t *testing.T) {
+	for _, why := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrPluginLost, recipes.ErrAuthFailed} {
+		c := client.Unconnected()
+		answer := make(chan struct{})
+		var loses func(error)
+		first, loses := leaving(func(context.Context) error { loses(why); <-answer; return nil })
+		p, _ := play(t, c, first)
+		s := openScripted(t, c)
+		p.Pause(ctx(t), time.Second)
+		let := make(chan func(context.Context) error)
+		go func() { _, moved := p.LetGo(ctx(t)); let <- moved }()
+		closes(t, "Done", s.Done())
+		matches(t, s.Err(), why)
+		close(answer)
+		matches(t, (<-let)(ctx(t)), why)
+	}
+}
+
+// TestASessionThatWasNotLetGoIsLostWithIt: the plugin refuses, and tells a loss without a
+// reason.
+func TestASessionThatWasNotLetGoIsLostWithIt(t *testing.T) {
+	c := client.Unconnected()
+	var loses func(error)
+	first, loses := leaving(func(context.Context) error {
+		loses(recipes.ErrSessionLost)
+		return rpcwire.ToStatus(recipes.ErrSessionLost, nil)
+	})
+	p, _ := play(t, c, first)
+	s := openScripted(t, c)
+	p.Pause(ctx(t), time.Second)
+	if all, _ := p.LetGo(ctx(t)); all {
+		t.Error("it has let go of all")
+	}
+	closes(t, "Done", s.Done())
+	matches(t, s.Err(), recipes.ErrSessionLost)
+}
+
+// TestAPluginThatDoesNotLetGoIsKilled, and then its sessions go on as after any death.
+func TestAPluginThatDoesNotLetGoIsKilled(t *testing.T) {
+	c := client.Unconnected()
+	first, _ := leaving(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	p, kill := play(t, c, first)
+	s := openScripted(t, c)
+	p.Pause(ctx(t), time.Second)
+	bound, cancel := context.WithTimeout(ctx(t), 10*time.Millisecond)
+	defer cancel()
+	all, moved := p.LetGo(bound)
+	if all {
+		t.Error("it has let go of all")
+	}
+	kill()
+	play(t, c, &scripted{open: serves(time.Hour)})
+	if err := errors.Join(moved(ctx(t)), s.Err()); err != nil {
+		t.Error(err)
+	}
+}
