@@ -199,37 +199,6 @@ func (v *surviving) remove(znode string) {
 
 func (v *surviving) goOn() { v.hold.Unlock() }
 
-// TestStreamsGoOnInTheNextPlugin: they tell what has changed meanwhile, and nothing that
-// has not.
-func TestStreamsGoOnInTheNextPlugin(t *testing.T) {
-	v := survive(t)
-	ours, _ := v.session.Group("/g", recipes.GroupConfig{})
-	theirs, _ := v.rival.Group("/g", recipes.GroupConfig{Name: "them"})
-	members, err := ours.Watch(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if now := <-members; len(now) != 0 {
-		t.Fatalf("at first: %v", now)
-	}
-	v.kill()
-	v.suspend()
-	m, err := theirs.Join(ctx(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.goOn()
-	if now := <-members; len(now) != 1 || now[0].Name != "them" {
-		t.Errorf("after the death: %v", now)
-	}
-	if err := m.Leave(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
-	if now := <-members; len(now) != 0 {
-		t.Errorf("at last: %v", now)
-	}
-}
-
 // TestALossWithoutAPluginIsTold: by the next plugin, as is one after that.
 func TestALossWithoutAPluginIsTold(t *testing.T) {
 	v := survive(t)
