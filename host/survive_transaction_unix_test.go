@@ -118,7 +118,8 @@ func TestATransactionOutlivesItsPlugin(t *testing.T) {
 }
 
 // unheard keeps back the answer to the first request of the plugin that matters, from
-// now on. reached is closed when it was carried out.
+// now on. reached is closed when it has arrived. It is carried out unless the plugin dies
+// first.
 func (v *surviving) unheard(matters func(zkserver.Request) bool) (reached <-chan struct{}) {
 	at, never := make(chan struct{}), make(chan struct{})
 	v.Cleanup(func() { close(never) })
@@ -141,30 +142,33 @@ func TestCallsOfATransactionAreRepeated(t *testing.T) {
 		t.Run(string(variant), func(t *testing.T) {
 			path := "/" + string(variant)
 			tx := transactionAt(t, v.session, path, variant)
-			unheard := func(what string, call func() error) error {
+			unheard := func(what, made string, call func() error) error {
 				t.Helper()
 				reached, done := v.unheard(multi), make(chan error, 1)
 				go func() { done <- call() }()
 				closes(t, what, reached)
+				if made != "" {
+					v.exists(path + made)
+				}
 				v.kill()
 				v.server.SetFault(nil)
 				return <-done
 			}
-			err := unheard("Begin", func() error { return tx.Begin(ctx(t), nil, "it") })
+			err := unheard("Begin", "/protocol", func() error { return tx.Begin(ctx(t), nil, "it") })
 			if !errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrSessionLost) {
 				t.Errorf("Begin: %v", err)
 			}
 			var it recipes.Site
 			join := func() (err error) { it, err = tx.Join(ctx(t), "it"); return err }
 			if variant == recipes.OwnNodes {
-				err = unheard("Join", join)
+				err = unheard("Join", "/joined_it", join)
 			} else {
 				err = join()
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := unheard("Vote", func() error { return it.Vote(ctx(t), recipes.VoteCommit) }); err != nil {
+			if err := unheard("Vote", "", func() error { return it.Vote(ctx(t), recipes.VoteCommit) }); err != nil {
 				t.Error(err)
 			}
 			if err := it.Vote(ctx(t), recipes.VoteAbort); !errors.Is(err, recipes.ErrVoted) {
@@ -172,10 +176,10 @@ func TestCallsOfATransactionAreRepeated(t *testing.T) {
 			}
 			var d recipes.Decision
 			wait := func() (err error) { d, err = it.Wait(ctx(t)); return err }
-			if err := unheard("the decision", wait); err != nil || !d.Commit {
+			if err := unheard("the decision", "/decision", wait); err != nil || !d.Commit {
 				t.Errorf("told %+v: %v", d, err)
 			}
-			if err := unheard("Done", func() error { return it.Done(ctx(t)) }); err != nil {
+			if err := unheard("Done", "", func() error { return it.Done(ctx(t)) }); err != nil {
 				t.Error(err)
 			}
 			if _, err := tx.Status(ctx(t)); !errors.Is(err, recipes.ErrNoTransaction) {
@@ -215,6 +219,7 @@ func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
 				told <- err
 			}()
 			closes(t, "the decision", reached)
+			v.exists("/tx/decision")
 			v.suspend()
 			v.server.SetFault(nil)
 			if d, err := theirs.Wait(ctx(t)); err != nil || !d.Commit {

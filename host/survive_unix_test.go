@@ -23,7 +23,8 @@ import (
 // one of this process.
 type surviving struct {
 	*testing.T
-	server     *zkserver.Server
+	server     *zkserver.Server // nil: a real one
+	addr       string
 	supervisor *host.Supervisor
 	changes    <-chan host.Change
 	session    recipes.Session // through the plugin
@@ -45,8 +46,15 @@ func embedded(t *testing.T) *zkserver.Server {
 func survive(t *testing.T) *surviving {
 	t.Helper()
 	server := embedded(t)
+	v := surviveAt(t, server.Addr())
+	v.server = server
+	return v
+}
+
+func surviveAt(t *testing.T, addr string) *surviving {
+	t.Helper()
 	changes := make(chan host.Change, 1000)
-	v := &surviving{T: t, server: server, changes: changes}
+	v := &surviving{T: t, addr: addr, changes: changes}
 	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
 		Plugin: config(t, "real plugin", quickExit), Resume: true,
 		MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond,
@@ -68,7 +76,7 @@ func survive(t *testing.T) *surviving {
 
 func (v *surviving) open(open recipes.Opener) recipes.Session {
 	v.Helper()
-	s, err := open(ctx(v), recipes.SessionConfig{Servers: []string{v.server.Addr()}, SessionTimeout: longTimeout})
+	s, err := open(ctx(v), recipes.SessionConfig{Servers: []string{v.addr}, SessionTimeout: longTimeout})
 	if err != nil {
 		v.Fatal(err)
 	}
@@ -104,6 +112,7 @@ func TestWhatASessionHoldsOutlivesItsPlugin(t *testing.T) {
 	var took []time.Duration
 	for _, h := range holdings {
 		t.Run(h.name, func(t *testing.T) {
+			prepare(t, v.rival)
 			g, err := h.get(ctx(t), v.session)
 			if err != nil {
 				t.Fatal(err)
@@ -126,6 +135,9 @@ func TestWhatASessionHoldsOutlivesItsPlugin(t *testing.T) {
 					}
 				}
 			}
+			if err := use(ctx(t), g); err != nil {
+				t.Errorf("used: %v", err)
+			}
 			lost := g.Done()
 			if err := h.giveBack(ctx(t), g); err != nil {
 				t.Errorf("given back: %v", err)
@@ -134,7 +146,7 @@ func TestWhatASessionHoldsOutlivesItsPlugin(t *testing.T) {
 			if left := ephemerals(v.server, h.path); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}
-			if h.rival != nil && h.name != "delivery" {
+			if h.rival != nil {
 				if _, err := h.rival(ctx(t), v.rival); err != nil {
 					t.Errorf("somebody else, after that: %v", err)
 				}
@@ -161,6 +173,31 @@ type holding struct {
 	get        func(context.Context, recipes.Session) (recipes.Grant, error)
 	giveBack   func(context.Context, recipes.Grant) error
 	rival      func(context.Context, recipes.Session) (recipes.Grant, error) // that fails meanwhile, without waiting; may be nil
+}
+
+// prepare has another session put what a delivery needs.
+func prepare(t *testing.T, s recipes.Session) {
+	t.Helper()
+	q, err := s.Queue("/queue", recipes.QueueConfig{})
+	if err == nil {
+		_, err = q.Put(ctx(t), []byte("one"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// use makes the change that a grant of some recipes allows, besides Write.
+func use(ctx context.Context, g recipes.Grant) error {
+	switch g := g.(type) {
+	case recipes.Leadership:
+		return g.Acknowledge(ctx, []byte("me"))
+	case interface {
+		Update(context.Context, []byte) error
+	}:
+		return g.Update(ctx, []byte("here"))
+	}
+	return nil
 }
 
 func release(ctx context.Context, g recipes.Grant) error { return g.(recipes.Hold).Release(ctx) }
@@ -226,44 +263,23 @@ var holdings = []holding{
 	{"leadership", "/leadership", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
 		e, _ := s.Election("/leadership", recipes.ElectionConfig{})
 		return granted(e.Campaign(ctx, []byte("me")))
-	}, func(ctx context.Context, g recipes.Grant) error {
-		l := g.(recipes.Leadership)
-		if err := l.Acknowledge(ctx, []byte("me")); err != nil {
-			return fmt.Errorf("acknowledge: %w", err)
-		}
-		return l.Resign(ctx)
-	}, nil},
+	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Leadership).Resign(ctx) }, nil},
 	{"membership", "/group", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
 		g, _ := s.Group("/group", recipes.GroupConfig{Name: "me"})
 		return granted(g.Join(ctx, nil))
-	}, func(ctx context.Context, g recipes.Grant) error {
-		m := g.(recipes.Membership)
-		if err := m.Update(ctx, []byte("here")); err != nil {
-			return fmt.Errorf("update: %w", err)
-		}
-		return m.Leave(ctx)
-	}, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Membership).Leave(ctx) }, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
 		g, _ := s.Group("/group", recipes.GroupConfig{Name: "me"})
 		return granted(g.Join(ctx, nil))
 	}},
 	{"name", "/names", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
 		n, _ := s.Names("/names")
 		return granted(n.Register(ctx, "me", nil))
-	}, func(ctx context.Context, g recipes.Grant) error {
-		r := g.(recipes.Registration)
-		if err := r.Update(ctx, []byte("here")); err != nil {
-			return fmt.Errorf("update: %w", err)
-		}
-		return r.Unregister(ctx)
-	}, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
+	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Registration).Unregister(ctx) }, func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
 		n, _ := s.Names("/names")
 		return granted(n.Register(ctx, "me", nil))
 	}},
 	{"delivery", "/queue", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {
 		q, _ := s.Queue("/queue", recipes.QueueConfig{})
-		if _, err := q.Put(ctx, []byte("one")); err != nil {
-			return nil, err
-		}
 		return granted(q.Receive(ctx))
 	}, func(ctx context.Context, g recipes.Grant) error { return g.(recipes.Delivery).Ack(ctx) }, nil},
 	{"passage", "/barrier", func(ctx context.Context, s recipes.Session) (recipes.Grant, error) {

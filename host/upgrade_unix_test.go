@@ -47,6 +47,7 @@ func runs(pid int) bool { return syscall.Kill(pid, 0) == nil }
 // TestAnUpgradeMovesWhatASessionHolds: with its token, and nobody else is granted it.
 func TestAnUpgradeMovesWhatASessionHolds(t *testing.T) {
 	v := survive(t)
+	prepare(t, v.rival)
 	var held []recipes.Grant
 	for _, h := range holdings {
 		g, err := h.get(ctx(t), v.session)

@@ -1,0 +1,143 @@
+//go:build unix
+
+package host_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// A moment is when a plugin is killed: it makes a call, and has the plugin die.
+type moment struct {
+	name string
+	make func(v *surviving, path string, call func() error) error
+	// unknown: a change may have an unknown outcome.
+	unknown bool
+}
+
+var moments = []moment{
+	{"before", func(v *surviving, _ string, call func() error) error {
+		v.suspend()
+		done := make(chan error, 1)
+		go func() { done <- call() }()
+		v.goOn()
+		return <-done
+	}, false},
+	{"during", func(v *surviving, path string, call func() error) error {
+		done := make(chan error, 1)
+		if v.server == nil {
+			go func() { done <- call() }()
+			v.kill()
+			return <-done
+		}
+		reached := v.unheard(func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, path) })
+		go func() { done <- call() }()
+		closes(v, "the point", reached)
+		v.kill()
+		v.server.SetFault(nil)
+		return <-done
+	}, true},
+	{"after", func(v *surviving, _ string, call func() error) error {
+		err := call()
+		v.kill()
+		return err
+	}, false},
+}
+
+// changes reports whether a request changes something.
+func changes(r zkserver.Request) bool {
+	switch r.Op {
+	case zkserver.OpCreate, zkserver.OpCreate2, zkserver.OpDelete, zkserver.OpSetData, zkserver.OpMulti:
+		return true
+	}
+	return false
+}
+
+// TestDeathsOfAResumedPlugin is the table of deaths for a host that resumes: each recipe,
+// and its plugin killed before, during and after each call. The hold stands with its token,
+// nobody else is granted, guarded writes happen once and work, and nothing is left.
+func TestDeathsOfAResumedPlugin(t *testing.T) {
+	t.Parallel()
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		deathsOfAResumedPlugin(t, survive(t))
+	})
+	t.Run("real", func(t *testing.T) {
+		t.Parallel()
+		deathsOfAResumedPlugin(t, surviveAt(t, ensembletest.Start(t, ensembletest.Quick(1)).Addrs()[0]))
+	})
+}
+
+func deathsOfAResumedPlugin(t *testing.T, v *surviving) {
+	for _, m := range moments {
+		for _, h := range holdings {
+			t.Run(m.name+"/"+h.name, func(t *testing.T) {
+				prepare(t, v.rival)
+				var g recipes.Grant
+				if err := m.make(v, h.path, func() (err error) { g, err = h.get(ctx(t), v.session); return err }); err != nil {
+					t.Fatal(err)
+				}
+				token, znode := g.Token(), g.Znode()
+				stands := func(after string) {
+					t.Helper()
+					if err := g.Err(); err != nil || g.Token() != token || g.Znode() != znode {
+						t.Fatalf("%s: %s with %d, it had %s with %d: %v", after, g.Znode(), g.Token(), znode, token, err)
+					}
+					if h.rival != nil {
+						if _, err := h.rival(ctx(t), v.rival); !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrNodeExists) {
+							t.Errorf("%s: somebody else: %v", after, err)
+						}
+					}
+				}
+				stands("granted")
+				made := func(what string, call func() error) (certain bool) {
+					t.Helper()
+					err := m.make(v, h.path, call)
+					unknown := m.unknown && errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrSessionLost)
+					if err != nil && !unknown {
+						t.Errorf("%s: %v", what, err)
+					}
+					stands(what)
+					return !unknown
+				}
+				written := fmt.Sprintf("/written-%s-%s-%d", m.name, h.name, token)
+				certain := made("write", func() error { return g.Write(ctx(t), recipes.Create(written, nil)) })
+				if err := g.Write(ctx(t), recipes.Delete(written, recipes.AnyVersion)); err != nil && (certain || !errors.Is(err, recipes.ErrNoNode)) {
+					t.Errorf("what was written: %v", err)
+				}
+				switch g.(type) {
+				case recipes.Leadership, recipes.Membership, recipes.Registration:
+					made("use", func() error { return use(ctx(t), g) })
+				}
+				lost := g.Done()
+				if err := m.make(v, h.path, func() error { return h.giveBack(ctx(t), g) }); err != nil {
+					t.Errorf("given back: %v", err)
+				}
+				closes(t, "Done", lost)
+				if v.server != nil {
+					if left := ephemerals(v.server, h.path); len(left) > 0 {
+						t.Errorf("left: %q", left)
+					}
+				}
+				if h.rival != nil {
+					next, err := h.rival(ctx(t), v.rival)
+					if err == nil {
+						err = h.giveBack(ctx(t), next)
+					}
+					if err != nil {
+						t.Fatalf("somebody else, after that: %v", err)
+					}
+					if next.Token() <= token {
+						t.Errorf("token %d after %d", next.Token(), token)
+					}
+				}
+			})
+		}
+	}
+}
