@@ -14,11 +14,10 @@
 //     frees their locks, and exits.
 //   - The host is frozen: the plugin closes a session when it has heard nothing
 //     from the host for the session timeout.
-//   - The plugin is killed: sessions and holds are lost in well under a second,
-//     with recipes.ErrPluginLost. ZooKeeper frees the locks at the session
-//     timeout. Only a [Supervisor] starts the plugin again. It tells the
-//     application, and does not bring back a session: what the plugin held is gone.
-//     With SupervisorConfig.Resume the sessions go on: see below.
+//   - The plugin is killed: with a [Supervisor], sessions go on in the next plugin, and
+//     what they hold stands (see below). After [Launch], sessions and holds are lost
+//     in well under a second, with recipes.ErrPluginLost. ZooKeeper frees the locks at
+//     the session timeout.
 //   - The plugin is frozen: the host's own clock ends the sessions before
 //     ZooKeeper does, with recipes.ErrDeadline. Close still returns.
 //   - The host's process group gets a signal (Ctrl-C, a shell that ends a job,
@@ -29,8 +28,8 @@
 //
 // # Resuming
 //
-// With SupervisorConfig.Resume, a session outlives a plugin that is killed or crashes, or
-// is replaced by [Supervisor.Upgrade]. It is Suspended until the next plugin has taken it
+// A session that a [Supervisor] has opened outlives a plugin that is killed or crashes, or
+// is replaced by [Supervisor.Upgrade]. Both plugins need the capability "resume". The session is Suspended until the next plugin has taken it
 // up. Its deadline counts on meanwhile.
 //
 //   - Locks, shared and priority locks, permits, leaderships, memberships, names,

@@ -2,7 +2,6 @@ package host_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 
@@ -10,9 +9,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A service leads whenever it can. Supervise starts the plugin again after a crash,
-// and the service opens another session and campaigns anew: what the old session
-// held is gone.
+// A service leads while its plugin crashes. Supervise starts the plugin again, and it takes
+// up the session: the leadership stands, with the same token. A service campaigns in
+// another session, from Open, when Done closes.
 func ExampleSupervise() {
 	ctx := context.Background()
 	supervisor, err := host.Supervise(ctx, host.SupervisorConfig{
@@ -23,44 +22,30 @@ func ExampleSupervise() {
 	}
 	defer supervisor.Close(ctx)
 
-	for term := 1; term <= 2; term++ { // a service has no last term
-		if err := lead(ctx, supervisor, term); errors.Is(err, recipes.ErrNotHeld) {
-			fmt.Println("term", term, "is over; the plugin was lost:", errors.Is(err, recipes.ErrPluginLost))
-		} else if err != nil {
-			log.Fatal(err)
-		}
-	}
-	// Output:
-	// leading in term 1
-	// term 1 is over; the plugin was lost: true
-	// leading in term 2
-}
-
-// lead campaigns in a session of its own, and works until the work is done or the
-// leadership is lost.
-func lead(ctx context.Context, supervisor *host.Supervisor, term int) error {
 	session, err := supervisor.Open(ctx, recipes.SessionConfig{Servers: servers})
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	defer session.Close(ctx)
 	election, err := session.Election("/service/leader", recipes.ElectionConfig{})
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
 	leadership, err := election.Campaign(ctx, []byte("host-1"))
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	fmt.Println("leading in term", term)
-	if term == 1 {
-		crashPlugin(supervisor.Plugin().PID())
-	} else if err := leadership.Resign(ctx); err != nil {
-		return err
+	token := leadership.Token()
+	crashPlugin(supervisor.Plugin().PID())
+
+	line, err := session.Contenders(ctx, "/service/leader") // waits for the next plugin
+	if err != nil {
+		log.Fatal(err)
 	}
-	<-leadership.Done() // a service works until then
-	if err := leadership.Err(); !errors.Is(err, recipes.ErrReleased) {
-		return err
+	first := line.Contenders[0]
+	fmt.Printf("%s leads, with the same token: %t\n", first.Data, first.Holds && first.Token == token)
+	if err := leadership.Resign(ctx); err != nil {
+		log.Fatal(err)
 	}
-	return nil
+	// Output:
+	// host-1 leads, with the same token: true
 }

@@ -14,7 +14,6 @@ func ExampleSupervisor_Upgrade() {
 	ctx := context.Background()
 	supervisor, err := host.Supervise(ctx, host.SupervisorConfig{
 		Plugin: host.Config{Path: pluginPath, Checksum: checksum},
-		Resume: true,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -15,8 +15,6 @@ import (
 var (
 	servers              []string
 	pluginPath, checksum string
-
-	exampleServer *zkserver.Server
 )
 
 // isExamplePlugin reports whether the test binary was started as pluginPath.
@@ -26,12 +24,12 @@ func isExamplePlugin() bool { return filepath.Base(os.Args[0]) == host.PluginNam
 type withExamples struct{ tests *testing.M }
 
 func (w withExamples) Run() int {
-	var err error
-	if exampleServer, err = zkserver.Listen(zkserver.Config{}); err != nil {
+	server, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
 		log.Fatal(err)
 	}
-	defer exampleServer.Close()
-	servers = []string{exampleServer.Addr()}
+	defer server.Close()
+	servers = []string{server.Addr()}
 
 	self, err := os.Executable()
 	if err != nil {
@@ -54,9 +52,8 @@ func (w withExamples) Run() int {
 	return w.tests.Run()
 }
 
-// crashPlugin kills the plugin. The server need not wait for the session timeout.
+// crashPlugin kills the plugin.
 func crashPlugin(pid int) {
-	sessions := exampleServer.Sessions()
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		log.Fatal(err)
@@ -65,7 +62,4 @@ func crashPlugin(pid int) {
 		log.Fatal(err)
 	}
 	_ = process.Release()
-	for _, id := range sessions {
-		exampleServer.ExpireSession(id)
-	}
 }

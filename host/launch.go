@@ -33,7 +33,7 @@ import (
 // Checksum the error is ErrReattach.
 //
 // A Plugin is one process, and its sessions end with it at the latest. To have them go on in
-// the next process, use Supervise with SupervisorConfig.Resume. Launch has no option for
+// the next process, use Supervise. Launch has no option for
 // that. Somebody has to start the next process, and PID, Info and Exited would change under
 // the caller.
 func Launch(ctx context.Context, cfg Config) (*Plugin, error) { return launchFor(ctx, cfg, nil) }

@@ -33,19 +33,20 @@ type SupervisorConfig struct {
 	// DefaultMinBackoff and DefaultMaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
 
-	// Resume has sessions outlive their plugin. When its process is killed or crashes,
-	// its sessions are Suspended. The next plugin takes them up, with what they hold and
-	// those that wait, before their deadline, or they are lost then. What is taken up,
-	// and what is not, "Resuming" in the package comment says. Both plugins need the
-	// capability "resume". Then the first restart is at once, if the plugin has run for
-	// ten times MinBackoff.
-	Resume bool
+	// LoseSessions has sessions end with their plugin, with recipes.ErrPluginLost.
+	//
+	// Otherwise they outlive it, if plugins have the capability "resume". When the
+	// process is killed or crashes, its sessions are Suspended. The next plugin takes them
+	// up, with what they hold and those that wait, before their deadline, or they are lost
+	// then. What is taken up, and what is not, "Resuming" in the package comment says.
+	// The first restart is at once, if the plugin has run for ten times MinBackoff.
+	LoseSessions bool
 
 	// Changed, if not nil, is called for each Change, in order. The goroutine
 	// that calls it restarts the plugin, so that nothing is restarted until it
 	// returns. It must not call Close or Upgrade, which wait for it, nor Open while
-	// no plugin runs. With Resume, it must not wait for a session either: calls wait
-	// for the next plugin. Changes are logged too.
+	// no plugin runs. It must not wait for a session either: calls wait for the next
+	// plugin. Changes are logged too.
 	Changed func(Change)
 }
 
@@ -62,11 +63,11 @@ type Change struct {
 
 // Supervisor keeps a plugin running: it launches it again after a crash.
 //
-// It never replaces a session. When the plugin dies, its sessions are lost with
-// recipes.ErrPluginLost, and what they held is gone. Only the application knows what
-// that means for it. It opens another session with [Supervisor.Open]. With
-// SupervisorConfig.Resume, the same sessions go on in the next plugin. [Supervisor.Upgrade]
-// replaces a plugin that runs.
+// When the plugin dies, its sessions go on in the next one, with what they hold: see
+// "Resuming" in the package comment. A session that cannot go on is lost, and what it
+// held is gone. Only the application knows what that means for it. The supervisor never
+// replaces such a session. The application opens another one with [Supervisor.Open].
+// [Supervisor.Upgrade] replaces a plugin that runs.
 //
 // The methods may be called from several goroutines.
 type Supervisor struct {
@@ -99,7 +100,7 @@ func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 	}
 	cfg.MaxBackoff = max(cfg.MaxBackoff, cfg.MinBackoff)
 	s := &Supervisor{cfg: cfg, change: make(chan struct{}), done: make(chan struct{}), upgrades: make(chan *upgrade)}
-	if cfg.Resume && os.Getenv(plugin.ReattachEnv) == "" { // nobody could wait for that plugin's process
+	if !cfg.LoseSessions && os.Getenv(plugin.ReattachEnv) == "" { // nobody could wait for that plugin's process
 		meters, err := telemetry.NewMeters(cfg.Plugin.MeterProvider)
 		if err != nil {
 			return nil, fmt.Errorf("host: Config.MeterProvider: %w", err)

@@ -20,7 +20,7 @@ func supervise(t *testing.T, cfg host.Config) (*host.Supervisor, <-chan host.Cha
 	t.Helper()
 	changes := make(chan host.Change, 1000)
 	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
-		Plugin: cfg, MinBackoff: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond,
+		Plugin: cfg, MinBackoff: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, LoseSessions: true,
 		Changed: func(c host.Change) { changes <- c },
 	})
 	if err != nil {

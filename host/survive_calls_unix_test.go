@@ -351,9 +351,9 @@ func TestAPluginThatTellsTheLossIsNotResumed(t *testing.T) {
 	}
 }
 
-// TestAPluginThatCannotResumeLosesItsSessionsAtOnce, as without SupervisorConfig.Resume.
+// TestAPluginThatCannotResumeLosesItsSessionsAtOnce, as with SupervisorConfig.LoseSessions.
 func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
-	s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), Resume: true, MinBackoff: time.Millisecond})
+	s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), MinBackoff: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

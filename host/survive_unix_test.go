@@ -56,7 +56,7 @@ func surviveAt(t *testing.T, addr string) *surviving {
 	changes := make(chan host.Change, 1000)
 	v := &surviving{T: t, addr: addr, changes: changes}
 	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
-		Plugin: config(t, "real plugin", quickExit), Resume: true,
+		Plugin:     config(t, "real plugin", quickExit),
 		MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond,
 		Changed: func(c host.Change) {
 			v.hold.Lock()

@@ -28,8 +28,8 @@ type UpgradeConfig struct {
 	Plugin Config
 
 	// LoseSessions allows an upgrade that ends the sessions. Without it, Upgrade fails with
-	// ErrLosesSessions unless SupervisorConfig.Resume is set and both plugins have the
-	// capability "resume". Where the sessions can go on, they do all the same.
+	// ErrLosesSessions unless both plugins have the capability "resume", and
+	// SupervisorConfig.LoseSessions is not set. Where the sessions can go on, they do all the same.
 	LoseSessions bool
 }
 
@@ -147,7 +147,7 @@ func (s *Supervisor) allows(u *upgrade, old *Plugin) error {
 	case u.cfg.LoseSessions:
 		return nil
 	case s.client == nil && old != nil:
-		return fmt.Errorf("%w: SupervisorConfig.Resume is not set", ErrLosesSessions)
+		return fmt.Errorf("%w: SupervisorConfig.LoseSessions is set", ErrLosesSessions)
 	case s.client != nil && old != nil && !old.resumes():
 		return fmt.Errorf("%w: the plugin that runs lacks the capability %q", ErrLosesSessions, "resume")
 	case s.client != nil && u.plugin != nil && !u.plugin.resumes():

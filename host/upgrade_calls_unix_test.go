@@ -299,7 +299,7 @@ func TestUpgradesOfADyingPlugin(t *testing.T) {
 // TestAnUpgradeDoesNotWaitForARestart: which may be far away, for a plugin that never starts.
 func TestAnUpgradeDoesNotWaitForARestart(t *testing.T) {
 	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
-		Plugin: config(t, "real plugin"), Resume: true, MinBackoff: time.Hour,
+		Plugin: config(t, "real plugin"), MinBackoff: time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)

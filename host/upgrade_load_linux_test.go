@@ -50,7 +50,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 	}
 	before := belongings(t)
 
-	s, err := host.Supervise(life, host.SupervisorConfig{Plugin: builds[0].cfg, Resume: true})
+	s, err := host.Supervise(life, host.SupervisorConfig{Plugin: builds[0].cfg})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func TestNoTwoPluginsServeASession(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(watched{l, t, old}) }()
 	t.Cleanup(func() { _ = server.Close(); <-served })
-	s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "real plugin", quickExit), Resume: true})
+	s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "real plugin", quickExit)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,9 +211,9 @@ func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
 
 // TestAnUpgradeSaysThatItWouldLoseSessions before it starts anything, unless that is allowed.
 func TestAnUpgradeSaysThatItWouldLoseSessions(t *testing.T) {
-	for name, resume := range map[string]bool{"not resumed": false, "cannot resume": true} {
+	for name, lose := range map[string]bool{"not resumed": true, "cannot resume": false} {
 		t.Run(name, func(t *testing.T) {
-			s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), Resume: resume})
+			s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), LoseSessions: lose})
 			if err != nil {
 				t.Fatal(err)
 			}

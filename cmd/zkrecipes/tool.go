@@ -28,7 +28,7 @@ type tool struct {
 
 func newTool(stdout, stderr io.Writer) *tool {
 	return &tool{stdout: stdout, stderr: stderr, launch: func(ctx context.Context, cfg host.Config) (launchedPlugin, error) {
-		s, err := host.Supervise(ctx, host.SupervisorConfig{Plugin: cfg, Resume: true})
+		s, err := host.Supervise(ctx, host.SupervisorConfig{Plugin: cfg})
 		if err != nil {
 			return nil, err
 		}
