@@ -1,0 +1,34 @@
+package host
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// processless is the other side of a plugin that only has capabilities.
+type processless struct{ other }
+
+func (processless) pid() int { return 7 }
+
+// TestAnUpgradeLogsWhatTheNewPluginCannotDo: what sessions have of that is lost.
+func TestAnUpgradeLogsWhatTheNewPluginCannotDo(t *testing.T) {
+	can := func(names ...string) *Plugin { return &Plugin{other: processless{}, can: names} }
+	for name, test := range map[string]struct {
+		old, now *Plugin
+		want     bool
+	}{
+		"less":    {can("lock", "queue", "resume"), can("lock", "resume"), true},
+		"more":    {can("lock", "resume"), can("lock", "queue", "resume"), false},
+		"nothing": {nil, can("lock"), false},
+	} {
+		out := new(bytes.Buffer)
+		s := &Supervisor{cfg: SupervisorConfig{Plugin: Config{Logger: hclog.New(&hclog.LoggerOptions{Output: out})}}}
+		s.log(test.old, test.now)
+		if said := out.String(); strings.Contains(said, `capabilities=["queue"]`) != test.want || !strings.Contains(said, "pid=7") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
