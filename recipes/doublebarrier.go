@@ -66,7 +66,8 @@ type DoubleBarrierConfig struct {
 	//
 	//   - When all members of a round die, their ready stays. Then Curator's next member
 	//     enters alone, and kazoo's when one is missing. Ours deletes such a ready if it
-	//     comes first. The ready that ours makes ends with its session.
+	//     comes first. The ready that ours makes ends with its session. A member that
+	//     has not looked by then waits on.
 	//   - A member of theirs that has not counted yet waits for ever if others leave before.
 	//     So nobody should leave before all have entered.
 	//   - A member of Curator's that still leaves waits for those that have entered again,

@@ -104,7 +104,7 @@ func settled(err error) error {
 // its session lives: what it has given up is deleted in the background.
 func (st *stage) awaitGone() {
 	st.t.Helper()
-	g := must[recipes.Group](st.t)(st.other.Group(sweepPath, recipes.GroupConfig{}))
+	g := must[recipes.Group](st.t)(open(st.t, st.srv).Group(sweepPath, recipes.GroupConfig{}))
 	snapshots := must[<-chan []recipes.Member](st.t)(g.Watch(st.ctx))
 	for members := range snapshots {
 		mine := false

@@ -24,7 +24,8 @@ import (
 //   - Ours does not count ready. It enters with a ready that is younger than its own
 //     znode, or when it counts enough members itself. So an old ready lets nobody of
 //     ours in.
-//   - The ready that ours creates is ephemeral. A member that dies leaves none behind.
+//   - The ready that ours creates is ephemeral. A member that dies leaves none behind. One
+//     that was counted, and has not looked by then, waits for the next round.
 //   - Ours makes no znode while a round is on: while ready and a member are there. It
 //     deletes a ready without members.
 //   - Ours leaves when all members of its round are gone. A member of the same name with
