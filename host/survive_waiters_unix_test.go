@@ -51,9 +51,8 @@ func TestJoinedMayAskWhileItsPluginDies(t *testing.T) {
 	}
 }
 
-// TestAWaiterThatCannotBeTakenUpWaitsAtTheEnd: a contender of a recipe that cannot be taken
-// up gets another place, and is granted in its turn.
-func TestAWaiterThatCannotBeTakenUpWaitsAtTheEnd(t *testing.T) {
+// TestAWaiterForAPermitOfAnotherLibraryOutlivesItsPlugin: it is granted in its turn.
+func TestAWaiterForAPermitOfAnotherLibraryOutlivesItsPlugin(t *testing.T) {
 	v := survive(t)
 	acquire := func(s recipes.Session, joined func(recipes.Place)) (recipes.Hold, error) {
 		m, err := s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator, Joined: joined})
