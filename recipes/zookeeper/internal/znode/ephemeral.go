@@ -1,7 +1,6 @@
 package znode
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,16 +120,12 @@ func (e *Ephemeral) awaitDeletion(life context.Context, disconnected <-chan stru
 		}
 		if err != nil {
 			if life.Err() == nil {
-				e.End(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, errUnwatched, e.path, err))
+				e.session.Log().Error("cannot watch znode; its deletion will not be noticed", "path", e.path, "error", err)
 			}
 			return
 		}
 	}
 }
-
-// errUnwatched ends an Ephemeral whose znode may be there: its deletion would not be
-// noticed, so it cannot be relied on. It is deleted by Remove, and not before.
-var errUnwatched = errors.New("cannot watch")
 
 func (e *Ephemeral) gone() error { return fmt.Errorf("%w: %s", recipes.ErrRemoved, e.path) }
 
@@ -210,7 +205,7 @@ func (e *Ephemeral) reread(ctx context.Context) error {
 func (e *Ephemeral) Remove(ctx context.Context, what string) error {
 	return e.removal.Run(ctx, what+" "+e.path, func(settle func(error)) {
 		stat, lost := e.beginRemoval()
-		if lost != nil && !errors.Is(lost, errUnwatched) {
+		if lost != nil {
 			settle(fmt.Errorf("%s: %w", what, lost))
 			return
 		}
@@ -222,24 +217,23 @@ func (e *Ephemeral) Remove(ctx context.Context, what string) error {
 				err = fmt.Errorf("%s: %w", what, e.gone())
 			case errors.Is(err, recipes.ErrSessionLost):
 				err = fmt.Errorf("%s: %w: %w", what, recipes.ErrNotHeld, err)
-			case cmp.Or(err, lost) != nil:
-				err = fmt.Errorf("%s: %w", what, cmp.Or(err, lost))
+			case err != nil:
+				err = fmt.Errorf("%s: %w", what, err)
 			}
 			settle(err)
 		}()
 	})
 }
 
-// beginRemoval closes Done, or returns why something else has closed it before. stat is
-// what is known of the znode.
-func (e *Ephemeral) beginRemoval() (stat session.Stat, lost error) {
+// beginRemoval closes Done, or returns why something else has closed it before.
+func (e *Ephemeral) beginRemoval() (session.Stat, error) {
 	if e.End(recipes.ErrReleased) {
 		e.removing = true
 	}
 	if !e.removing {
-		lost = e.Err()
+		return session.Stat{}, e.Err()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.stat, lost
+	return e.stat, nil
 }
