@@ -41,6 +41,9 @@ func (g *Grant) watchOwn(ctx context.Context) {
 			return
 		}
 		node, watch, err := g.look(ctx)
+		if g.session.Throttled(ctx, err) {
+			continue
+		}
 		if errors.Is(err, recipes.ErrNoNode) {
 			g.endYielding()
 			g.Removed()

@@ -17,14 +17,14 @@ const throttlePause = 100 * time.Millisecond
 func insist[T any](life context.Context, s *Session, ask func() (T, error)) (T, error) {
 	for {
 		answer, err := ask()
-		if !s.throttled(life, err) {
+		if !s.Throttled(life, err) {
 			return answer, err
 		}
 	}
 }
 
-// throttled reports whether err says that the server throttles, after a moment's rest.
-func (s *Session) throttled(ctx context.Context, err error) bool {
+// Throttled reports whether err says that the server throttles, after a moment's rest.
+func (s *Session) Throttled(ctx context.Context, err error) bool {
 	if !errors.Is(err, recipes.ErrThrottled) || ctx.Err() != nil {
 		return false
 	}

@@ -86,7 +86,7 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 			return Outcome{}, errReceiptLost
 		case s.Unsettled(ctx, err):
 			sent = true
-		case sent && s.throttled(ctx, err): // only the repetition was refused
+		case sent && s.Throttled(ctx, err): // only the repetition was refused
 		case errors.Is(err, recipes.ErrUnknownOutcome):
 			s.Delete(r.path) // its version is not known any more
 			return Outcome{}, s.Because(ctx, err)

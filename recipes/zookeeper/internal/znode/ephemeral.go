@@ -1,6 +1,7 @@
 package znode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,20 +113,27 @@ func (e *Ephemeral) awaitDeletion(life context.Context, disconnected <-chan stru
 		if disconnected, err = e.session.Connected(life); err != nil {
 			return
 		}
-		var stat session.Stat
-		stat, watch, err = e.session.DeletionW(life, e.path)
+		stat, again, err := e.session.DeletionW(life, e.path)
+		for e.session.Throttled(life, err) {
+			stat, again, err = e.session.DeletionW(life, e.path)
+		}
+		watch = again
 		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid != e.czxid {
 			e.End(e.gone())
 			return
 		}
 		if err != nil {
 			if life.Err() == nil {
-				e.session.Log().Error("cannot watch znode; its deletion will not be noticed", "path", e.path, "error", err)
+				e.End(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, errUnwatched, e.path, err))
 			}
 			return
 		}
 	}
 }
+
+// errUnwatched ends an Ephemeral whose znode may be there: its deletion would not be
+// noticed, so it cannot be relied on. It is deleted by Remove, and not before.
+var errUnwatched = errors.New("cannot watch")
 
 func (e *Ephemeral) gone() error { return fmt.Errorf("%w: %s", recipes.ErrRemoved, e.path) }
 
@@ -205,7 +213,7 @@ func (e *Ephemeral) reread(ctx context.Context) error {
 func (e *Ephemeral) Remove(ctx context.Context, what string) error {
 	return e.removal.Run(ctx, what+" "+e.path, func(settle func(error)) {
 		stat, lost := e.beginRemoval()
-		if lost != nil {
+		if lost != nil && !errors.Is(lost, errUnwatched) {
 			settle(fmt.Errorf("%s: %w", what, lost))
 			return
 		}
@@ -217,23 +225,24 @@ func (e *Ephemeral) Remove(ctx context.Context, what string) error {
 				err = fmt.Errorf("%s: %w", what, e.gone())
 			case errors.Is(err, recipes.ErrSessionLost):
 				err = fmt.Errorf("%s: %w: %w", what, recipes.ErrNotHeld, err)
-			case err != nil:
-				err = fmt.Errorf("%s: %w", what, err)
+			case cmp.Or(err, lost) != nil:
+				err = fmt.Errorf("%s: %w", what, cmp.Or(err, lost))
 			}
 			settle(err)
 		}()
 	})
 }
 
-// beginRemoval closes Done, or returns why something else has closed it before.
-func (e *Ephemeral) beginRemoval() (session.Stat, error) {
+// beginRemoval closes Done, or returns why something else has closed it before. stat is
+// what is known of the znode.
+func (e *Ephemeral) beginRemoval() (stat session.Stat, lost error) {
 	if e.End(recipes.ErrReleased) {
 		e.removing = true
 	}
 	if !e.removing {
-		return session.Stat{}, e.Err()
+		lost = e.Err()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.stat, nil
+	return e.stat, lost
 }
