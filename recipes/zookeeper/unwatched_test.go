@@ -97,7 +97,8 @@ func TestWhatIsHeldIsWatchedAgainThoughTheServerThrottles(t *testing.T) {
 				}
 			})
 			_, _ = names.Lookup(s.ctx, "another") // whose answer is the last on this connection
-			for throttled.Load() <= 3 {           // the fourth look is answered
+			// The fourth look is answered.
+			for throttled.Load() <= 3 {
 				select {
 				case <-g.Done():
 					t.Fatalf("lost: %v", g.Err())
