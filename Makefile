@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-python test-launches test-upgrades test-interop test-model test-partition test-mutants test-soak test-counts test-against build cross bench bench-peers bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-partition test-mutants test-soak test-counts test-against build cross bench bench-peers bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -18,6 +18,7 @@ help:
 	@echo 'make test-faults    the fault sweep, with its number of cases'
 	@echo 'make test-python    the protos compiled by the system, and a host in Python'
 	@echo 'make test-launches  200 launches of the plugin leave no process, file or goroutine'
+	@echo 'make test-kills     a plugin is killed 200 times, with 100 holds and 100 waiters, on three real servers too'
 	@echo 'make test-upgrades  50 upgrades under load between two builds of the plugin, on a real server too'
 	@echo 'make test-interop   one line with Curator and with kazoo, a minute for each pair'
 	@echo 'make test-model     the model of handoff with two faults: 10 million states (a minute)'
@@ -68,6 +69,9 @@ test-faults:
 
 test-launches:
 	ZKRECIPES_TEST_LAUNCHES=200 $(GO) test -count=1 -v -run TestLaunchesLeaveNothing ./host
+
+test-kills: zookeeper
+	ZKRECIPES_TEST_KILLS=200 $(GO) test -count=1 -v -run TestAPluginIsKilledAgainAndAgain ./host
 
 test-upgrades: zookeeper
 	ZKRECIPES_TEST_UPGRADES=50 $(GO) test -count=1 -v -run TestUpgradesUnderLoad ./host

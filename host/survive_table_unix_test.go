@@ -70,7 +70,7 @@ func TestDeathsOfAResumedPlugin(t *testing.T) {
 	})
 	t.Run("real", func(t *testing.T) {
 		t.Parallel()
-		deathsOfAResumedPlugin(t, surviveAt(t, ensembletest.Start(t, ensembletest.Quick(1)).Addrs()[0]))
+		deathsOfAResumedPlugin(t, surviveAt(t, ensembletest.Start(t, ensembletest.Quick(3)).Addrs()))
 	})
 }
 

@@ -30,7 +30,7 @@ const upgradesEnv = "ZKRECIPES_TEST_UPGRADES"
 // left. "make test-upgrades" does it 50 times.
 func TestUpgradesUnderLoad(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) { upgradesUnderLoad(t, []string{embedded(t).Addr()}) })
-	t.Run("real", func(t *testing.T) { upgradesUnderLoad(t, ensembletest.Start(t, ensembletest.Quick(1)).Addrs()) })
+	t.Run("real", func(t *testing.T) { upgradesUnderLoad(t, ensembletest.Start(t, ensembletest.Quick(3)).Addrs()) })
 }
 
 func upgradesUnderLoad(t *testing.T, servers []string) {

@@ -1,0 +1,110 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// killsEnv says how often TestAPluginIsKilledAgainAndAgain kills, with half as many holds and
+// as many that wait.
+const killsEnv = "ZKRECIPES_TEST_KILLS"
+
+// TestAPluginIsKilledAgainAndAgain: with many holds and many that wait. None is lost, nobody
+// else is granted, and nothing of a dead plugin stays with its host. "make test-kills" kills
+// 200 times.
+func TestAPluginIsKilledAgainAndAgain(t *testing.T) {
+	kills := 20
+	if n := os.Getenv(killsEnv); n != "" {
+		var err error
+		if kills, err = strconv.Atoi(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("embedded", func(t *testing.T) { killedAgainAndAgain(t, survive(t), kills) })
+	t.Run("real", func(t *testing.T) {
+		killedAgainAndAgain(t, surviveAt(t, ensembletest.Start(t, ensembletest.Quick(3)).Addrs()), kills)
+	})
+}
+
+func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
+	var held []recipes.Hold
+	life, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	waits, giveUp := context.WithCancel(life)
+	defer giveUp()
+	var waiting sync.WaitGroup
+	for i := range kills / 2 {
+		h, err := lockAt(t, v.session, manyPath(i)).Acquire(life)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, h)
+		joined := make(chan struct{})
+		l, err := v.session.Lock(manyPath(i), recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting.Go(func() {
+			if h, err := l.Acquire(waits); err == nil {
+				t.Errorf("granted beside the holder: %s", h.Znode())
+			}
+		})
+		closes(t, "joined", joined)
+	}
+	v.kill()
+	before, heap := belongings(t), inUse()
+	var took []time.Duration
+	for range kills {
+		took = append(took, v.kill())
+		for len(v.changes) > 0 { // they keep plugins
+			<-v.changes
+		}
+		for i, h := range held {
+			if err := h.Err(); err != nil {
+				t.Fatalf("hold %d: %v", i, err)
+			}
+			line, err := v.rival.Contenders(life, manyPath(i))
+			if err != nil || len(line.Contenders) != 2 || line.Contenders[0].Znode != h.Znode() {
+				t.Fatalf("hold %s: in line %+v: %v", h.Znode(), line, err)
+			}
+		}
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		after, now := belongings(t), inUse()
+		if after.within(before) && now < heap+2<<20 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("afterwards there is %+v and %d KiB of heap; before there was %+v and %d KiB", after, now>>10, before, heap>>10)
+		}
+	}
+	giveUp()
+	waiting.Wait()
+	for _, h := range held {
+		if err := h.Release(life); err != nil {
+			t.Error(err)
+		}
+	}
+	slices.Sort(took)
+	t.Logf("from SIGKILL to served, of %d: p50 %v, p90 %v, p99 %v, worst %v", len(took), took[len(took)/2], took[len(took)*9/10], took[len(took)*99/100], took[len(took)-1])
+}
+
+func manyPath(i int) string { return fmt.Sprintf("/many-%d", i) }
+
+// inUse is the heap that is in use after a collection.
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
