@@ -25,33 +25,38 @@ type removing struct {
 }
 
 // Run waits for the deletion that is under way, or for one that it starts, and
-// returns its result. If ctx ends first, it returns ctx's error, which begins with
-// what, and the deletion goes on. start must have settle called once, also then.
+// returns its result. One that was under way may have been refused before this call, so
+// then Run looks for a later one. If ctx ends first, it returns ctx's error, which begins
+// with what, and the deletion goes on. start must have settle called once, also then.
 func (r *Removal) Run(ctx context.Context, what string, start func(settle func(error))) error {
-	t := r.begin(start)
-	select {
-	case <-t.done:
-	case <-ctx.Done():
-		if !Happened(t.done) { // else the answer is worth more
-			return fmt.Errorf("%s: %w", what, ctx.Err())
+	for later := false; ; later = true {
+		t, first := r.begin(start)
+		select {
+		case <-t.done:
+		case <-ctx.Done():
+			if !Happened(t.done) { // else the answer is worth more
+				return fmt.Errorf("%s: %w", what, ctx.Err())
+			}
+		}
+		if first || later || !t.refused() {
+			return t.err
 		}
 	}
-	return t.err
 }
 
 // Start is Run for those who do not need the result.
 func (r *Removal) Start(start func(settle func(error))) { r.begin(start) }
 
-// begin returns the try that counts, after it has started it if it is a new one.
-func (r *Removal) begin(start func(settle func(error))) *removing {
-	t, first := r.join()
+// begin returns the try that counts. If it is a new one it has started it.
+func (r *Removal) begin(start func(settle func(error))) (t *removing, first bool) {
+	t, first = r.join()
 	if first {
 		start(func(err error) {
 			t.err = err
 			close(t.done)
 		})
 	}
-	return t
+	return t, first
 }
 
 // join returns the try that counts, and whether the caller has to carry it out.

@@ -52,6 +52,23 @@ func TestARefusedRemovalRunsAgain(t *testing.T) {
 	}
 }
 
+// TestARemovalThatWasRefusedBeforeIsNotTheAnswer: one that was under way may have been
+// refused before the caller came.
+func TestARemovalThatWasRefusedBeforeIsNotTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r session.Removal
+		var settle func(error)
+		r.Start(func(s func(error)) { settle = s })
+		result := make(chan error, 1)
+		go func() { result <- r.Run(t.Context(), "remove", func(settle func(error)) { settle(nil) }) }()
+		synctest.Wait()
+		settle(recipes.ErrAccessDenied)
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestARemovalOutlivesItsCaller: a caller that gives up does not end it, and one that
 // has given up before it began has begun it all the same.
 func TestARemovalOutlivesItsCaller(t *testing.T) {
