@@ -121,3 +121,40 @@ func TestWhatIsHeldIsWatchedAgainThoughTheServerThrottles(t *testing.T) {
 		}
 	})
 }
+
+// So is a grant that the leader has not confirmed yet: the leader is asked again.
+func TestAnUnconfirmedGrantIsAskedForAgainThoughTheServerThrottles(t *testing.T) {
+	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+		hold := s.hold(s.joinWith(s.session(), recipes.Handoff))
+		next := s.session()
+		joined, got := make(chan recipes.Place, 1), make(chan recipes.Hold, 1)
+		l := must[recipes.Lock](t)(next.Lock(s.path, recipes.LockConfig{
+			Strategy: recipes.Handoff, Unconfirmed: true, Joined: func(p recipes.Place) { joined <- p },
+		}))
+		go func() {
+			h, err := l.Acquire(s.ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- h
+		}()
+		place := <-joined
+		var asked atomic.Int32
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			asks := r.SessionID == next.ID() && r.Op == zkserver.OpGetData && r.Path == place.Znode
+			return zkserver.Fault{Throttle: asks && asked.Add(1) <= 3}
+		})
+		if err := hold.Release(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		granted := <-got
+		if granted == nil {
+			return
+		}
+		for asked.Load() <= 3 && granted.Err() == nil && s.ctx.Err() == nil {
+		}
+		if err := errors.Join(granted.Err(), s.ctx.Err(), granted.Release(s.ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+}

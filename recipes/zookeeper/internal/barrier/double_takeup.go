@@ -13,8 +13,8 @@ import (
 )
 
 // TakeUp takes up a member that has entered in another process of this session: see
-// session.Resume. Outside a dialect nothing is taken on trust. The data of ready name the member, as for
-// one that enters, and the znode is this session's, created by the transaction that is
+// session.Resume. Outside a dialect nothing is taken on trust. The data of ready name the
+// member, as for one that enters, and the znode is this session's, created by the transaction that is
 // the token. As long as that znode exists, no member replaces ready.
 //
 // Otherwise the error matches recipes.ErrNotHeld, and nothing is changed. If the znode

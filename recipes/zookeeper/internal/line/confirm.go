@@ -6,19 +6,23 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // confirm asks the leader whether the contender's znode is there, beside a grant that
 // was made without that answer, and ends the grant if it is not. The question is asked
-// again on the next connection where the first is lost. Until then the session's clock
-// bounds the grant, as it bounds every other.
+// again on the next connection where the first is lost, and when the server throttles.
+// Until then the session's clock bounds the grant, as it bounds every other.
 func (g *Grant) confirm(ctx context.Context) {
 	node, err := g.session.GetSynced(ctx, g.path)
+	for g.session.Throttled(ctx, err) {
+		node, err = g.session.GetSynced(ctx, g.path)
+	}
 	switch {
 	case errors.Is(err, recipes.ErrNoNode), err == nil && recipes.Token(node.Stat.Czxid) != g.token:
 		g.Removed() // or given back since, which is known
 	case err != nil && ctx.Err() == nil:
-		g.end(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, errUnwatched, g.path, err))
+		g.end(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, session.ErrUnwatched, g.path, err))
 	}
 }
 

@@ -14,14 +14,10 @@ func (g *Grant) Release(ctx context.Context) error {
 	return g.removal.Run(ctx, "release "+g.path, func(settle func(error)) { g.giveBack(ctx, settle) })
 }
 
-// errUnwatched ends a grant whose node may be there. It is deleted by Release, and
-// not before: the holder may not have stopped yet.
-var errUnwatched = errors.New("cannot watch")
-
 // giveBack deletes the contender's znode. What it cannot wait for goes on without it.
 func (g *Grant) giveBack(ctx context.Context, settle func(error)) {
 	lost := g.beginRelease()
-	if lost != nil && !errors.Is(lost, errUnwatched) {
+	if lost != nil && !errors.Is(lost, session.ErrUnwatched) {
 		settle(lost)
 		return
 	}

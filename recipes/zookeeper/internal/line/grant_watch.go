@@ -52,7 +52,7 @@ func (g *Grant) watchOwn(ctx context.Context) {
 		if err != nil {
 			if ctx.Err() == nil {
 				// Its removal would not be noticed, so it cannot be relied on.
-				g.end(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, errUnwatched, g.path, err))
+				g.end(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, session.ErrUnwatched, g.path, err))
 			}
 			return
 		}

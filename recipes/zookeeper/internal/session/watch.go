@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -27,6 +28,11 @@ func (w *Watch) Created() bool { return w.event == zk.EventNodeCreated }
 // look again. It does not fire when the connection is lost, nor after that. A
 // waiter waits for that too, and looks again.
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
+
+// ErrUnwatched ends what somebody holds by a znode that the server refuses to watch. The
+// znode may be there, but its removal would not be noticed. Its owner deletes it when it
+// gives back what it held, and not before: it may not have stopped yet.
+var ErrUnwatched = errors.New("cannot watch")
 
 // watchKey is what is watched: the node itself or its children. A getData and an
 // exists watch of one node are one key: whichever of them the server has, it

@@ -124,16 +124,12 @@ func (e *Ephemeral) awaitDeletion(life context.Context, disconnected <-chan stru
 		}
 		if err != nil {
 			if life.Err() == nil {
-				e.End(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, errUnwatched, e.path, err))
+				e.End(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, session.ErrUnwatched, e.path, err))
 			}
 			return
 		}
 	}
 }
-
-// errUnwatched ends an Ephemeral whose znode may be there: its deletion would not be
-// noticed, so it cannot be relied on. It is deleted by Remove, and not before.
-var errUnwatched = errors.New("cannot watch")
 
 func (e *Ephemeral) gone() error { return fmt.Errorf("%w: %s", recipes.ErrRemoved, e.path) }
 
@@ -213,7 +209,7 @@ func (e *Ephemeral) reread(ctx context.Context) error {
 func (e *Ephemeral) Remove(ctx context.Context, what string) error {
 	return e.removal.Run(ctx, what+" "+e.path, func(settle func(error)) {
 		stat, lost := e.beginRemoval()
-		if lost != nil && !errors.Is(lost, errUnwatched) {
+		if lost != nil && !errors.Is(lost, session.ErrUnwatched) {
 			settle(fmt.Errorf("%s: %w", what, lost))
 			return
 		}
