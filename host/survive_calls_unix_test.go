@@ -291,14 +291,7 @@ func TestWhatCannotBeTakenUpIsLostAlone(t *testing.T) {
 // take it up. Its holds end before ZooKeeper gives them away.
 func TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie(t *testing.T) {
 	v := survive(t)
-	short, err := v.supervisor.Open(ctx(t), recipes.SessionConfig{Servers: []string{v.server.Addr()}, SessionTimeout: shortTimeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := lockAt(t, short, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	short, h := v.holdsShortly("/l")
 	told := make(chan time.Time, 1)
 	go func() { <-h.Done(); told <- time.Now() }()
 	granted := make(chan time.Time, 1)

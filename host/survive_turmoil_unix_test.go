@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// turmoil is a few locks that many acquire, give up and release, and what came of that.
+// turmoil is a few locks that many acquire, give up and release, and the counts of that.
 type turmoil struct {
 	*surviving
 	end     chan struct{}

@@ -83,6 +83,20 @@ func (v *surviving) open(open recipes.Opener) recipes.Session {
 	return s
 }
 
+// holdsShortly has a session with a short timeout hold a lock.
+func (v *surviving) holdsShortly(path string) (recipes.Session, recipes.Hold) {
+	v.Helper()
+	s, err := v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: shortTimeout})
+	if err != nil {
+		v.Fatal(err)
+	}
+	h, err := lockAt(v.T, s, path).Acquire(ctx(v))
+	if err != nil {
+		v.Fatal(err)
+	}
+	return s, h
+}
+
 // kill kills the plugin, and returns when the next one serves the session.
 func (v *surviving) kill() time.Duration {
 	v.Helper()

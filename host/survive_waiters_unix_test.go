@@ -157,14 +157,7 @@ func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
 // clock, before anybody else is granted what they held.
 func TestAFrozenPluginIsNotReplaced(t *testing.T) {
 	v := survive(t)
-	short, err := v.supervisor.Open(ctx(t), recipes.SessionConfig{Servers: []string{v.server.Addr()}, SessionTimeout: shortTimeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := lockAt(t, short, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	short, h := v.holdsShortly("/l")
 	told, granted := make(chan time.Time, 1), make(chan time.Time, 1)
 	go func() { <-h.Done(); told <- time.Now() }()
 	go func() {

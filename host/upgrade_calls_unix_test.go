@@ -63,18 +63,24 @@ func TestAnUpgradeLetsCallsFinish(t *testing.T) {
 	go func() { upgraded <- v.supervisor.Upgrade(ctx(t), v.another()) }()
 	v.suspended()
 	go func() { written <- h.Write(ctx(t), recipes.Create("/second", nil)) }()
-	opened := make(chan error, 1)
-	go func() {
-		s, err := v.supervisor.Open(ctx(t), recipes.SessionConfig{Servers: []string{v.server.Addr()}})
-		if err == nil {
-			err = s.Close(ctx(t))
-		}
-		opened <- err
-	}()
+	opened := v.opens()
 	answer()
 	if err := errors.Join(<-written, <-written, <-opened, <-upgraded); err != nil {
 		t.Error(err)
 	}
+}
+
+// opens opens and closes a session. The result comes when that is done.
+func (v *surviving) opens() <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		s, err := v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers})
+		if err == nil {
+			err = s.Close(ctx(v))
+		}
+		done <- err
+	}()
+	return done
 }
 
 // TestCallsThatAnUpgradeDoesNotWaitFor: a change that is not answered in time has an unknown
@@ -175,14 +181,7 @@ func TestAnUpgradeIsCancelled(t *testing.T) {
 		old := v.supervisor.Plugin()
 		go func() { upgraded <- v.supervisor.Upgrade(gone, v.another()) }()
 		v.suspended()
-		opened := make(chan error, 1)
-		go func() {
-			s, err := v.supervisor.Open(ctx(t), recipes.SessionConfig{Servers: []string{v.server.Addr()}})
-			if err == nil {
-				err = s.Close(ctx(t))
-			}
-			opened <- err
-		}()
+		opened := v.opens()
 		cancel()
 		err = <-upgraded
 		answer()

@@ -18,31 +18,17 @@ import (
 func leaving(detach func(context.Context) error) (s *scripted, loses func(error)) {
 	reasons := make(chan error, 1)
 	return &scripted{detach: detach, open: func(st leaseStream, _ *pb.Resume) error {
-		var sending sync.Mutex
-		go func() { _ = serves(time.Hour)(oneAtATime{st, &sending}, nil) }() // until the stream ends
+		both := shared{st, new(sync.Mutex)}
+		go func() { _ = serves(time.Hour)(both, nil) }() // until the stream ends
 		select {
 		case why := <-reasons:
-			sending.Lock()
-			defer sending.Unlock()
-			_ = st.Send(&pb.OpenResponse{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{
+			_ = both.Send(&pb.OpenResponse{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{
 				State: pb.State_STATE_LOST, Reason: rpcwire.ToFailure(why),
 			}}})
 		case <-st.Context().Done():
 		}
 		return nil
 	}}, func(why error) { reasons <- why }
-}
-
-// oneAtATime is a stream to which others send too.
-type oneAtATime struct {
-	leaseStream
-	sending *sync.Mutex
-}
-
-func (o oneAtATime) Send(m *pb.OpenResponse) error {
-	o.sending.Lock()
-	defer o.sending.Unlock()
-	return o.leaseStream.Send(m)
 }
 
 // TestASessionThatWasLetGoWaitsForTheEndOfItsPlugin: also if the next one could resume it

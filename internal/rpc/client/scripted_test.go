@@ -257,3 +257,15 @@ func TestAPluginThatHasLetGoDoesNotEndTheSession(t *testing.T) {
 		}
 	}
 }
+
+// shared is a stream on which several may send.
+type shared struct {
+	leaseStream
+	mu *sync.Mutex
+}
+
+func (s shared) Send(m *pb.OpenResponse) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leaseStream.Send(m)
+}

@@ -12,18 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// shared is a stream on which several may send.
-type shared struct {
-	leaseStream
-	mu *sync.Mutex
-}
-
-func (s shared) Send(m *pb.OpenResponse) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.leaseStream.Send(m)
-}
-
 // TestAWaiterThatCannotBeTakenUpAsksAgain: by the same id, when the next plugin serves the
 // session.
 func TestAWaiterThatCannotBeTakenUpAsksAgain(t *testing.T) {
