@@ -33,9 +33,8 @@ import (
 // Checksum the error is ErrReattach.
 //
 // A Plugin is one process, and its sessions end with it at the latest. To have them go on in
-// the next process, use Supervise. Launch has no option for
-// that. Somebody has to start the next process, and PID, Info and Exited would change under
-// the caller.
+// the next process, use Supervise. Launch has no option for that. Somebody has to start the
+// next process, and PID, Info and Exited would change under the caller.
 func Launch(ctx context.Context, cfg Config) (*Plugin, error) { return launchFor(ctx, cfg, nil) }
 
 // launchFor is Launch for a client that goes on with another plugin after this one. nil is

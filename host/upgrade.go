@@ -29,7 +29,8 @@ type UpgradeConfig struct {
 
 	// LoseSessions allows an upgrade that ends the sessions. Without it, Upgrade fails with
 	// ErrLosesSessions unless both plugins have the capability "resume", and
-	// SupervisorConfig.LoseSessions is not set. Where the sessions can go on, they do all the same.
+	// SupervisorConfig.LoseSessions is not set. Where the sessions can go on, they do all
+	// the same.
 	LoseSessions bool
 }
 
@@ -56,9 +57,9 @@ const (
 //     killed. At no time do two plugins serve a session.
 //  4. The new plugin takes up the sessions. They are Suspended from step 2 until then.
 //
-// Upgrade returns when all sessions are served again. What is not taken up, the package
-// comment says under "Resuming". So it does of calls that were not finished in step 2: they
-// are repeated where that is safe, and else fail with recipes.ErrUnknownOutcome. If sessions
+// Upgrade returns when all sessions are served again. The package comment says under
+// "Resuming" what is not taken up. Calls that were not finished in step 2 are repeated where
+// that is safe, and else fail with recipes.ErrUnknownOutcome. If sessions
 // were lost, because their deadline passed for example, the error matches
 // recipes.ErrSessionLost and not ErrNotUpgraded.
 //
@@ -147,7 +148,7 @@ func (s *Supervisor) allows(u *upgrade, old *Plugin) error {
 	case u.cfg.LoseSessions:
 		return nil
 	case s.client == nil && old != nil:
-		return fmt.Errorf("%w: SupervisorConfig.LoseSessions is set", ErrLosesSessions)
+		return fmt.Errorf("%w: SupervisorConfig.LoseSessions is set, or the plugin runs in a debugger", ErrLosesSessions)
 	case s.client != nil && old != nil && !old.resumes():
 		return fmt.Errorf("%w: the plugin that runs lacks the capability %q", ErrLosesSessions, "resume")
 	case s.client != nil && u.plugin != nil && !u.plugin.resumes():

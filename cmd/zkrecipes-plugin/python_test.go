@@ -17,10 +17,9 @@ const requirePythonEnv = "ZKRECIPES_REQUIRE_PYTHON"
 
 // TestHostInPython compiles the .proto files with the system's protoc and runs the
 // host in testdata/python-client with the result. That is a handshake with mutual
-// TLS, a session, a lock and its token, refusals with their reasons, a half-closed
-// stream, a plugin that is killed and whose session another one resumes, and the
-// plugin's end. It needs protoc with its well-known types, python3
-// with grpc, and openssl.
+// TLS, a session, a lock and its token, refusals with their reasons and a half-closed
+// stream. Then the plugin is killed, another one resumes its session, and ends. It needs
+// protoc with its well-known types, python3 with grpc, and openssl.
 func TestHostInPython(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the plugin")

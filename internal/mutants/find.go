@@ -175,8 +175,8 @@ func (f *finder) onlySays(n *ast.IfStmt) bool {
 }
 
 // endsByItself reports a deferred call that gives back, a little sooner, what ends by
-// itself: a timer that nobody waits for, and a context with a deadline in a function that
-// starts nothing which could go on with it.
+// itself. That is a timer that nobody waits for. It is also a context with a deadline, if
+// its function starts nothing that could go on with it.
 func (f *finder) endsByItself(call *ast.CallExpr) bool {
 	name, stops := strings.CutSuffix(f.text(call), ".Stop()")
 	switch {

@@ -1,7 +1,7 @@
 // Command mutants plants mistakes in the core, one at a time, and tells which of them no
-// fast test notices: conditions negated or ignored in part, statements dropped,
-// boundaries moved by one, elements left out of a list (the check in a transaction),
-// true for false (the watch of a read).
+// fast test notices. It negates conditions or ignores a part of them, drops statements,
+// moves boundaries by one, leaves elements out of a list (the check in a transaction),
+// and puts true for false (the watch of a read).
 //
 // All mistakes of a run are compiled into the tests once, each behind a switch. Then each
 // test runs alone and tells which mistakes it reaches. So a mistake costs no
@@ -35,9 +35,9 @@ const (
 	wanted = 0.9
 )
 
-// target is a set of packages, and the packages whose tests cover them: of the client also
-// those of the host, which goes on in another plugin when one has died. The contract
-// covers each by one way to reach the recipes, and some seeds of the simulation cover both.
+// target is a set of packages, and the packages whose tests cover them. The host's cover
+// the client, which goes on in another plugin when one has died. The contract covers each
+// by one way to reach the recipes, and some seeds of the simulation cover both.
 type target struct{ name, packages, tests, contract string }
 
 var targets = []target{

@@ -26,7 +26,7 @@ func ofTomorrow(m protoreflect.Message) {
 }
 
 // A dialect of a newer host, which the plugin does not know, is refused before anything
-// is made: a contender of the default would not be seen by those of that dialect.
+// is made. Contenders of that dialect would not see one of the default.
 func TestADialectThatThePluginDoesNotKnowIsUnsupported(t *testing.T) {
 	newer := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		ofTomorrow(req.(proto.Message).ProtoReflect())

@@ -60,7 +60,7 @@ func (s *session) takePart(ctx context.Context, t *tenure, key string, p *part) 
 			p.at = t
 			return
 		case said && !errors.Is(e, recipes.ErrSessionLost) && !errors.Is(e, recipes.ErrUnavailable) && !errors.Is(e, recipes.ErrThrottled):
-			s.dropPart(key, p, fmt.Errorf("the plugin has ended, and the next one has not taken the site up: %w", e))
+			s.dropPart(key, p, fmt.Errorf("the plugin has ended, and the next one has not taken this up: %w", e))
 			return
 		}
 		if !rest(ctx) { // the plugin may have ended, which the stream tells

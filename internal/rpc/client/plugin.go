@@ -165,7 +165,7 @@ func (p *Plugin) failure() error {
 	return fmt.Errorf("%w: %w", recipes.ErrUnavailable, context.Cause(p.ctx))
 }
 
-// callStream returns the stream of calls. It starts one if there is none. Whether the
+// callStream returns the stream of calls. It starts one if needed. Whether the
 // plugin knows such streams is known when the stream is settled.
 func (p *Plugin) callStream() *carry.Stream {
 	calls, fresh := p.conn.Start()

@@ -85,8 +85,8 @@ func (s *session) takeAll(ctx context.Context, t *tenure) bool {
 }
 
 // untaken returns the grants and parts that the plugin of a tenure has not taken up, and
-// the turns that it offers to contenders. If there are none, the tenure is the owner from
-// now on, and all is true.
+// the turns that it offers to contenders. When all were taken up, the tenure is the owner
+// from now on, and all is true.
 func (s *session) untaken(t *tenure) (grants []*grant, parts map[string]*part, turns []turn, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

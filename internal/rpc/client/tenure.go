@@ -74,8 +74,8 @@ func (s *session) served(ctx context.Context) (*tenure, error) {
 	}
 }
 
-// servedNow returns the tenure in which the session is served. If there is none, changed
-// is closed when there may be one.
+// servedNow returns the tenure in which the session is served. While no plugin serves it,
+// changed is closed when one may.
 func (s *session) servedNow() (t *tenure, changed <-chan struct{}) {
 	if t := s.serving.Load(); t != nil {
 		return t, nil

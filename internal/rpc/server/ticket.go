@@ -74,8 +74,8 @@ func (ts *tickets) knows(id string) bool {
 
 // call runs the attempt for id, or joins the call that already does, and waits
 // for its end. When ctx ends first and nobody else waits for it, the contender
-// leaves the line. had is for a grant that the host has already: that is taken up all the
-// same, for a call that is repeated.
+// leaves the line. had is for a grant that the host has already. That is taken up all the
+// same, and the repeated call finds it.
 func (ts *tickets) call(ctx context.Context, id string, had bool, announce func(recipes.Place), run attempt) (*ticket, error) {
 	if id == "" {
 		return nil, fmt.Errorf("%w: request_id is empty", recipes.ErrInvalid)

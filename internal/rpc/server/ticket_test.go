@@ -76,9 +76,9 @@ func TestEndedTicketsAreForgotten(t *testing.T) {
 	}
 }
 
-// A caller who has gone cannot know what it was granted, so the grant is given back:
-// before the grant or after it, but not while another caller waits for the same. A call
-// that is repeated after that is not granted.
+// A caller who has gone cannot know what it was granted, so the grant is given back. It may
+// go before the grant or after it. While another caller waits for the same, the grant
+// stays. A call that is repeated after that is not granted.
 func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 	for _, tt := range []struct {
 		name string
