@@ -19,6 +19,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
@@ -33,9 +34,39 @@ import (
 // Checksum the error is ErrReattach.
 //
 // A Plugin is one process, and its sessions end with it at the latest. To have them go on in
-// the next process, use Supervise. Launch has no option for that. Somebody has to start the
-// next process, and PID, Info and Exited would change under the caller.
-func Launch(ctx context.Context, cfg Config) (*Plugin, error) { return launchFor(ctx, cfg, nil) }
+// the next process, use Supervise. A caller that starts the next process itself sets
+// Config.KeepSessions and calls Plugin.Relaunch.
+func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
+	if !cfg.KeepSessions || debugged() {
+		return launchFor(ctx, cfg, nil)
+	}
+	c, err := cfg.unconnected()
+	if err != nil {
+		return nil, err
+	}
+	p, err := launchFor(ctx, cfg, c)
+	if err != nil {
+		return nil, err
+	}
+	c.Use(p.link, p.resumes())
+	p.keeps = true
+	return p, nil
+}
+
+// debugged reports whether Launch starts nothing. Nobody can wait for that plugin's process,
+// so that its sessions cannot outlive it.
+func debugged() bool { return os.Getenv(plugin.ReattachEnv) != "" }
+
+// unconnected returns a client of several plugins, one after the other.
+func (c Config) unconnected() (*client.Client, error) {
+	meters, err := telemetry.NewMeters(c.MeterProvider)
+	if err != nil {
+		return nil, fmt.Errorf("host: Config.MeterProvider: %w", err)
+	}
+	several := client.Unconnected()
+	several.Measure(meters)
+	return several, nil
+}
 
 // launchFor is Launch for a client that goes on with another plugin after this one. nil is
 // a client of the plugin's own.

@@ -24,7 +24,7 @@ type Plugin struct {
 	service pb.PluginServiceClient
 	client  *client.Client
 	link    *client.Plugin // of client
-	shared  bool           // client belongs to a Supervisor, and outlives this plugin
+	shared  bool           // client outlives this plugin
 	can     []string       // its capabilities, if it is shared
 	other   other
 
@@ -34,6 +34,10 @@ type Plugin struct {
 	exited    chan struct{} // closed when everything is cleaned up
 	closing   sync.Once
 	shutdowns error
+
+	mu     sync.Mutex
+	keeps  bool // client is shared, and ends with Close; otherwise a Supervisor or another plugin has it
+	closed bool
 }
 
 // other is the other side of a Plugin: a process, or a server in this one.
@@ -143,6 +147,8 @@ func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.S
 	return p.link.Open(ctx, cfg)
 }
 
+var errClosedByHost = fmt.Errorf("%w: the host has closed the plugin", recipes.ErrClosed)
+
 // Exited returns a channel. It is closed when the plugin has ended, by Close or by
 // itself, and no process, socket or goroutine of it is left.
 func (p *Plugin) Exited() <-chan struct{} { return p.exited }
@@ -183,11 +189,18 @@ func (p *Plugin) Info(ctx context.Context) (Info, error) {
 // says that some sessions may live until their timeout, because the plugin or
 // ZooKeeper has not answered. The plugin is gone all the same. Further calls wait for
 // the first one and return its result.
+//
+// With Config.KeepSessions, Close also ends the sessions that wait for the next plugin. After
+// Relaunch they are the next plugin's, and Close of this one does nothing.
 func (p *Plugin) Close(ctx context.Context) error {
 	p.closing.Do(func() {
+		if p.disown() {
+			p.client.Fail(errClosedByHost)
+			defer p.client.Close() // which waits for what p.exited waits for too
+		}
 		// The sessions are lost for the host before ZooKeeper gives away what
 		// they hold. The plugin closes them when their streams end.
-		p.link.Fail(fmt.Errorf("%w: the host has closed the plugin", recipes.ErrClosed))
+		p.link.Fail(errClosedByHost)
 		p.shutdowns = p.shutdown(ctx)
 		p.other.stop(ctx)
 	})

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
-	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -100,13 +97,12 @@ func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 	}
 	cfg.MaxBackoff = max(cfg.MaxBackoff, cfg.MinBackoff)
 	s := &Supervisor{cfg: cfg, change: make(chan struct{}), done: make(chan struct{}), upgrades: make(chan *upgrade)}
-	if !cfg.LoseSessions && os.Getenv(plugin.ReattachEnv) == "" { // nobody could wait for that plugin's process
-		meters, err := telemetry.NewMeters(cfg.Plugin.MeterProvider)
+	if !cfg.LoseSessions && !debugged() {
+		several, err := cfg.Plugin.unconnected()
 		if err != nil {
-			return nil, fmt.Errorf("host: Config.MeterProvider: %w", err)
+			return nil, err
 		}
-		s.client = client.Unconnected()
-		s.client.Measure(meters)
+		s.client = several
 	}
 	p, err := launchFor(ctx, cfg.Plugin, s.client)
 	if err != nil {
@@ -212,7 +208,7 @@ func (s *Supervisor) Close(ctx context.Context) error {
 	s.cancel()
 	s.mu.Unlock()
 	if s.client != nil {
-		s.client.Fail(fmt.Errorf("%w: the host has closed the plugin", recipes.ErrClosed))
+		s.client.Fail(errClosedByHost)
 		defer s.client.Close()
 	}
 	<-s.done // a start that is under way is given up, which is bounded
