@@ -390,6 +390,24 @@ func TestContendersCountWhatIsUnknown(t *testing.T) {
 	})
 }
 
+// TestMembersOfKazoosDoubleBarrierAreNoContenders: they have the names of its leases. A
+// semaphore has a lock beside its path since its first lease.
+func TestMembersOfKazoosDoubleBarrierAreNoContenders(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		session := s.session()
+		s.make(s.path+"/"+strings.ReplaceAll(uuid.NewString(), "-", ""), nil, zk.FlagEphemeral)
+		for _, kinds := range [][]recipes.Kind{nil, {recipes.KindSemaphore}} {
+			if lines := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path, kinds...)); lines.Unknown != 0 || len(lines.Contenders) != 0 {
+				t.Errorf("of a double barrier: %+v", lines)
+			}
+		}
+		s.make(s.path+"-__lock__", nil, 0)
+		if lines := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path)); len(lines.Contenders) != 1 || lines.Contenders[0].Dialect != recipes.Kazoo {
+			t.Errorf("of a semaphore: %+v", lines)
+		}
+	})
+}
+
 // leases of the semaphores of other libraries.
 type leaseNames struct {
 	dialect     recipes.Dialect

@@ -19,6 +19,8 @@ type Parent struct {
 	Path  string
 	Data  []byte   // if it was asked for
 	Names []string // of its children
+
+	Missing bool // it does not exist
 }
 
 // ReadParent reads the path, and its data if withData. The data is read before the
@@ -36,7 +38,7 @@ func ReadParent(ctx context.Context, s *session.Session, path string, withData b
 		p.Names, err = s.Children(ctx, path)
 	}
 	if errors.Is(err, recipes.ErrNoNode) {
-		return Parent{Path: path}, nil
+		return Parent{Path: path, Missing: true}, nil
 	}
 	return p, err
 }
