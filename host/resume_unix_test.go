@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -27,9 +29,10 @@ type tenure struct {
 	conn    *grpc.ClientConn
 	stream  grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
 	opened  *pb.Opened
-	contact chan time.Time // holds the latest contact that the leader is known to have
-	over    chan struct{}  // closed when the stream has ended
-	lost    bool           // the stream told so; set before over is closed
+	contact atomic.Pointer[time.Time] // the latest that the leader is known to have had
+	heard   chan struct{}             // closed when there is one
+	over    chan struct{}             // closed when the stream has ended
+	lost    bool                      // the stream told so; set before over is closed
 }
 
 // launchReal starts a plugin process.
@@ -49,7 +52,7 @@ func launchReal(ctx context.Context, t *testing.T) *tenure {
 		l.discard()
 		t.Fatal(l.startError(ctx, err))
 	}
-	n := &tenure{t: t, process: l, conn: conn, contact: make(chan time.Time, 1), over: make(chan struct{})}
+	n := newTenure(t, l, conn)
 	st, err := pb.NewPluginServiceClient(conn).Attach(t.Context(), &pb.AttachRequest{})
 	if err == nil {
 		_, err = st.Recv()
@@ -61,26 +64,42 @@ func launchReal(ctx context.Context, t *testing.T) *tenure {
 	return n
 }
 
-// serve opens a session, or resumes it.
-func (n *tenure) serve(ctx context.Context, servers []string, resume *pb.Resume) {
+func newTenure(t *testing.T, l *launched, conn *grpc.ClientConn) *tenure {
+	return &tenure{t: t, process: l, conn: conn, heard: make(chan struct{}), over: make(chan struct{})}
+}
+
+// beside is the same process, for another session.
+func (n *tenure) beside() *tenure { return newTenure(n.t, n.process, n.conn) }
+
+// open opens a session, or resumes it.
+func (n *tenure) open(servers []string, resume *pb.Resume) error {
 	n.t.Helper()
 	st, err := pb.NewSessionServiceClient(n.conn).Open(n.t.Context())
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	start := &pb.Start{Config: &pb.Config{Servers: servers, SessionTimeout: durationpb.New(20 * time.Second)}, Resume: resume}
+	start := &pb.Start{Config: &pb.Config{Servers: servers, SessionTimeout: durationpb.New(time.Minute)}, Resume: resume}
 	_ = st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}})
 	m, err := st.Recv()
 	if err != nil {
-		n.t.Fatal(err)
+		err, _ = wire.Error(err)
+		return err
 	}
 	n.stream, n.opened = st, m.GetOpened()
+	return nil
+}
+
+// serve opens a session, or resumes it, and keeps it.
+func (n *tenure) serve(ctx context.Context, servers []string, resume *pb.Resume) {
+	n.t.Helper()
+	if err := n.open(servers, resume); err != nil {
+		n.t.Fatal(err)
+	}
 	sent := time.Now()
-	_ = st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: &pb.Beat{Number: 1}}})
+	_ = n.stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: &pb.Beat{Number: 1}}})
 	go n.listen(sent)
 	select {
-	case contact := <-n.contact:
-		n.contact <- contact
+	case <-n.heard:
 	case <-ctx.Done():
 		n.t.Fatal("no echo")
 	}
@@ -98,11 +117,10 @@ func (n *tenure) listen(sent time.Time) {
 			n.lost = true
 		}
 		if e := m.GetBeatEcho(); e != nil {
-			select {
-			case <-n.contact:
-			default:
+			contact := sent.Add(-e.GetKnownContactAge().AsDuration())
+			if n.contact.Swap(&contact) == nil {
+				close(n.heard)
 			}
-			n.contact <- sent.Add(-e.GetKnownContactAge().AsDuration())
 			time.Sleep(50 * time.Millisecond) // the pace of the beats
 			sent = time.Now()
 			_ = n.stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: &pb.Beat{Number: number}}})
@@ -125,11 +143,60 @@ func (n *tenure) resumption() *pb.Resume {
 	if n.lost {
 		n.t.Fatal("the session was lost")
 	}
-	age := time.Since(<-n.contact)
+	age := time.Since(*n.contact.Load())
 	if age >= n.opened.GetTimeout().AsDuration() {
 		n.t.Fatalf("the machine is too slow: the last contact is %v old", age)
 	}
 	return &pb.Resume{Ticket: n.opened.GetTicket(), Session: n.opened.GetSession(), KnownContactAge: durationpb.New(age)}
+}
+
+// ask asks for a grant by that request id, or takes up the one that the session had.
+type ask func(id string, had *pb.Grant) (*pb.Grant, error)
+
+func (n *tenure) lock(ctx context.Context, path string) ask {
+	return func(id string, had *pb.Grant) (*pb.Grant, error) {
+		a, err := pb.NewLockServiceClient(n.conn).Acquire(ctx, &pb.AcquireRequest{Session: n.opened.GetSession(), RequestId: id, Path: path, Resumed: had})
+		err, _ = wire.Error(err)
+		return a.GetGrant(), err
+	}
+}
+
+func (n *tenure) name(ctx context.Context, name string) ask {
+	return func(id string, had *pb.Grant) (*pb.Grant, error) {
+		a, err := pb.NewNamesServiceClient(n.conn).RegisterName(ctx, &pb.RegisterNameRequest{Session: n.opened.GetSession(), RequestId: id, Path: "/names", Name: name, Resumed: had})
+		err, _ = wire.Error(err)
+		return a.GetGrant(), err
+	}
+}
+
+// granted asks for a grant, which must be the one that the session had.
+func (n *tenure) granted(by ask, id string, had *pb.Grant) *pb.Grant {
+	n.t.Helper()
+	g, err := by(id, had)
+	if err != nil || had != nil && (g.GetZnode() != had.GetZnode() || g.GetToken() != had.GetToken()) {
+		n.t.Fatalf("%s: %v; it had %v: %v", id, g, had, err)
+	}
+	return g
+}
+
+func (n *tenure) dropRest(ctx context.Context) {
+	n.t.Helper()
+	if _, err := pb.NewSessionServiceClient(n.conn).DropRest(ctx, &pb.DropRestRequest{Session: n.opened.GetSession()}); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// useAndRelease writes under a grant and gives it back.
+func (n *tenure) useAndRelease(ctx context.Context, id string) {
+	n.t.Helper()
+	grants, session := pb.NewGrantServiceClient(n.conn), n.opened.GetSession()
+	_, err := grants.Write(ctx, &pb.WriteRequest{Session: session, RequestId: id, Ops: wire.ToOps([]recipes.Op{recipes.Create("/written-"+id, nil)})})
+	if err == nil {
+		_, err = grants.Release(ctx, &pb.ReleaseRequest{Session: session, RequestId: id})
+	}
+	if err != nil {
+		n.t.Errorf("%s: %v", id, err)
+	}
 }
 
 // A lock outlives its plugin's process, killed again and again, frozen or not. The next
@@ -142,21 +209,17 @@ func TestALockOutlivesTheProcessThatHeldIt(t *testing.T) {
 	now := launchReal(ctx, t)
 	now.serve(ctx, servers, nil)
 	session := now.opened.GetSession()
-	acquired, err := pb.NewLockServiceClient(now.conn).Acquire(ctx, &pb.AcquireRequest{Session: session, RequestId: "1", Path: "/held"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	held := acquired.GetGrant()
+	held := now.granted(now.lock(ctx, "/held"), "1", nil)
 
 	rival := launchReal(ctx, t)
 	rival.serve(ctx, servers, nil)
 	granted := make(chan *pb.Grant, 1)
 	go func() {
-		a, err := pb.NewLockServiceClient(rival.conn).Acquire(ctx, &pb.AcquireRequest{Session: rival.opened.GetSession(), RequestId: "1", Path: "/held"})
+		g, err := rival.lock(ctx, "/held")("1", nil)
 		if err != nil {
 			t.Errorf("the next in line: %v", err)
 		}
-		granted <- a.GetGrant()
+		granted <- g
 	}()
 
 	var took []time.Duration
@@ -172,13 +235,8 @@ func TestALockOutlivesTheProcessThatHeldIt(t *testing.T) {
 		<-now.process.gone()
 		next.serve(ctx, servers, now.resumption())
 		now = next
-		again, err := pb.NewLockServiceClient(now.conn).Acquire(ctx, &pb.AcquireRequest{Session: session, RequestId: "1", Path: "/held", Resumed: held})
-		if err != nil || again.GetGrant().GetToken() != held.GetToken() {
-			t.Fatalf("round %d: took up %v: %v", round, again, err)
-		}
-		if _, err := pb.NewSessionServiceClient(now.conn).DropRest(ctx, &pb.DropRestRequest{Session: session}); err != nil {
-			t.Fatal(err)
-		}
+		now.granted(now.lock(ctx, "/held"), "1", held)
+		now.dropRest(ctx)
 		took = append(took, time.Since(killed))
 		write := &pb.WriteRequest{Session: session, RequestId: "1"}
 		if _, err := pb.NewGrantServiceClient(now.conn).Write(ctx, write); err != nil {

@@ -185,50 +185,7 @@ func (v *surviving) exists(path string) {
 	}
 }
 
-// remove deletes a znode as an operator may.
-func (v *surviving) remove(znode string) {
-	v.Helper()
-	by, err := lockAt(v.T, v.rival, "/operator").Acquire(ctx(v))
-	if err != nil {
-		v.Fatal(err)
-	}
-	if err := errors.Join(by.Write(ctx(v), recipes.Delete(znode, recipes.AnyVersion)), by.Release(ctx(v))); err != nil {
-		v.Fatal(err)
-	}
-}
-
 func (v *surviving) goOn() { v.hold.Unlock() }
-
-// TestALossWithoutAPluginIsTold: by the next plugin, as is one after that.
-func TestALossWithoutAPluginIsTold(t *testing.T) {
-	v := survive(t)
-	for _, meanwhile := range []bool{true, false} {
-		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lost := h.Done()
-		if meanwhile {
-			v.suspend()
-			v.remove(h.Znode())
-			v.goOn()
-		} else {
-			v.kill()
-			if err := h.Write(ctx(t)); err != nil {
-				t.Fatal(err)
-			}
-			v.kill() // when the first one is known to watch
-			v.remove(h.Znode())
-		}
-		closes(t, "Done", lost)
-		if err := h.Err(); !errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrSessionLost) {
-			t.Error(err)
-		}
-	}
-	if err := v.session.Err(); err != nil {
-		t.Error(err)
-	}
-}
 
 // TestARequestToGiveWayOutlivesThePlugin: it was asked for when nobody listened.
 func TestARequestToGiveWayOutlivesThePlugin(t *testing.T) {
@@ -248,42 +205,6 @@ func TestARequestToGiveWayOutlivesThePlugin(t *testing.T) {
 	closes(t, "Revoked", revoked)
 	if err := h.Release(ctx(t)); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestWhatCannotBeTakenUpIsLostAlone: its owner is told, and the session goes on.
-func TestWhatCannotBeTakenUpIsLostAlone(t *testing.T) {
-	v := survive(t)
-	held, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := v.session.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator})
-	if err != nil {
-		t.Fatal(err)
-	}
-	permit, err := m.Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.suspend()
-	other, err := lockAt(t, v.rival, "/other").Acquire(ctx(t))
-	if err == nil {
-		err = other.Write(ctx(t), recipes.Delete(permit.Znode(), recipes.AnyVersion))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.goOn()
-	closes(t, "Done", permit.Done())
-	if err := permit.Err(); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrSessionLost) {
-		t.Error(err)
-	}
-	if err := errors.Join(held.Err(), held.Write(ctx(t)), v.session.Err()); err != nil {
-		t.Error(err)
-	}
-	if left := ephemerals(v.server, "/s"); len(left) > 0 {
-		t.Errorf("left: %q", left)
 	}
 }
 

@@ -1,0 +1,153 @@
+//go:build unix
+
+package host_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// remove deletes a znode as an operator may.
+func (v *surviving) remove(znode string) {
+	v.Helper()
+	by, err := lockAt(v.T, v.rival, "/operator").Acquire(ctx(v))
+	if err != nil {
+		v.Fatal(err)
+	}
+	if err := errors.Join(by.Write(ctx(v), recipes.Delete(znode, recipes.AnyVersion)), by.Release(ctx(v))); err != nil {
+		v.Fatal(err)
+	}
+}
+
+// TestALossWithoutAPluginIsTold: by the next plugin, as is one after that.
+func TestALossWithoutAPluginIsTold(t *testing.T) {
+	v := survive(t)
+	for _, meanwhile := range []bool{true, false} {
+		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost := h.Done()
+		if meanwhile {
+			v.suspend()
+			v.remove(h.Znode())
+			v.goOn()
+		} else {
+			v.kill()
+			if err := h.Write(ctx(t)); err != nil {
+				t.Fatal(err)
+			}
+			v.kill() // when the first one is known to watch
+			v.remove(h.Znode())
+		}
+		closes(t, "Done", lost)
+		if err := h.Err(); !errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrSessionLost) {
+			t.Error(err)
+		}
+	}
+	if err := v.session.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWhatCannotBeTakenUpIsLostAlone: its owner is told, and the session goes on.
+func TestWhatCannotBeTakenUpIsLostAlone(t *testing.T) {
+	v := survive(t)
+	held, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := v.session.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	permit, err := m.Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.suspend()
+	other, err := lockAt(t, v.rival, "/other").Acquire(ctx(t))
+	if err == nil {
+		err = other.Write(ctx(t), recipes.Delete(permit.Znode(), recipes.AnyVersion))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.goOn()
+	closes(t, "Done", permit.Done())
+	if err := permit.Err(); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrSessionLost) {
+		t.Error(err)
+	}
+	if err := errors.Join(held.Err(), held.Write(ctx(t)), v.session.Err()); err != nil {
+		t.Error(err)
+	}
+	if left := ephemerals(v.server, "/s"); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// TestWhatOthersHaveMadeAnewIsNotTakenUp: the znode of a grant was deleted and made anew, by
+// somebody else. The grant is lost alone, and what was made stays as it is.
+func TestWhatOthersHaveMadeAnewIsNotTakenUp(t *testing.T) {
+	v := survive(t)
+	prepare(t, v.rival)
+	kept, err := lockAt(t, v.session, "/kept").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := make([]recipes.Grant, len(holdings))
+	for i, h := range holdings {
+		if held[i], err = h.get(ctx(t), v.session); err != nil {
+			t.Fatalf("%s: %v", h.name, err)
+		}
+	}
+	operator, err := lockAt(t, v.rival, "/operator").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.suspend()
+	var znodes []string
+	for i, g := range held {
+		znodes = append(znodes, g.Znode())
+		err := operator.Write(ctx(t), recipes.Delete(g.Znode(), recipes.AnyVersion))
+		if err == nil {
+			err = operator.Write(ctx(t), recipes.Create(g.Znode(), []byte("theirs")))
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", holdings[i].name, err)
+		}
+	}
+	made := v.look(znodes)
+	v.goOn()
+	for i, g := range held {
+		h := holdings[i]
+		closes(t, h.name, g.Done())
+		if err := g.Err(); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("%s: %v", h.name, err)
+		}
+		if err := g.Write(ctx(t)); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("%s: a write: %v", h.name, err)
+		}
+		_ = h.giveBack(ctx(t), g) // says that it is gone, or nothing
+	}
+	if err := errors.Join(kept.Err(), kept.Write(ctx(t)), kept.Release(ctx(t)), v.session.Err()); err != nil {
+		t.Error(err)
+	}
+	if now := v.look(znodes); len(now) != len(znodes) || !slices.Equal(now, made) {
+		t.Errorf("made as %q, then they are %q", made, now)
+	}
+}
+
+// look returns all that the server has of those znodes that exist.
+func (v *surviving) look(znodes []string) (all []string) {
+	for _, n := range v.server.Tree() {
+		if slices.Contains(znodes, n.Path) {
+			all = append(all, fmt.Sprintf("%+v", n))
+		}
+	}
+	return all
+}
