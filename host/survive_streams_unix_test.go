@@ -5,6 +5,9 @@ package host_test
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +17,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// words has the values of a watch as text.
+// words has the values of a watch as text. It leaves out one that differs from the last in
+// what is not in the text: the root of a configuration is made before the first key. One
+// that does not differ at all is told twice.
 func words[T any](values <-chan T, err error, word func(T) string) (<-chan string, error) {
 	if err != nil {
 		return nil, err
@@ -22,37 +27,41 @@ func words[T any](values <-chan T, err error, word func(T) string) (<-chan strin
 	told := make(chan string, 100)
 	go func() {
 		defer close(told)
+		var last []T
 		for v := range values {
-			told <- word(v)
+			if last == nil || word(v) != word(last[0]) || reflect.DeepEqual(v, last[0]) {
+				told <- word(v)
+			}
+			last = []T{v}
 		}
 	}()
 	return told, nil
 }
 
-// stream is something that a session can watch. At first it tells "", and n when another
-// session has changed it for the nth time.
+// stream is something that a session can watch at a path. At first it tells "", and n when
+// another session has changed it for the nth time.
 type stream struct {
 	name   string
-	watch  func(context.Context, recipes.Session) (<-chan string, error)
-	change func(context.Context, recipes.Session) (changed func(n int) error)
+	watch  func(context.Context, recipes.Session, string) (<-chan string, error)
+	change func(context.Context, recipes.Session, string) (changed func(n int) error)
 }
 
-func setKey(ctx context.Context, s recipes.Session) func(n int) error {
+func setKey(ctx context.Context, s recipes.Session, path string) func(n int) error {
 	return func(n int) error {
-		c, _ := s.Configuration("/c")
+		c, _ := s.Configuration(path)
 		_, err := c.Set(ctx, "key", fmt.Append(nil, n), recipes.AnyRevision)
 		return err
 	}
 }
 
 var streams = []stream{
-	{"key", func(ctx context.Context, s recipes.Session) (<-chan string, error) {
-		c, _ := s.Configuration("/c")
+	{"key", func(ctx context.Context, s recipes.Session, path string) (<-chan string, error) {
+		c, _ := s.Configuration(path)
 		values, err := c.Watch(ctx, "key")
 		return words(values, err, func(e recipes.Entry) string { return string(e.Value) })
 	}, setKey},
-	{"configuration", func(ctx context.Context, s recipes.Session) (<-chan string, error) {
-		c, _ := s.Configuration("/c")
+	{"configuration", func(ctx context.Context, s recipes.Session, path string) (<-chan string, error) {
+		c, _ := s.Configuration(path)
 		values, err := c.WatchTree(ctx)
 		return words(values, err, func(es []recipes.Entry) (all string) {
 			for _, e := range es {
@@ -61,22 +70,22 @@ var streams = []stream{
 			return all
 		})
 	}, setKey},
-	{"name", func(ctx context.Context, s recipes.Session) (<-chan string, error) {
-		names, _ := s.Names("/n")
+	{"name", func(ctx context.Context, s recipes.Session, path string) (<-chan string, error) {
+		names, _ := s.Names(path)
 		values, err := names.Watch(ctx, "it")
 		return words(values, err, func(r recipes.Record) string { return string(r.Data) })
-	}, func(ctx context.Context, s recipes.Session) func(n int) error {
+	}, func(ctx context.Context, s recipes.Session, path string) func(n int) error {
 		var r recipes.Registration
 		return func(n int) (err error) {
-			if names, _ := s.Names("/n"); r == nil {
+			if names, _ := s.Names(path); r == nil {
 				r, err = names.Register(ctx, "it", fmt.Append(nil, n))
 				return err
 			}
 			return r.Update(ctx, fmt.Append(nil, n))
 		}
 	}},
-	{"leader", func(ctx context.Context, s recipes.Session) (<-chan string, error) {
-		e, _ := s.Election("/e", recipes.ElectionConfig{})
+	{"leader", func(ctx context.Context, s recipes.Session, path string) (<-chan string, error) {
+		e, _ := s.Election(path, recipes.ElectionConfig{})
 		values, err := e.Observe(ctx)
 		return words(values, err, func(l recipes.Leader) string {
 			if l.Acknowledged {
@@ -84,18 +93,18 @@ var streams = []stream{
 			}
 			return string(l.Data)
 		})
-	}, func(ctx context.Context, s recipes.Session) func(n int) error {
+	}, func(ctx context.Context, s recipes.Session, path string) func(n int) error {
 		var l recipes.Leadership
 		return func(n int) (err error) {
-			if e, _ := s.Election("/e", recipes.ElectionConfig{}); l == nil {
+			if e, _ := s.Election(path, recipes.ElectionConfig{}); l == nil {
 				l, err = e.Campaign(ctx, fmt.Append(nil, n))
 				return err
 			}
 			return l.Acknowledge(ctx, fmt.Append(nil, n))
 		}
 	}},
-	{"group", func(ctx context.Context, s recipes.Session) (<-chan string, error) {
-		g, _ := s.Group("/g", recipes.GroupConfig{})
+	{"group", func(ctx context.Context, s recipes.Session, path string) (<-chan string, error) {
+		g, _ := s.Group(path, recipes.GroupConfig{})
 		values, err := g.Watch(ctx)
 		return words(values, err, func(ms []recipes.Member) string {
 			if len(ms) == 0 {
@@ -103,10 +112,10 @@ var streams = []stream{
 			}
 			return string(ms[0].Data)
 		})
-	}, func(ctx context.Context, s recipes.Session) func(n int) error {
+	}, func(ctx context.Context, s recipes.Session, path string) func(n int) error {
 		var m recipes.Membership
 		return func(n int) (err error) {
-			if g, _ := s.Group("/g", recipes.GroupConfig{Name: "it"}); m == nil {
+			if g, _ := s.Group(path, recipes.GroupConfig{Name: "it"}); m == nil {
 				m, err = g.Join(ctx, fmt.Append(nil, n))
 				return err
 			}
@@ -124,35 +133,58 @@ func looks(r zkserver.Request) bool {
 	return false
 }
 
-// TestStreamsGoOnInTheNextPlugin: they tell what has changed meanwhile, nothing twice, and
-// they go on when the next plugin loses the servers as it opens them.
-func TestStreamsGoOnInTheNextPlugin(t *testing.T) {
+// told is what a watch tells.
+type told struct {
+	*testing.T
+	values <-chan string
+}
+
+func (o told) next(want string) {
+	o.Helper()
+	select {
+	case now, open := <-o.values:
+		if !open || now != want {
+			o.Fatalf("told %q (open: %v), want %q", now, open, want)
+		}
+	case <-time.After(patience):
+		o.Fatalf("not told %q", want)
+	}
+}
+
+// meets has the plugin die at that moment, when the stream is opened and at each of two
+// changes. Each value is told once, in order.
+func (st stream) meets(t *testing.T, v *surviving, m moment) {
+	path := "/watched-" + m.name + "-" + st.name
+	at := func(r zkserver.Request) bool { return looks(r) && strings.HasPrefix(r.Path, path) }
+	o := told{T: t}
+	if err := m.make(v, deed{call: func() (err error) { o.values, err = st.watch(t.Context(), v.session, path); return err }, at: at}); err != nil {
+		t.Fatal(err)
+	}
+	o.next("")
+	change := st.change(t.Context(), v.rival, path)
+	for n := 1; n <= 2; n++ {
+		if err := m.make(v, deed{call: func() error { return change(n) }, at: at, theirs: true}); err != nil {
+			t.Fatal(err)
+		}
+		o.next(strconv.Itoa(n))
+	}
+	if err := change(3); err != nil { // what is told twice comes before it
+		t.Fatal(err)
+	}
+	o.next("3")
+}
+
+// TestStreamsTellNothingTwice: neither when nothing has changed, nor when the next plugin
+// loses the servers as it opens them.
+func TestStreamsTellNothingTwice(t *testing.T) {
 	for _, st := range streams {
 		t.Run(st.name, func(t *testing.T) {
-			v := survive(t)
-			told, err := st.watch(ctx(t), v.session)
-			if err != nil {
+			v, o := survive(t), told{T: t}
+			var err error
+			if o.values, err = st.watch(ctx(t), v.session, "/watched"); err != nil {
 				t.Fatal(err)
 			}
-			next := func(want string) {
-				t.Helper()
-				select {
-				case now, open := <-told:
-					if !open || now != want {
-						t.Fatalf("told %q (open: %v), want %q", now, open, want)
-					}
-				case <-time.After(patience):
-					t.Fatalf("not told %q", want)
-				}
-			}
-			change := st.change(ctx(t), v.rival)
-			step := func(n int) {
-				t.Helper()
-				if err := change(n); err != nil {
-					t.Fatal(err)
-				}
-			}
-			next("")
+			o.next("")
 			for range 2 { // nothing has changed
 				looked := make(chan struct{})
 				var once sync.Once
@@ -167,17 +199,11 @@ func TestStreamsGoOnInTheNextPlugin(t *testing.T) {
 			}
 			v.server.SetFault(nil)
 			v.hear() // takes longer than what the watch would tell
-			step(1)
-			next("1")
-			v.kill()
-			step(2)
-			next("2")
+			change := st.change(ctx(t), v.rival, "/watched")
 			v.suspend()
-			step(3)
-			v.goOn()
-			next("3")
-			v.suspend()
-			step(4)
+			if err := change(1); err != nil {
+				t.Fatal(err)
+			}
 			var cuts atomic.Int32
 			v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 				if r.SessionID == v.session.ID() && looks(r) {
@@ -186,14 +212,16 @@ func TestStreamsGoOnInTheNextPlugin(t *testing.T) {
 				return f
 			})
 			v.goOn()
-			next("4")
+			o.next("1")
 			if cuts.Load() < 2 {
 				t.Errorf("%d connections were cut", cuts.Load())
 			}
-			step(5)
-			next("5")
-			if len(told) > 0 {
-				t.Errorf("told %q too", <-told)
+			if err := change(2); err != nil {
+				t.Fatal(err)
+			}
+			o.next("2")
+			if len(o.values) > 0 {
+				t.Errorf("told %q too", <-o.values)
 			}
 		})
 	}

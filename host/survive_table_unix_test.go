@@ -13,38 +13,51 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+// A deed is a call that a plugin's death meets.
+type deed struct {
+	call func() error
+	at   func(zkserver.Request) bool // what the plugin asks the server when it dies during the call
+	// theirs: another session makes the call, and needs no plugin.
+	theirs bool
+}
+
 // A moment is when a plugin is killed: it makes a call, and has the plugin die.
 type moment struct {
 	name string
-	make func(v *surviving, path string, call func() error) error
+	make func(v *surviving, d deed) error
 	// unknown: a change may have an unknown outcome.
 	unknown bool
 }
 
 var moments = []moment{
-	{"before", func(v *surviving, _ string, call func() error) error {
+	{"before", func(v *surviving, d deed) (err error) {
 		v.suspend()
 		done := make(chan error, 1)
-		go func() { done <- call() }()
+		go func() { done <- d.call() }()
+		if d.theirs {
+			err = <-done
+			v.goOn()
+			return err
+		}
 		v.goOn()
 		return <-done
 	}, false},
-	{"during", func(v *surviving, path string, call func() error) error {
+	{"during", func(v *surviving, d deed) error {
 		done := make(chan error, 1)
 		if v.server == nil {
-			go func() { done <- call() }()
+			go func() { done <- d.call() }()
 			v.kill()
 			return <-done
 		}
-		reached := v.unheard(func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, path) })
-		go func() { done <- call() }()
+		reached := v.unheard(d.at)
+		go func() { done <- d.call() }()
 		closes(v, "the point", reached)
 		v.kill()
 		v.server.SetFault(nil)
 		return <-done
 	}, true},
-	{"after", func(v *surviving, _ string, call func() error) error {
-		err := call()
+	{"after", func(v *surviving, d deed) error {
+		err := d.call()
 		v.kill()
 		return err
 	}, false},
@@ -61,7 +74,8 @@ func changes(r zkserver.Request) bool {
 
 // TestDeathsOfAResumedPlugin is the table of deaths for a host that resumes: each recipe,
 // and its plugin killed before, during and after each call. The hold stands with its token,
-// nobody else is granted, guarded writes happen once and work, and nothing is left.
+// nobody else is granted, guarded writes happen once and work, and nothing is left. Watches
+// tell each change once: see stream.meets.
 func TestDeathsOfAResumedPlugin(t *testing.T) {
 	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
@@ -76,11 +90,17 @@ func TestDeathsOfAResumedPlugin(t *testing.T) {
 
 func deathsOfAResumedPlugin(t *testing.T, v *surviving) {
 	for _, m := range moments {
+		for _, st := range streams {
+			t.Run(m.name+"/watch "+st.name, func(t *testing.T) { st.meets(t, v, m) })
+		}
 		for _, h := range holdings {
 			t.Run(m.name+"/"+h.name, func(t *testing.T) {
 				prepare(t, v.rival)
+				call := func(c func() error) deed {
+					return deed{call: c, at: func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, h.path) }}
+				}
 				var g recipes.Grant
-				if err := m.make(v, h.path, func() (err error) { g, err = h.get(ctx(t), v.session); return err }); err != nil {
+				if err := m.make(v, call(func() (err error) { g, err = h.get(ctx(t), v.session); return err })); err != nil {
 					t.Fatal(err)
 				}
 				token, znode := g.Token(), g.Znode()
@@ -96,9 +116,9 @@ func deathsOfAResumedPlugin(t *testing.T, v *surviving) {
 					}
 				}
 				stands("granted")
-				made := func(what string, call func() error) (certain bool) {
+				made := func(what string, c func() error) (certain bool) {
 					t.Helper()
-					err := m.make(v, h.path, call)
+					err := m.make(v, call(c))
 					unknown := m.unknown && errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrSessionLost)
 					if err != nil && !unknown {
 						t.Errorf("%s: %v", what, err)
@@ -116,7 +136,7 @@ func deathsOfAResumedPlugin(t *testing.T, v *surviving) {
 					made("use", func() error { return use(ctx(t), g) })
 				}
 				lost := g.Done()
-				if err := m.make(v, h.path, func() error { return h.giveBack(ctx(t), g) }); err != nil {
+				if err := m.make(v, call(func() error { return h.giveBack(ctx(t), g) })); err != nil {
 					t.Errorf("given back: %v", err)
 				}
 				closes(t, "Done", lost)
