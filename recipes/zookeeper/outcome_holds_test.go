@@ -2,6 +2,7 @@ package zookeeper_test
 
 import (
 	"context"
+	"testing/synctest"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -115,9 +116,11 @@ func standingOperations() []operation {
 				successor := <-places
 				return func(ctx context.Context) error { return h.HandOff(ctx, successor.Znode) }
 			},
-			// Nothing tells of the successor afterwards; what the error says of it is
-			// the fault sweep's.
-			happened: func(*late) bool { return false },
+			happened: func(l *late) bool {
+				synctest.Wait()          // until the successor holds, which it does in any case
+				const withoutHandOff = 2 // the claims of the two
+				return l.version(latePath) > withoutHandOff
+			},
 		},
 		{
 			name: "ask a holder to give way",

@@ -82,6 +82,16 @@ func (l *late) holds(path, data string) bool {
 	return ok && found == data
 }
 
+// version is that of a node's data.
+func (l *late) version(path string) int32 {
+	for _, n := range l.srv.Tree() {
+		if n.Path == path {
+			return n.Stat.Version
+		}
+	}
+	return 0
+}
+
 func (l *late) present(path string) bool { _, ok := l.data(path); return ok }
 
 // below counts the nodes whose paths start so.

@@ -2,6 +2,7 @@ package zookeeper_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,9 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 		before = srv.Counters()
 		if err := h.HandOff(ctx, last.Znode); err != nil {
 			t.Fatal(err)
+		}
+		if err := h.Err(); !errors.Is(err, recipes.ErrReleased) { // nobody watches the znode that told of its end
+			t.Errorf("whoever has handed off is told %v", err)
 		}
 		h = <-granted
 		idle(t, srv)

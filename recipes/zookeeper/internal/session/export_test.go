@@ -9,3 +9,6 @@ func (s *Session) Places() int {
 	defer s.places.mu.Unlock()
 	return len(s.places.byPath)
 }
+
+// Holds is how many holds have begun and not ended.
+func (s *Session) Holds() int64 { return s.holds.Load() }

@@ -1,0 +1,166 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// deletion is what happens to a znode and to the requests of its owner, who deletes it.
+type deletion struct {
+	t        *testing.T
+	ctx      context.Context
+	s, other *session.Session // the owner, and another client
+	path     string
+}
+
+func (d *deletion) gone() {
+	d.t.Helper()
+	if err := d.other.DeleteOnce(d.ctx, d.path, -1); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// again deletes the znode, and has the other client make one of that name.
+func (d *deletion) again() {
+	d.t.Helper()
+	_ = d.other.DeleteOnce(d.ctx, d.path, -1) // it may be gone
+	if _, err := d.other.CreateNamed(d.ctx, d.path, nil); err != nil {
+		d.t.Error(err)
+	}
+	d.written()
+}
+
+func (d *deletion) written() {
+	d.t.Helper()
+	if _, err := d.other.SetOnce(d.ctx, d.path, []byte("x"), -1); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// A znode's owner deletes it, whatever becomes of the replies, and never another znode
+// of that name.
+func TestADeletionHitsItsOwnersZnode(t *testing.T) {
+	nothing := func(*deletion) {}
+	for name, test := range map[string]struct {
+		before func(*deletion) // the owner's first request
+		fault  zkserver.Fault  // of the first deletion
+		look   func(*deletion) // happens before the owner's first look
+		want   error
+		stays  bool // somebody's znode of that name
+	}{
+		"there":                               {before: nothing},
+		"deleted by another":                  {before: (*deletion).gone, want: recipes.ErrNoNode},
+		"written by another":                  {before: (*deletion).written},
+		"made again by another":               {before: (*deletion).again, want: recipes.ErrNoNode, stays: true},
+		"made again before the look":          {before: (*deletion).written, look: (*deletion).again, want: recipes.ErrNoNode, stays: true},
+		"gone before the look":                {before: (*deletion).written, look: (*deletion).gone, want: recipes.ErrNoNode},
+		"request lost":                        {before: nothing, fault: zkserver.Fault{CloseBefore: true}},
+		"request lost, gone before the look":  {before: nothing, fault: zkserver.Fault{CloseBefore: true}, look: (*deletion).gone},
+		"request lost, written before a look": {before: nothing, fault: zkserver.Fault{CloseBefore: true}, look: (*deletion).written},
+		"reply lost":                          {before: nothing, fault: zkserver.Fault{DropReply: true}},
+		"reply lost, made again since":        {before: nothing, fault: zkserver.Fault{DropReply: true}, look: (*deletion).again, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := embedded(t)
+			d := &deletion{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv)), path: "/d/znode"}
+			stat, err := d.s.CreateNamed(d.ctx, d.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.before(d)
+			var deleting, looking sync.Once
+			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+				switch {
+				case r.SessionID != d.s.ID():
+				case r.Op == zkserver.OpDelete:
+					deleting.Do(func() { f = test.fault })
+				case r.Op == zkserver.OpExists && test.look != nil:
+					looking.Do(func() { test.look(d) })
+				}
+				return f
+			})
+			if err := <-d.s.DeleteOwned(d.path, stat); !errors.Is(err, test.want) {
+				t.Errorf("told %v, want %v", err, test.want)
+			}
+			if _, err := d.other.Stat(d.ctx, d.path); (err == nil) != test.stays {
+				t.Errorf("afterwards a look says %v", err)
+			}
+		})
+	}
+}
+
+// A deletion that the server does not allow is said, and not tried for ever.
+func TestADeletionThatIsRefused(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	cfg := to(srv)
+	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
+	s := open(t, cfg)
+	stat, err := s.CreateNamed(ctx, "/kept/znode", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, _, err := s.CreatePlace(ctx, "/kept", "lock-", nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, deletion := range map[string]<-chan error{
+		"Delete":      s.Delete("/kept/znode"),
+		"DeleteOwned": s.DeleteOwned("/kept/znode", stat),
+		"DeletePlace": s.DeletePlace(place),
+		"HandOver":    s.HandOver(ctx, place),
+	} {
+		select {
+		case err := <-deletion:
+			if !errors.Is(err, recipes.ErrAccessDenied) {
+				t.Errorf("%s: %v", name, err)
+			}
+		case <-ctx.Done():
+			t.Errorf("%s tells nothing", name)
+		}
+	}
+	if n := s.Places(); n != 1 {
+		t.Errorf("%d places are remembered; the one is still there", n)
+	}
+	if !s.Identified() {
+		t.Error("the session believes that it may not write to its places")
+	}
+}
+
+// A session that is over says so to whoever waits for a deletion.
+func TestADeletionInASessionThatIsOver(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	stat, err := s.CreateNamed(ctx, "/over/znode", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, _, err := s.CreatePlace(ctx, "/over", "lock-", nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for name, deletion := range map[string]func() <-chan error{
+		"Delete":      func() <-chan error { return s.Delete("/over/znode") },
+		"DeleteOwned": func() <-chan error { return s.DeleteOwned("/over/znode", stat) },
+		"DeletePlace": func() <-chan error { return s.DeletePlace(place) },
+		"HandOver":    func() <-chan error { return s.HandOver(ctx, place) },
+	} {
+		select {
+		case err := <-deletion():
+			if !errors.Is(err, recipes.ErrClosed) {
+				t.Errorf("%s: %v", name, err)
+			}
+		case <-ctx.Done():
+			t.Errorf("%s tells nothing", name)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package session_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func none(string) bool { return false }
+
+// What goes by itself while the rest is deleted is no error. What the session has made
+// since, and what another client has under a name of before, stays. Once the rest is
+// gone, the session holds nothing for it, and a second call sends nothing.
+func TestTheRestOfAResumedSession(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	first, other := open(t, to(srv)), open(t, to(srv))
+	for _, path := range []string{"/rest/plain", "/rest/kept", "/rest/spared", "/rest/gone", "/rest/theirs", "/rest/again"} {
+		if _, err := first.CreateNamed(ctx, path, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := resume(t, to(srv), letGo(t, first))
+	if _, err := s.CreateNamed(ctx, "/rest/new", nil); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Keep("/rest/kept") || s.Keep("/rest/kept") {
+		t.Error("a znode is taken up once")
+	}
+	var gone, theirs, again sync.Once
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.SessionID != s.ID() || r.Op != zkserver.OpExists {
+			return zkserver.Fault{}
+		}
+		var err error
+		switch r.Path {
+		case "/rest/gone":
+			gone.Do(func() { err = other.DeleteOnce(ctx, r.Path, -1) })
+		case "/rest/theirs":
+			theirs.Do(func() {
+				if err = other.DeleteOnce(ctx, r.Path, -1); err == nil {
+					_, err = other.CreateNamed(ctx, r.Path, nil)
+				}
+			})
+		case "/rest/again":
+			again.Do(func() { err = other.DeleteOnce(ctx, r.Path, -1) })
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		return zkserver.Fault{}
+	})
+	if holds := s.Holds(); holds != 1 {
+		t.Errorf("before the rest is gone the session counts %d holds", holds)
+	}
+	if err := s.DropRest(ctx, func(path string) bool { return path == "/rest/spared" }); err != nil {
+		t.Fatal(err)
+	}
+	for path, there := range map[string]bool{
+		"/rest/plain": false, "/rest/kept": true, "/rest/spared": true, "/rest/gone": false, "/rest/theirs": true, "/rest/again": false, "/rest/new": true,
+	} {
+		if _, err := other.Stat(ctx, path); (err == nil) != there {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if s.Keep("/rest/spared") {
+		t.Error("it is too late to take up more")
+	}
+	before := s.Counters()
+	if err := s.DropRest(ctx, none); err != nil {
+		t.Error(err)
+	}
+	if after := s.Counters(); after.Reads != before.Reads || after.Writes != before.Writes {
+		t.Errorf("the second call sent %d reads and %d writes", after.Reads-before.Reads, after.Writes-before.Writes)
+	}
+	if holds := s.Holds(); holds != 0 {
+		t.Errorf("when the rest is gone the session counts %d holds", holds)
+	}
+	if err := other.DropRest(ctx, none); !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("a session that was not resumed: %v", err)
+	}
+}
+
+// A call that fails leaves the rest to the next one, which finds nothing else to delete.
+func TestTheRestIsLeftToTheNextCall(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	cfg := to(srv)
+	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
+	first, other := open(t, cfg), open(t, to(srv))
+	if _, err := first.CreateNamed(ctx, "/denied/znode", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Ensure(ctx, "/open"); err != nil {
+		t.Fatal(err)
+	}
+	s := resume(t, cfg, letGo(t, first))
+	for range 2 {
+		if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
+			t.Errorf("told %v", err)
+		}
+	}
+	if holds := s.Holds(); holds != 1 {
+		t.Errorf("the session counts %d holds", holds)
+	}
+	if _, err := s.CreateNamed(ctx, "/open/new", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Errorf("told %v", err)
+	}
+	if _, err := other.Stat(ctx, "/open/new"); err != nil {
+		t.Errorf("what the session has made since: %v", err)
+	}
+}
