@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -247,4 +249,34 @@ func TestWhatIsNotOfTheTransactionIsNotTakenUp(t *testing.T) {
 			t.Error("the coordinator is gone")
 		}
 	})
+}
+
+// A site whose znode is gone is dead, unless there is a decision. Whether there is one
+// may be impossible to read, and then that is said.
+func TestADecisionThatMayNotBeReadIsNotTakenForNone(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, srv)
+	tx := resumableAt(t, s, "/unread", recipes.OwnNodes)
+	id := must[string](t)(tx.BeginAs(ctx, nil, "1"))
+	must[recipes.Site](t)(tx.Join(ctx, "1"))
+	must[recipes.Decision](t)(tx.Abort(ctx, "no"))
+	raw, _, err := zk.Connect([]string{srv.Addr()}, 5*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if err := raw.Delete("/unread/s_1", -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
+		t.Fatal(err)
+	}
+	tx = resumableAt(t, move(t, srv.Addr(), s), "/unread", recipes.OwnNodes)
+	if _, err := tx.TakeUpSite(ctx, "1", id); !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Errorf("told %v", err)
+	}
+	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll), -1); err != nil {
+		t.Fatal(err)
+	}
+	must[recipes.Site](t)(tx.TakeUpSite(ctx, "1", id))
 }

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Sessions that begin together must not draw the same.
+func TestEachSessionHasChancesOfItsOwn(t *testing.T) {
+	a, b := newChance(), newChance()
+	for range 10 {
+		if a.below(time.Hour) != b.below(time.Hour) {
+			return
+		}
+	}
+	t.Error("two sessions draw the same")
+}
+
+// A ticket is read up to its bounds and not beyond.
+func TestTheBoundsOfATicket(t *testing.T) {
+	good := secret{id: 1, password: make([]byte, passwordSize), timeout: maxTimeout, user: "u", word: "w", contact: time.Now()}
+	for name, change := range map[string]func(*secret){
+		"no id":              func(t *secret) { t.id = 0 },
+		"a short password":   func(t *secret) { t.password = t.password[1:] },
+		"no timeout":         func(t *secret) { t.timeout = 0 },
+		"a negative timeout": func(t *secret) { t.timeout = -1 },
+		"a timeout too long": func(t *secret) { t.timeout++ },
+		"no user":            func(t *secret) { t.user = "" },
+		"no word":            func(t *secret) { t.word = "" },
+		"no contact":         func(t *secret) { t.contact = time.Time{} },
+	} {
+		bad := good
+		change(&bad)
+		if bad.valid() {
+			t.Errorf("%s is valid", name)
+		}
+		if _, err := ParseTicket(Ticket{&bad}.Bytes(), bad.contact); !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if !good.valid() || (*secret)(nil).valid() {
+		t.Error("what is within the bounds is valid, and nothing else")
+	}
+}
+
+// A server before 3.4 has no byte for read-only mode in its answer to the handshake.
+func TestThePasswordIsTheAnswersLastPart(t *testing.T) {
+	for _, more := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScript(t, newWire(nil))
+			s.send(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, passwordSize)))
+			body := binary.BigEndian.AppendUint32(nil, 0)
+			body = binary.BigEndian.AppendUint32(body, uint32(scriptTimeout.Milliseconds()))
+			body = binary.BigEndian.AppendUint64(body, 42)
+			body = binary.BigEndian.AppendUint32(body, passwordSize)
+			body = append(body, "0123456789abcdef"...)
+			s.receive(append(body, make([]byte, more)...))
+			if password := s.wire.password.Load(); password == nil || string(*password) != "0123456789abcdef" {
+				t.Errorf("with %d bytes behind it the password is %v", more, password)
+			}
+		})
+	}
+}
+
+// Some answers have no transaction's number. The last one known stays.
+func TestAnAnswerWithoutATransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t, newWire(nil))
+		s.handshakeIn(0)
+		s.request(xidPing, opPing)
+		s.reply(xidPing, 0) // with transaction 7
+		s.request(xidPing, opPing)
+		body := binary.BigEndian.AppendUint32(nil, 0xfffffffe)
+		s.receive(append(body, make([]byte, 12)...))
+		if zxid := s.wire.lastZxid.Load(); zxid != 7 {
+			t.Errorf("the last transaction is %d; want 7", zxid)
+		}
+	})
+}
+
+// What is sent is counted by its kind.
+func TestCountersByKind(t *testing.T) {
+	var c counters
+	for op, n := range map[int32]int{opPing: 1, opExists: 2, opGetData: 3, opCreate2: 4, opMulti: 5, opSync: 6, opClose: 7} {
+		for range n {
+			c.request(op)
+		}
+	}
+	s := c.snapshot()
+	if s.Pings != 1 || s.Reads != 5 || s.Writes != 9 {
+		t.Errorf("%d pings, %d reads, %d writes; want 1, 5, 9", s.Pings, s.Reads, s.Writes)
+	}
+	if got, want := fmt.Sprint(s.ByKind), "map[closeSession:7 create2:4 exists:2 getData:3 multi:5 ping:1 sync:6]"; got != want {
+		t.Errorf("by kind %s; want %s", got, want)
+	}
+}

@@ -1,0 +1,88 @@
+package session
+
+import (
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Whatever becomes of an attempt to arm a watch that has fired, the next watch of the
+// znode is told of the next event.
+func TestAnAttemptThatEndsLateLeavesTheNextWatch(t *testing.T) {
+	for _, armed := range []bool{false, true} {
+		var ws watches
+		key := watchKey{path: "/x"}
+		first, _, connection := ws.join(key)
+		ws.fire(zk.EventNodeDataChanged, "/x") // before the reply was seen
+		second, arm, _ := ws.join(key)
+		if second == first || !arm {
+			t.Fatal("a watch that has fired was given to the next waiter")
+		}
+		ws.settle(key, second, true, connection)
+		ws.settle(key, first, armed, connection)
+		ws.fire(zk.EventNodeDeleted, "/x")
+		if !Happened(second.Fired()) || second.Changed() || !first.Changed() {
+			t.Error("the second watch was not told of the second event")
+		}
+	}
+}
+
+// A watch that nobody has armed is not kept, and one that several arm is kept as long as
+// one of them may succeed.
+func TestWatchesThatWereNotArmed(t *testing.T) {
+	var ws watches
+	key := watchKey{path: "/x", children: true}
+	a, _, connection := ws.join(key)
+	b, arm, _ := ws.join(key)
+	if a != b || !arm {
+		t.Fatal("two that look at the same share a watch, and both arm it")
+	}
+	ws.settle(key, a, false, connection)
+	if len(ws.byKey) != 1 {
+		t.Error("the watch is forgotten while one may still arm it")
+	}
+	ws.settle(key, b, false, connection)
+	if len(ws.byKey) != 0 {
+		t.Error("a watch that nobody has armed is kept")
+	}
+	c, _, connection := ws.join(key)
+	ws.disconnected()
+	if len(ws.byKey) != 1 {
+		t.Error("an attempt was under way when the connection was lost, and its watch is forgotten")
+	}
+	ws.settle(key, c, true, connection)
+	if len(ws.byKey) != 0 {
+		t.Error("what was armed on a connection that is lost counts on the next")
+	}
+	d, _, connection := ws.join(key)
+	ws.settle(key, d, true, connection)
+	if _, arm, _ := ws.join(key); arm {
+		t.Error("what is armed is armed again")
+	}
+	ws.disconnected()
+	if len(ws.byKey) != 0 {
+		t.Error("a lost connection's watch is kept")
+	}
+}
+
+// Which watches an event is for.
+func TestEventsAndTheirWatches(t *testing.T) {
+	for event, want := range map[zk.EventType][2]bool{
+		zk.EventNodeCreated:         {true, false},
+		zk.EventNodeDataChanged:     {true, false},
+		zk.EventNodeDeleted:         {true, true},
+		zk.EventNodeChildrenChanged: {false, true},
+	} {
+		var ws watches
+		own, _, _ := ws.join(watchKey{path: "/x"})
+		children, _, _ := ws.join(watchKey{path: "/x", children: true})
+		other, _, _ := ws.join(watchKey{path: "/y"})
+		ws.fire(event, "/x")
+		if got := [2]bool{Happened(own.Fired()), Happened(children.Fired())}; got != want || Happened(other.Fired()) {
+			t.Errorf("%v fires %v; want %v", event, got, want)
+		}
+		if own.Created() != (event == zk.EventNodeCreated) || own.Changed() != (event == zk.EventNodeDataChanged) {
+			t.Errorf("%v: changed %v, created %v", event, own.Changed(), own.Created())
+		}
+	}
+}

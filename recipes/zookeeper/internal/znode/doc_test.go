@@ -1,0 +1,52 @@
+package znode
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+func TestAnExcerptIsShort(t *testing.T) {
+	for n, want := range map[int]int{0: 0, 1: 1, 40: 40, 41: 43, 1000: 43} {
+		if got := Excerpt(strings.Repeat("x", n)); len(got) != want || strings.HasSuffix(got, "...") != (n > 40) {
+			t.Errorf("of %d bytes it shows %q", n, got)
+		}
+	}
+}
+
+func TestTheOwnerOfAZnode(t *testing.T) {
+	for owner, want := range map[int64]int64{
+		0: 0, 42: 42, 0x1000000000000001: 0x1000000000000001,
+		-1 << 63:               0, // a container
+		-1 << 56:               0, // a time to live
+		-1<<56 | 60000:         0,
+		-2 << 56:               -2 << 56, // server 254
+		0x7f00000000000000 | 7: 0x7f00000000000000 | 7,
+	} {
+		if got := OwnerOf(session.Stat{EphemeralOwner: owner}); got != want {
+			t.Errorf("of %#x the owner is %#x; want %#x", owner, got, want)
+		}
+	}
+}
+
+func TestWhichOperationWasRefused(t *testing.T) {
+	refused := &session.TxnError{Index: 3, Err: recipes.ErrNoNode}
+	for _, test := range []struct {
+		err  error
+		want int
+	}{{nil, -1}, {recipes.ErrNoNode, -1}, {refused, 3}, {fmt.Errorf("wrapped: %w", refused), 3}} {
+		if got := RefusedOp(test.err); got != test.want {
+			t.Errorf("of %v it says %d", test.err, got)
+		}
+	}
+	if err := UnknownOutcome(nil); err != nil {
+		t.Errorf("of nothing the outcome is unknown: %v", err)
+	}
+	if err := UnknownOutcome(refused); !errors.Is(err, recipes.ErrUnknownOutcome) || !errors.Is(err, recipes.ErrNoNode) {
+		t.Error(err)
+	}
+}
