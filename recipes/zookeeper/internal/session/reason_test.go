@@ -1,0 +1,39 @@
+package session_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// A session that is lost by its own clock says since when nobody has answered. Whoever
+// holds something learns since when the leader is not known to have heard, too: the loss
+// counts from there.
+func TestWhyASessionIsLostByItsClock(t *testing.T) {
+	for _, holds := range []bool{false, true} {
+		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+			if holds {
+				s.BeginHold()
+			}
+			time.Sleep(s.Timeout())
+			srv.Freeze(true)
+			defer srv.Freeze(false)
+			<-s.Done()
+			err := s.Err()
+			if !errors.Is(err, recipes.ErrDeadline) || !strings.Contains(err.Error(), "no server has answered for ") {
+				t.Errorf("told %v", err)
+			}
+			if strings.Contains(err.Error(), "the leader is not known to have heard of the session for ") != holds {
+				t.Errorf("holding something: %v, and told %v", holds, err)
+			}
+			if s.State() != recipes.Lost {
+				t.Errorf("its state is %v", s.State())
+			}
+		})
+	}
+}
