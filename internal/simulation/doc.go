@@ -24,8 +24,9 @@
 //     sequence numbers that wrap.
 //   - Clients: pauses of their code and network, cancellations, deaths without a word.
 //   - Processes: of lock, election, semaphore, shared lock, priority lock and names, the
-//     process that serves a session is killed, with answers on their way, and another
-//     one resumes the session. It takes up grants and places in line.
+//     process that serves a session is killed, with answers on their way, or is replaced
+//     as in an upgrade: it lets go of the session. Another one resumes the session. It takes
+//     up grants and places in line.
 //   - Plugins: some recipes through the plugin's server and the host's client, whose
 //     connection stands still or ends.
 //
@@ -54,7 +55,7 @@
 // its znode exists. At a double barrier theirs may enter too early; ours may not.
 //
 // TestKnownDefectsAreNoticed runs defects that other libraries have through the same
-// harness, and mistakes that a host could make when it resumes a session.
+// harness, and mistakes that a host or its plugin could make when a session moves.
 //
 // # What a seed decides
 //

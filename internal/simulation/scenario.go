@@ -14,7 +14,7 @@ type scenario struct {
 	line  string // whose children are contenders; "" for none
 	open  opener // nil: the library
 	hop   bool   // there are faults between application and plugin
-	moves bool   // processes die, and their sessions are resumed
+	moves bool   // processes die or are replaced, and their sessions are resumed
 	quiet bool   // without faults, for defects that need none
 
 	// excused are clients that need not make progress: their library may stand still for
