@@ -2,12 +2,13 @@ package session
 
 import (
 	crypto "crypto/rand"
+	"encoding/binary"
 	"math/rand/v2"
 	"sync"
 	"time"
 )
 
-// chance draws what need not be secret. Each session has its own, seeded by
+// chance draws what need not be secret. Each session has its own, a small one, seeded by
 // crypto/rand. So whoever replaces that one source, as the simulation does,
 // decides every random choice.
 type chance struct {
@@ -16,9 +17,9 @@ type chance struct {
 }
 
 func newChance() *chance {
-	var seed [32]byte
+	var seed [16]byte
 	_, _ = crypto.Read(seed[:]) // never fails, by its documentation
-	return &chance{rand: rand.New(rand.NewChaCha8(seed))}
+	return &chance{rand: rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:])))}
 }
 
 // below returns a duration from 0 to just below limit, which is positive.

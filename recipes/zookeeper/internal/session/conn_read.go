@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -155,7 +156,7 @@ func (c *conn) reply() (request sent, own bool) {
 			if request.op == opClose {
 				c.wire.setClosed()
 			}
-			c.pending = append(c.pending[:i], c.pending[i+1:]...)
+			c.pending = slices.Delete(c.pending, i, i+1) // and nothing of it is kept
 			break
 		}
 	}

@@ -66,6 +66,23 @@ func TestWhateverIsNotAnAnswerIsALostConnection(t *testing.T) {
 	}
 }
 
+// The last requests before a long wait would keep their replies for as long.
+func TestNothingIsKeptOfAnAnsweredRequest(t *testing.T) {
+	c := &conn{wire: newWire(nil)}
+	for _, xid := range []int32{1, 2, 3} {
+		c.note(sent{xid: xid, op: opExists, at: time.Now(), batch: new(batch)})
+	}
+	for _, xid := range []uint32{2, 1, 3} {
+		binary.BigEndian.PutUint32(c.head[lengthSize:], xid)
+		c.reply()
+	}
+	for i, s := range c.pending[:cap(c.pending)] {
+		if s.batch != nil {
+			t.Errorf("request %d is kept, at %d of %d", s.xid, i, len(c.pending))
+		}
+	}
+}
+
 // go-zookeeper writes lastZxid in one goroutine and reads it in another.
 func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	client, server := net.Pipe()

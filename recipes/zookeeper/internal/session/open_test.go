@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -46,6 +47,24 @@ func TestASilentServerDoesNotHoldTheHandshake(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Whoever stops waiting for Open does not wait for a server that is not reached.
+func TestAnAttemptToReachAServerEndsWithOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		silent := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		_, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{"192.0.2.1:2181"}, ConnectTimeout: time.Hour}, silent)
+		if took := time.Since(began); !errors.Is(err, recipes.ErrUnavailable) || took > time.Minute {
+			t.Errorf("after %v: %v", took, err)
+		}
+		time.Sleep(time.Minute) // for go-zookeeper, whose Close waits for a second
+	})
 }
 
 func TestAStrangerIsNotTakenForAServer(t *testing.T) {
