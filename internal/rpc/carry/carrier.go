@@ -117,21 +117,22 @@ type task struct {
 }
 
 func (t task) run() {
-	c, id := t.carrier, t.call.GetId()
-	ctx := t.ctx
+	// t is not used again. All of it would be kept while the call waits, its payload too.
+	c, ctx, cancel, call := t.carrier, t.ctx, t.cancel, t.call
+	id, payload := call.GetId(), len(call.GetPayload())
 	var early *running
-	if t.call.GetEarly() {
+	if call.GetEarly() {
 		early = &running{id: id, out: c.out}
 		ctx = context.WithValue(ctx, earlyKey{}, early)
 	}
 	a := &pb.Answer{Id: id}
 	var err error
-	if a.Payload, err = c.call(ctx, t.call); err != nil {
+	if a.Payload, err = c.call(ctx, call); err != nil {
 		a.Status = toStatus(err)
 	}
-	t.cancel()
+	cancel()
 	early.end()
-	c.end(id, len(t.call.GetPayload()))
+	c.end(id, payload)
 	c.out.put(a)
 }
 

@@ -30,10 +30,13 @@ func (w *workers) do(t task) {
 }
 
 func (w *workers) work(t task) {
-	next := make(chan task, 1)
+	var next chan task // made when it is needed: a call may wait for long
 	for ok := true; ok; t, ok = <-next {
 		t.run()
 		t = task{} // nothing of it is kept
+		if next == nil {
+			next = make(chan task, 1)
+		}
 		if !w.rest(next) {
 			return
 		}
