@@ -58,18 +58,20 @@ func (s *Server) resume(ctx context.Context, cfg recipes.SessionConfig, r *pb.Re
 
 // taking is whether a session still takes up what it had in another plugin.
 type taking struct {
-	settled chan struct{} // closed when it does not
+	settled chan struct{} // closed when it does not; nil if it never did
 }
 
 func newTaking(resumed bool) taking {
-	t := taking{settled: make(chan struct{})}
 	if !resumed {
-		close(t.settled)
+		return taking{}
 	}
-	return t
+	return taking{settled: make(chan struct{})}
 }
 
 func (t taking) over() bool {
+	if t.settled == nil {
+		return true
+	}
 	select {
 	case <-t.settled:
 		return true

@@ -71,6 +71,7 @@ type Config struct {
 type Server struct {
 	cfg   Config
 	log   hclog.Logger  // of sessions
+	inner hclog.Logger  // that sessions are given
 	stats stats.Handler // of calls; nil for none
 	calls *carry.Dispatcher
 
@@ -98,7 +99,7 @@ func New(cfg Config) *Server {
 	cfg.Limits = cfg.Limits.defaults()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &Server{
-		cfg: cfg, log: cfg.Logger.Named("session"), ctx: ctx, cancel: cancel,
+		cfg: cfg, log: cfg.Logger.Named("session"), inner: cfg.Logger.Named("zookeeper"), ctx: ctx, cancel: cancel,
 		stats:    telemetry.Server(cfg.TracerProvider, cfg.MeterProvider),
 		sessions: make(map[string]*session),
 		reserved: make(map[string]bool),

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"testing"
@@ -64,6 +65,34 @@ func TestOnlyBeatsKeepASession(t *testing.T) {
 		<-over
 		if len(echoed) != 1 || echoed[0] != 7 {
 			t.Errorf("echoed %v", echoed)
+		}
+	})
+}
+
+// TestAttemptToOpenEndsWithItsStream: a host that has gone away, or waits no longer, has
+// nobody open a session for it.
+func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const patience = time.Hour
+		ended := make(chan error)
+		ctx, hangUp := context.WithCancel(t.Context())
+		conn, _ := serveWith(t, func(ctx context.Context, _ recipes.SessionConfig) (recipes.Session, error) {
+			hangUp()
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return nil, ctx.Err()
+		})
+		st, err := pb.NewSessionServiceClient(conn).Open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := &pb.Start{Config: &pb.Config{Servers: []string{"fake"}}, OpenTimeout: durationpb.New(patience)}
+		if err := st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := <-ended; time.Since(began) >= patience || !errors.Is(err, context.Canceled) {
+			t.Errorf("it ended after %v: %v", time.Since(began), err)
 		}
 	})
 }
