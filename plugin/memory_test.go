@@ -16,8 +16,8 @@ func TestAQuietPluginGivesMemoryBack(t *testing.T) {
 		{"less than is worth it", heap{}, heap{live: mib, objects: 2 * mib}, false},
 		{"garbage", heap{}, heap{live: 3 * mib, objects: 5 * mib}, true},
 		{"room", heap{}, heap{live: 3 * mib, objects: 3 * mib, unused: 2 * mib}, true},
-		{"an eighth of much", heap{}, heap{live: 60 * mib, stacks: 20 * mib, objects: 70 * mib}, false},
-		{"more than an eighth", heap{}, heap{live: 60 * mib, stacks: 20 * mib, objects: 71 * mib}, true},
+		{"a sixteenth of much", heap{}, heap{live: 60 * mib, stacks: 20 * mib, objects: 65 * mib}, false},
+		{"more than a sixteenth", heap{}, heap{live: 60 * mib, stacks: 20 * mib, objects: 66 * mib}, true},
 		{"busy", heap{collections: 7}, heap{collections: 8, live: 3 * mib, objects: 5 * mib}, false},
 		{"between a collection and its end", heap{}, heap{live: 3 * mib, objects: 2 * mib}, false},
 	} {
