@@ -3,12 +3,17 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // A name may be that of the whole ensemble. net.Dialer gave the first of its
@@ -79,4 +84,88 @@ func TestANameOfWhichNoAddressAnswersTellsWhatEachMet(t *testing.T) {
 	if !errors.Is(err, first) || !errors.Is(err, second) {
 		t.Error(err)
 	}
+}
+
+// The sessions of one configuration do not all begin with the same server, and each tries
+// all of them in turn. Once the gate is closed, go-zookeeper is told to look whether it
+// was closed.
+func TestServersAreTriedInAnOrderOfTheSessionsOwn(t *testing.T) {
+	servers := make([]string, 50)
+	for i := range servers {
+		servers[i] = fmt.Sprint("server-", i)
+	}
+	cfg, err := (recipes.SessionConfig{Servers: servers}).Normalize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders := make(map[string]bool)
+	for range 2 {
+		d, err := newDialer(cfg, newWire(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for range servers {
+			server, retry := d.Next()
+			if retry {
+				t.Error("go-zookeeper would sleep for a second")
+			}
+			order = append(order, server)
+		}
+		if again, _ := d.Next(); again != order[0] {
+			t.Errorf("after all of them comes %s; the first was %s", again, order[0])
+		}
+		orders[strings.Join(order, " ")] = true
+		slices.Sort(order)
+		if order = slices.Compact(order); len(order) != len(servers) || d.Len() != len(servers) {
+			t.Errorf("%d of %d servers are tried", len(order), len(servers))
+		}
+		d.shut()
+		if _, retry := d.Next(); !retry {
+			t.Error("the gate is closed, and go-zookeeper does not look")
+		}
+	}
+	if len(orders) != 2 || orders[strings.Join(cfg.Servers, " ")] {
+		t.Error("sessions try the servers in the same order")
+	}
+}
+
+// What an attempt has met is told until a session is established.
+func TestTheLastAttemptIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := errors.New("refused")
+		cfg, err := (recipes.SessionConfig{Servers: []string{"server"}}).Normalize()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := newDialer(cfg, newWire(nil), func(context.Context, string, string) (net.Conn, error) { return nil, refused })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.lastError() != nil || d.connection() != nil {
+			t.Error("nothing was tried yet")
+		}
+		begun := time.Now()
+		for n := range 3 {
+			if _, err := d.Dial("tcp", "server", 0); !errors.Is(err, refused) || !errors.Is(d.lastError(), refused) {
+				t.Errorf("attempt %d: %v, told as %v", n, err, d.lastError())
+			}
+		}
+		least, most := (backoff(1)+backoff(2))/2, backoff(1)+backoff(2)
+		if took := time.Since(begun); took < least || took >= most {
+			t.Errorf("three attempts took %v; want %v to %v", took, least, most)
+		}
+		d.established()
+		begun = time.Now()
+		if d.lastError() != nil {
+			t.Error("what was met before is told of a session that is established")
+		}
+		d.shut()
+		if _, err := d.Dial("tcp", "server", 0); !errors.Is(err, errGateClosed) || d.lastError() != nil {
+			t.Errorf("the gate is closed: %v, told as %v", err, d.lastError())
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("the first attempt after a connection took %v", took)
+		}
+	})
 }

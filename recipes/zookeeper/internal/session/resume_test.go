@@ -374,3 +374,24 @@ func TestAResumeThatMeetsItsDeadlineClosesNothing(t *testing.T) {
 	}
 	resume(t, cfg, carried(t, ticket, time.Now()))
 }
+
+// A session that another call closes cannot be let go, and whoever tries does not wait for
+// the server longer than its context.
+func TestLettingGoOfASessionThatIsBeingClosed(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		srv.Freeze(true)
+		defer srv.Freeze(false)
+		closed := make(chan struct{})
+		go func() { defer close(closed); s.Close(context.Background()) }()
+		<-s.Done()
+		const patience = 100 * time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		begun := time.Now()
+		ticket, err := s.LetGo(ctx)
+		if took := time.Since(begun); !errors.Is(err, recipes.ErrClosed) || ticket.Bytes() != nil || took > patience {
+			t.Errorf("after %v: %v, and a ticket of %d bytes", took, err, len(ticket.Bytes()))
+		}
+		<-closed
+	})
+}

@@ -1,0 +1,91 @@
+package queue
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func parsed(dialect recipes.Dialect, priority bool, names ...string) (found []string) {
+	q := queue{cfg: recipes.QueueConfig{Dialect: dialect}, priority: priority}
+	for _, e := range q.parse(names) {
+		found = append(found, e.Name)
+	}
+	return found
+}
+
+// Which names are elements, and in which order they are taken.
+func TestTheOrderOfElements(t *testing.T) {
+	names := []string{
+		"queue-0000000002", "queue-0000000001", "queue-2147483647", "queue--2147483648",
+		"queue-99-0000000003", "queue-00-0000000005", "queue-00-0000000004", "queue-9-0000000006", "queue-100-0000000007", "queue-0x-0000000008",
+		"qn-0000000010", "qn-0000000009",
+		"entry-100-0000000013", "entry-099-0000000014", "entry-999-0000000012", "entry-10-0000000011",
+		"receipts", "claims", "dead", "bound", "x-queue-0000000001", "queue-1", "queue-", "",
+	}
+	for _, test := range []struct {
+		dialect  recipes.Dialect
+		priority bool
+		want     []string
+	}{
+		{recipes.DefaultDialect, false, []string{"queue-0000000001", "queue-0000000002", "queue-2147483647", "queue--2147483648"}},
+		{recipes.DefaultDialect, true, []string{"queue-00-0000000004", "queue-00-0000000005", "queue-99-0000000003"}},
+		{recipes.Curator, false, []string{"qn-0000000009", "qn-0000000010"}},
+		{recipes.Kazoo, false, []string{"entry-099-0000000014", "entry-100-0000000013", "entry-999-0000000012"}},
+		{recipes.Kazoo, true, []string{"entry-099-0000000014", "entry-100-0000000013", "entry-999-0000000012"}},
+	} {
+		if got := parsed(test.dialect, test.priority, names...); !slices.Equal(got, test.want) {
+			t.Errorf("%s, priorities %v: %q; want %q", test.dialect, test.priority, got, test.want)
+		}
+		for _, name := range test.want {
+			if !IsElement("/some/queue/" + name) {
+				t.Errorf("%s is no element", name)
+			}
+		}
+	}
+	for _, name := range []string{"receipts", "claims", "queue-1", "queue-0x-0000000008", "lock-0000000001", "entry-10-0000000011"} {
+		if IsElement("/some/queue/" + name) {
+			t.Errorf("%s is an element", name)
+		}
+	}
+}
+
+func TestTheDigitsOfAPriority(t *testing.T) {
+	for text, want := range map[string]int{"00": 0, "09": 9, "90": 90, "99-": 99, "9": -1, "": -1, "-1": -1, "1:": -1, "1/": -1, "a0": -1} {
+		value, ok := number(text, 2)
+		if !ok {
+			value = -1
+		}
+		if value != want {
+			t.Errorf("%q is %d; want %d", text, value, want)
+		}
+	}
+}
+
+// A claim's name tells its element and attempt, and no other name does.
+func TestTheNamesOfClaims(t *testing.T) {
+	q := queue{path: "/q", cfg: recipes.QueueConfig{Dialect: recipes.DefaultDialect}}
+	for _, attempt := range []int32{1, 2, 2147483647} {
+		e, got, ok := q.parseClaim(q.claim("queue-0000000001", attempt))
+		if !ok || got != attempt || e.Name != "queue-0000000001" {
+			t.Errorf("attempt %d: %s, %d, %v", attempt, e.Name, got, ok)
+		}
+	}
+	for _, bad := range []string{
+		"/q/claims/queue-0000000001", "/q/claims/queue-0000000001-", "/q/claims/queue-0000000001-x", "/q/claims/queue-0000000001-01",
+		"/q/claims/x-1", "/q/claims/x", "/q/claims/-1", "/q/queue-0000000001-1", "/other/claims/queue-0000000001-1", "/q/claims/queue-0000000001-2147483648",
+	} {
+		if e, attempt, ok := q.parseClaim(bad); ok {
+			t.Errorf("%s is the claim of %s, attempt %d", bad, e.Name, attempt)
+		}
+	}
+	claimed := claimedBy([]string{"queue-0000000001-1", "queue-0000000002", "-1", ""})
+	for name, want := range map[string]bool{"queue-0000000001": true, "queue-0000000002": false, "queue": true, "": false} {
+		e := queued{}
+		e.Name = name
+		if claimed(e) != want {
+			t.Errorf("%q is claimed: %v", name, !want)
+		}
+	}
+}
