@@ -319,3 +319,40 @@ func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
 		}
 	})
 }
+
+// A member of a dialect had deleted its znode, and ready, when its process ended, and the
+// others were gone, and maybe the path. There is nobody to wait for.
+func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
+	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
+		for _, left := range []int{0, 1, 2} { // of the member's znode, ready, and the path
+			srv, ctx := embedded(t), bounded(t)
+			s, other := open(t, srv), open(t, srv)
+			at := func(s recipes.Session) member {
+				cfg := recipes.DoubleBarrierConfig{Size: 1, Dialect: d}
+				return must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/b", cfg)).(member)
+			}
+			had := must[recipes.Passage](t)(at(s).Enter(ctx, nil))
+			for _, path := range []string{had.Znode(), "/b/ready", "/b"}[:3-left] {
+				if err := barrierAt(t, other, path).Remove(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s = move(t, srv.Addr(), s)
+			p, err := at(s).TakeUpLeaving(ctx, had.Znode(), had.Token(), had.Members())
+			if err != nil {
+				t.Errorf("%s, %d left: %v", d, left, err)
+				continue
+			}
+			if err := s.(movable).DropRest(ctx); err != nil {
+				t.Error(err)
+			}
+			if err := p.Leave(ctx); err != nil {
+				t.Errorf("%s, %d left: %v", d, left, err)
+			}
+			again := must[recipes.Passage](t)(at(other).Enter(ctx, nil)) // the next round
+			if err := again.Leave(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

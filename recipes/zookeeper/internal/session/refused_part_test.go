@@ -1,0 +1,102 @@
+package session_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// Some questions are several requests, sent together. If the server refuses one of them,
+// that is the answer: a read behind a sync that was refused may be of a server that lags.
+func TestAPartThatIsRefusedIsAnError(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	if _, err := s.CreateNamed(ctx, "/x", []byte("data")); err != nil {
+		t.Fatal(err)
+	}
+	var places [3]session.Place // of each the watch is set once
+	for i := range places {
+		var err error
+		if places[i], _, err = s.CreatePlace(ctx, "/line", "lock-", nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	disconnected, err := s.Connected(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	getSynced := func() error { _, err := s.GetSynced(ctx, "/x"); return err }
+	syncOn := func() error {
+		_, synced, err := s.SyncOn(ctx, "/x", disconnected)
+		if err == nil && !synced {
+			err = errors.New("not synced")
+		}
+		return err
+	}
+	neighbour := func(place session.Place) func() error {
+		return func() error { _, _, _, err := s.Neighbour(ctx, place, "/x"); return err }
+	}
+	for _, test := range []struct {
+		name string
+		op   zkserver.Op
+		ask  func() error
+	}{
+		{"GetSynced", zkserver.OpSync, getSynced},
+		{"GetSynced", zkserver.OpGetData, getSynced},
+		{"SyncOn", zkserver.OpSync, syncOn},
+		{"SyncOn", zkserver.OpExists, syncOn},
+		{"Neighbour", zkserver.OpGetData, neighbour(places[0])},
+		{"Neighbour", zkserver.OpSetWatches, neighbour(places[1])},
+		{"PlaceW", zkserver.OpSetWatches, func() error { _, err := s.PlaceW(ctx, places[2]); return err }},
+		{"List", zkserver.OpGetChildren2, func() error { _, _, err := s.List(ctx, "/"); return err }},
+		{"Children", zkserver.OpGetChildren2, func() error { _, err := s.Children(ctx, "/"); return err }},
+		{"ChildrenW", zkserver.OpGetChildren2, func() error { _, _, err := s.ChildrenW(ctx, "/"); return err }},
+		{"DeletionW", zkserver.OpGetChildren2, func() error { _, _, err := s.DeletionW(ctx, "/x"); return err }},
+		{"Get", zkserver.OpGetData, func() error { _, err := s.Get(ctx, "/x"); return err }},
+		{"GetW", zkserver.OpGetData, func() error { _, _, err := s.GetW(ctx, "/x"); return err }},
+		{"ExistsW", zkserver.OpExists, func() error { _, _, err := s.ExistsW(ctx, "/x"); return err }},
+		{"Stat", zkserver.OpExists, func() error { _, err := s.Stat(ctx, "/x"); return err }},
+		{"Sync", zkserver.OpSync, func() error { return s.Sync(ctx, "/") }},
+		{"Create", zkserver.OpExists, func() error { return s.Create(ctx, "/y", nil) }},
+		{"Create", zkserver.OpCreate, func() error { return s.Create(ctx, "/y", nil) }},
+	} {
+		met := at(srv, test.op, faultOf(zkserver.Fault{Throttle: true}))
+		if err := test.ask(); !errors.Is(err, recipes.ErrThrottled) || !met() {
+			t.Errorf("%s, %v refused: %v (met: %v)", test.name, test.op, err, met())
+		}
+		srv.SetFault(nil)
+		if err := test.ask(); err != nil {
+			t.Errorf("%s, %v not refused: %v", test.name, test.op, err)
+		}
+		if test.name == "Create" {
+			if err := s.DeleteOnce(ctx, "/y", -1); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// So is the refusal of the list of what a resumed session has.
+func TestARefusedListOfWhatIsLeftOverIsAnError(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	first := open(t, to(srv))
+	if _, err := first.CreateNamed(ctx, "/x", nil); err != nil {
+		t.Fatal(err)
+	}
+	s := resume(t, to(srv), letGo(t, first))
+	for _, op := range []zkserver.Op{zkserver.OpGetEphemerals, zkserver.OpExists} {
+		met := at(srv, op, faultOf(zkserver.Fault{Throttle: true}))
+		if err := s.DropRest(ctx, none); !errors.Is(err, recipes.ErrThrottled) || !met() {
+			t.Errorf("%v refused: %v (met: %v)", op, err, met())
+		}
+	}
+	if err := s.DropRest(ctx, none); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Stat(ctx, "/x"); !errors.Is(err, recipes.ErrNoNode) {
+		t.Errorf("the rest: %v", err)
+	}
+}
