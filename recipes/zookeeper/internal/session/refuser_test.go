@@ -16,6 +16,7 @@ type refuser struct {
 	addr   string
 	op     int32
 	code   int32
+	body   []byte // if not nil, it takes the place of the reply's
 	refuse atomic.Bool
 }
 
@@ -75,7 +76,12 @@ func (r *refuser) pass(client net.Conn, address string) {
 			break
 		}
 		if n > 0 && r.refuse.Load() && int32(binary.BigEndian.Uint32(frame[4:])) == last.Load() {
-			binary.BigEndian.PutUint32(frame[16:], uint32(r.code))
+			if r.body == nil {
+				binary.BigEndian.PutUint32(frame[16:], uint32(r.code))
+			} else {
+				frame = append(frame[:20], r.body...)
+				binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+			}
 		}
 		client.Write(frame)
 	}

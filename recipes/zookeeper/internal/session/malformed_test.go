@@ -1,0 +1,61 @@
+package session_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// No server sends these. One that does is not believed.
+func TestAnAnswerThatIsNone(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	const opExists, opGetData, opSetData, opGetChildren2, opMulti = 3, 4, 5, 12, 14
+	var end, deleted, strange, null jute.Encoder
+	end.MultiEnd()
+	deleted.MultiHeader(2, 0) // one part more than was asked for
+	deleted.MultiHeader(2, 0)
+	deleted.MultiEnd()
+	strange.MultiHeader(77, 0)
+	strange.MultiEnd()
+	null.Int32(-1)
+	null.Bytes = append(null.Bytes, make([]byte, 68)...) // a record
+	commit := func(s *session.Session) error {
+		var t session.Txn
+		t.Check("/", -1)
+		return s.Commit(ctx, t)
+	}
+	list := func(s *session.Session) error { _, _, err := s.List(ctx, "/"); return err }
+	children := func(s *session.Session) error { _, err := s.Children(ctx, "/"); return err }
+	for name, test := range map[string]struct {
+		op   int32
+		body []byte
+		ask  func(*session.Session) error
+	}{
+		"a transaction without a part":  {opMulti, end.Bytes, commit},
+		"a transaction of other parts":  {opMulti, deleted.Bytes, commit},
+		"a part that is none":           {opMulti, strange.Bytes, commit},
+		"a transaction that is cut off": {opMulti, deleted.Bytes[:5], commit},
+		"no list of children":           {opGetChildren2, null.Bytes, children},
+		"no list of many children":      {opGetChildren2, null.Bytes, list},
+		"a list that is cut off":        {opGetChildren2, null.Bytes[4:6], list},
+		"a record that is cut off":      {opExists, []byte{1, 2, 3}, func(s *session.Session) error { _, err := s.Stat(ctx, "/"); return err }},
+		"data that are cut off":         {opGetData, []byte{0, 0, 0, 9, 1}, func(s *session.Session) error { _, err := s.Get(ctx, "/"); return err }},
+		"synced data that are cut off":  {opGetData, []byte{0, 0, 0, 9, 1}, func(s *session.Session) error { _, err := s.GetSynced(ctx, "/"); return err }},
+		"a new record that is cut off":  {opSetData, []byte{1}, func(s *session.Session) error { _, err := s.SetOnce(ctx, "/", nil, -1); return err }},
+	} {
+		refusing := newRefuser(t, srv.Addr(), test.op, 0)
+		refusing.body = test.body
+		s := open(t, recipes.SessionConfig{Servers: []string{refusing.addr}})
+		refusing.refuse.Store(true)
+		if err := test.ask(s); !errors.Is(err, recipes.ErrInternal) {
+			t.Errorf("%s: %v", name, err)
+		}
+		refusing.refuse.Store(false)
+		if err := test.ask(s); err != nil {
+			t.Errorf("%s, and then a good one: %v", name, err)
+		}
+	}
+}
