@@ -1,0 +1,395 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// interleaving is something that one session does, and what another does just before one
+// of its requests.
+type interleaving struct {
+	name    string
+	at      func(zkserver.Request) bool
+	prepare func(s *interleaved) (act func(context.Context) error, meanwhile func() error)
+	want    error
+}
+
+type interleaved struct {
+	*testing.T
+	ctx        context.Context
+	srv        *zkserver.Server
+	one, other recipes.Session
+}
+
+// remove deletes a znode, as another program would.
+func (s *interleaved) remove(path string) error {
+	b, err := s.other.Barrier(path)
+	if err != nil {
+		return err
+	}
+	return b.Remove(s.ctx)
+}
+
+// write replaces a znode's data, as another program would.
+func (s *interleaved) write(path, data string) error {
+	l, err := s.other.Lock("/writing", recipes.LockConfig{Strategy: recipes.Predecessor})
+	if err != nil {
+		return err
+	}
+	h, err := l.Acquire(s.ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.Write(s.ctx, recipes.Set(path, []byte(data), recipes.AnyVersion)), h.Release(s.ctx))
+}
+
+// reading is a request of a kind for a path that has that in it.
+func reading(op zkserver.Op, in string) func(zkserver.Request) bool {
+	return func(r zkserver.Request) bool { return r.Op == op && strings.Contains(r.Path, in) }
+}
+
+// What has changed between two requests of one call is noticed, and the call goes on, or
+// says what has become of it.
+func TestWhatChangesBetweenTwoRequests(t *testing.T) {
+	for _, i := range append(interleavedLines(), interleavedValues()...) {
+		t.Run(i.name, i.run)
+	}
+}
+
+func (i interleaving) run(t *testing.T) {
+	t.Parallel()
+	srv := embedded(t)
+	s := &interleaved{T: t, ctx: bounded(t), srv: srv, one: open(t, srv), other: open(t, srv)}
+	act, meanwhile := i.prepare(s)
+	met := between(srv, s.one, i.at, func() {
+		if err := meanwhile(); err != nil {
+			t.Errorf("in the other session: %v", err)
+		}
+	})
+	err := act(s.ctx)
+	if !met() {
+		t.Fatalf("the case was not met: %v", err)
+	}
+	if !errors.Is(err, i.want) {
+		t.Errorf("told %v, want %v", err, i.want)
+	}
+}
+
+func interleavedLines() []interleaving {
+	shared := func(s recipes.Session, t *testing.T) recipes.SharedLock {
+		return must[recipes.SharedLock](t)(s.SharedLock("/l", recipes.SharedLockConfig{Revocable: true, Grace: time.Millisecond}))
+	}
+	priority := func(s recipes.Session, t *testing.T) recipes.PriorityLock {
+		return must[recipes.PriorityLock](t)(s.PriorityLock("/l", recipes.PriorityLockConfig{}))
+	}
+	election := func(s recipes.Session, t *testing.T) recipes.Election {
+		return must[recipes.Election](t)(s.Election("/l", recipes.ElectionConfig{Strategy: recipes.Predecessor}))
+	}
+	return []interleaving{
+		{"a try to read, and the writer releases", reading(zkserver.OpGetData, "-write-"), func(s *interleaved) (func(context.Context) error, func() error) {
+			h := must[recipes.SharedHold](s.T)(shared(s.other, s.T).AcquireWrite(s.ctx))
+			l := shared(s.one, s.T)
+			return func(ctx context.Context) error { _, err := l.TryRead(ctx); return err }, func() error { return h.Release(s.ctx) }
+		}, nil},
+		{"a look for the leader, who resigns", reading(zkserver.OpGetData, "/l/"), func(s *interleaved) (func(context.Context) error, func() error) {
+			leads := must[recipes.Leadership](s.T)(election(s.other, s.T).Campaign(s.ctx, nil))
+			e := election(s.one, s.T)
+			return func(ctx context.Context) error { _, err := e.Leader(ctx); return err }, func() error { return leads.Resign(s.ctx) }
+		}, recipes.ErrNoLeader},
+		{"another acknowledgement, and the first is deleted", func() func(zkserver.Request) bool {
+			multis := 0
+			return func(r zkserver.Request) bool {
+				if r.Op == zkserver.OpMulti {
+					multis++
+				}
+				return multis == 2 // the first has found the acknowledgement
+			}
+		}(), func(s *interleaved) (func(context.Context) error, func() error) {
+			leads := must[recipes.Leadership](s.T)(election(s.one, s.T).Campaign(s.ctx, nil))
+			if err := leads.Acknowledge(s.ctx, []byte("first")); err != nil {
+				s.Fatal(err)
+			}
+			return func(ctx context.Context) error {
+					if err := leads.Acknowledge(ctx, []byte("second")); err != nil {
+						return err
+					}
+					if l, err := election(s.other, s.T).Leader(ctx); err != nil || string(l.Acknowledgement) != "second" {
+						s.Errorf("it has acknowledged with %q, %v", l.Acknowledgement, err)
+					}
+					return nil
+				}, func() error {
+					for _, n := range s.srv.Tree() {
+						if strings.HasPrefix(n.Path, "/l/acks/") {
+							return s.remove(n.Path)
+						}
+					}
+					return errors.New("there is no acknowledgement")
+				}
+		}, nil},
+		{"a claim that is deleted before it is looked at", reading(zkserver.OpExists, "-writing-"), func(s *interleaved) (func(context.Context) error, func() error) {
+			l := priority(s.one, s.T)
+			return func(ctx context.Context) error { _, err := l.AcquireWrite(ctx); return err }, func() error {
+				for _, n := range s.srv.Tree() {
+					if strings.Contains(n.Path, "-writing-") {
+						return s.remove(n.Path)
+					}
+				}
+				return errors.New("there is no claim")
+			}
+		}, recipes.ErrRemoved},
+		{"a hand-off by one whose znode is deleted", is(zkserver.OpMulti), handOffs(priority, func(s *interleaved, h recipes.PriorityHold) error { return s.remove(h.Znode()) }), recipes.ErrRemoved},
+		{"a hand-off to one whose znode is written", is(zkserver.OpMulti), handOffs(priority, func(s *interleaved, _ recipes.PriorityHold) error {
+			for _, n := range s.srv.Tree() {
+				if strings.Contains(n.Path, "-write-") {
+					return s.write(n.Path, "x")
+				}
+			}
+			return errors.New("nobody waits")
+		}), nil},
+		{"a downgrade by one whose znode is deleted", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			h := must[recipes.SharedHold](s.T)(shared(s.one, s.T).AcquireWrite(s.ctx))
+			return h.Downgrade, func() error { return s.remove(h.Znode()) }
+		}, recipes.ErrRemoved},
+		{"a downgrade, and a request to give way", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			h := must[recipes.SharedHold](s.T)(shared(s.one, s.T).AcquireWrite(s.ctx))
+			return func(ctx context.Context) error {
+				if err := h.Downgrade(ctx); err != nil {
+					return err
+				}
+				select {
+				case <-h.Revoked():
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}, func() error { return shared(s.other, s.T).Revoke(s.ctx, h.Znode()) }
+		}, nil},
+		{"a revocation by force, and the holder releases", is(zkserver.OpGetData), revokes(shared, func(s *interleaved, h recipes.SharedHold) error { return h.Release(s.ctx) }), nil},
+		{"a revocation by force, and the holder releases once asked", is(zkserver.OpMulti), revokes(shared, func(s *interleaved, h recipes.SharedHold) error { return h.Release(s.ctx) }), nil},
+		{"a revocation by force that is taken back", func() func(zkserver.Request) bool {
+			multis := 0
+			return func(r zkserver.Request) bool {
+				if r.Op == zkserver.OpMulti {
+					multis++
+				}
+				return multis == 1 && r.Op == zkserver.OpGetData // the one that watches for its end
+			}
+		}(), revokes(shared, func(s *interleaved, h recipes.SharedHold) error {
+			return s.write(h.Znode(), "zkrecipes: revocable grace=1ms\n")
+		}), recipes.ErrBadVersion},
+	}
+}
+
+func handOffs(priority func(recipes.Session, *testing.T) recipes.PriorityLock, meanwhile func(*interleaved, recipes.PriorityHold) error) func(*interleaved) (func(context.Context) error, func() error) {
+	return func(s *interleaved) (func(context.Context) error, func() error) {
+		h := must[recipes.PriorityHold](s.T)(priority(s.one, s.T).AcquireWrite(s.ctx))
+		joined := make(chan recipes.Place, 1)
+		waits := must[recipes.PriorityLock](s.T)(s.other.PriorityLock("/l", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }}))
+		ctx, cancel := context.WithCancel(s.ctx)
+		ended := make(chan struct{})
+		s.Cleanup(func() { cancel(); <-ended })
+		go func() { defer close(ended); waits.AcquireWrite(ctx) }()
+		successor := <-joined
+		return func(ctx context.Context) error { return h.HandOff(ctx, successor.Znode) }, func() error { return meanwhile(s, h) }
+	}
+}
+
+func revokes(shared func(recipes.Session, *testing.T) recipes.SharedLock, meanwhile func(*interleaved, recipes.SharedHold) error) func(*interleaved) (func(context.Context) error, func() error) {
+	return func(s *interleaved) (func(context.Context) error, func() error) {
+		h := must[recipes.SharedHold](s.T)(shared(s.other, s.T).AcquireWrite(s.ctx))
+		l := shared(s.one, s.T)
+		return func(ctx context.Context) error { return l.RevokeForced(ctx, h.Znode()) }, func() error { return meanwhile(s, h) }
+	}
+}
+
+func interleavedValues() []interleaving {
+	names := func(s recipes.Session, t *testing.T) recipes.Names { return must[recipes.Names](t)(s.Names("/n")) }
+	return []interleaving{
+		{"a name is unregistered, and is gone", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			if err := names(s.one, s.T).RegisterPersistent(s.ctx, "x", nil); err != nil {
+				s.Fatal(err)
+			}
+			n := names(s.one, s.T)
+			return func(ctx context.Context) error { return n.Unregister(ctx, "x", 0) }, func() error { return s.remove("/n/x") }
+		}, recipes.ErrNoNode},
+		{"a name is unregistered, and was written", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			if err := names(s.one, s.T).RegisterPersistent(s.ctx, "x", nil); err != nil {
+				s.Fatal(err)
+			}
+			n := names(s.one, s.T)
+			return func(ctx context.Context) error {
+				if err := n.Unregister(ctx, "x", 0); err != nil {
+					return err
+				}
+				_, err := n.Lookup(ctx, "x")
+				return err
+			}, func() error { return s.write("/n/x", "y") }
+		}, recipes.ErrNoNode},
+		{"a name is registered, and is gone before it is looked at", reading(zkserver.OpExists, "/n/x"), func(s *interleaved) (func(context.Context) error, func() error) {
+			n := names(s.one, s.T)
+			return func(ctx context.Context) error { _, err := n.Register(ctx, "x", nil); return err }, func() error { return s.remove("/n/x") }
+		}, recipes.ErrRemoved},
+		{"a name is registered, and is another's when it is looked at", reading(zkserver.OpExists, "/n/x"), func(s *interleaved) (func(context.Context) error, func() error) {
+			n := names(s.one, s.T)
+			return func(ctx context.Context) error { _, err := n.Register(ctx, "x", nil); return err }, func() error {
+				if err := s.remove("/n/x"); err != nil {
+					return err
+				}
+				_, err := names(s.other, s.T).Register(s.ctx, "x", nil)
+				return err
+			}
+		}, recipes.ErrRemoved},
+		{"a dead letter is deleted", reading(zkserver.OpGetData, "/q/dead/"), func(s *interleaved) (func(context.Context) error, func() error) {
+			q, id := buried(s)
+			return func(ctx context.Context) error {
+				dead, err := q.DeadLetters(ctx)
+				if len(dead) != 0 {
+					s.Errorf("dead letters %v", dead)
+				}
+				return err
+			}, func() error { return s.remove("/q/dead/" + id) }
+		}, nil},
+		{"a put into a bounded queue, and another is faster", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			cfg := recipes.QueueConfig{Capacity: 2}
+			mine, theirs := queueOf(s.T, s.one, "/q", cfg), queueOf(s.T, s.other, "/q", cfg)
+			must[recipes.ElementID](s.T)(mine.Put(s.ctx, nil))
+			return func(ctx context.Context) error {
+					short, cancel := context.WithCancel(ctx)
+					defer cancel()
+					put := make(chan error, 1)
+					go func() { _, err := mine.Put(short, nil); put <- err }()
+					for s.srv.Watches() == 0 && ctx.Err() == nil { // it waits for room
+						time.Sleep(time.Millisecond)
+					}
+					if n := must[int](s.T)(theirs.Len(ctx)); n != 2 {
+						s.Errorf("%d elements in a queue for 2", n)
+					}
+					must[recipes.Element](s.T)(theirs.Take(ctx))
+					return <-put
+				}, func() error {
+					_, err := theirs.Put(s.ctx, nil)
+					return err
+				}
+		}, nil},
+		{"an acknowledgement of an element that was written", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			q := queueOf(s.T, s.one, "/q", recipes.QueueConfig{})
+			id := must[recipes.ElementID](s.T)(q.Put(s.ctx, nil))
+			d := must[recipes.Delivery](s.T)(q.Receive(s.ctx))
+			return func(ctx context.Context) error {
+				err := d.Ack(ctx)
+				must[recipes.Delivery](s.T)(queueOf(s.T, s.other, "/q", recipes.QueueConfig{}).Receive(ctx)) // its claim is gone
+				return err
+			}, func() error { return s.write("/q/"+string(id), "x") }
+		}, recipes.ErrRemoved},
+		{"an acknowledgement of an element that is gone", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			q := queueOf(s.T, s.one, "/q", recipes.QueueConfig{})
+			id := must[recipes.ElementID](s.T)(q.Put(s.ctx, nil))
+			d := must[recipes.Delivery](s.T)(q.Receive(s.ctx))
+			return d.Ack, func() error { return s.remove("/q/" + string(id)) }
+		}, recipes.ErrRemoved},
+		{"a return of a claim that is gone", is(zkserver.OpDelete), func(s *interleaved) (func(context.Context) error, func() error) {
+			q := queueOf(s.T, s.one, "/q", recipes.QueueConfig{})
+			must[recipes.ElementID](s.T)(q.Put(s.ctx, nil))
+			d := must[recipes.Delivery](s.T)(q.Receive(s.ctx))
+			return d.Return, func() error { return s.remove(d.Znode()) }
+		}, recipes.ErrRemoved},
+		{"an element to be buried is taken, and the next one received", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			theirs := queueOf(s.T, s.other, "/q", recipes.QueueConfig{})
+			ids := must[[]recipes.ElementID](s.T)(theirs.PutMany(s.ctx, []byte("first"), []byte("second")))
+			if err := must[recipes.Delivery](s.T)(theirs.Receive(s.ctx)).Return(s.ctx); err != nil {
+				s.Fatal(err)
+			}
+			mine := queueOf(s.T, s.one, "/q", recipes.QueueConfig{MaxDeliveries: 1})
+			must[recipes.ElementID](s.T)(mine.Put(s.ctx, nil)) // has a receipt
+			return func(ctx context.Context) error {
+				d, err := mine.Receive(ctx)
+				if err == nil && string(d.Element().Data) != "second" {
+					s.Errorf("received %q", d.Element().Data)
+				}
+				return err
+			}, func() error { return s.remove("/q/" + string(ids[0])) }
+		}, nil},
+		{"a key is set, and another sets it", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			mine, theirs := must[recipes.Configuration](s.T)(s.one.Configuration("/c")), must[recipes.Configuration](s.T)(s.other.Configuration("/c"))
+			revision := must[recipes.Revision](s.T)(mine.Set(s.ctx, "key", nil, recipes.NoRevision))
+			return func(ctx context.Context) error { _, err := mine.Set(ctx, "key", []byte("mine"), revision); return err },
+				func() error { _, err := theirs.Set(s.ctx, "key", []byte("theirs"), revision); return err }
+		}, recipes.ErrBadVersion},
+		{"a key is set whatever it was, and another sets it", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			mine, theirs := must[recipes.Configuration](s.T)(s.one.Configuration("/c")), must[recipes.Configuration](s.T)(s.other.Configuration("/c"))
+			must[recipes.Revision](s.T)(mine.Set(s.ctx, "key", nil, recipes.NoRevision))
+			return func(ctx context.Context) error {
+					_, err := mine.Set(ctx, "key", []byte("mine"), recipes.AnyRevision)
+					if e := must[recipes.Entry](s.T)(mine.Get(ctx, "key")); string(e.Value) != "mine" {
+						s.Errorf("its value is %q", e.Value)
+					}
+					return err
+				},
+				func() error { _, err := theirs.Set(s.ctx, "key", []byte("theirs"), recipes.AnyRevision); return err }
+		}, nil},
+		{"a key is made, and another makes it", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			mine, theirs := must[recipes.Configuration](s.T)(s.one.Configuration("/c")), must[recipes.Configuration](s.T)(s.other.Configuration("/c"))
+			must[recipes.Revision](s.T)(mine.Set(s.ctx, "other", nil, recipes.NoRevision))
+			return func(ctx context.Context) error { _, err := mine.Set(ctx, "key", nil, recipes.NoRevision); return err },
+				func() error { _, err := theirs.Set(s.ctx, "key", nil, recipes.NoRevision); return err }
+		}, recipes.ErrNodeExists},
+		{"a key is deleted, and another deletes it", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			mine, theirs := must[recipes.Configuration](s.T)(s.one.Configuration("/c")), must[recipes.Configuration](s.T)(s.other.Configuration("/c"))
+			must[recipes.Revision](s.T)(mine.Set(s.ctx, "key", nil, recipes.NoRevision))
+			return func(ctx context.Context) error { return mine.Delete(ctx, "key", recipes.AnyRevision) },
+				func() error { return theirs.Delete(s.ctx, "key", recipes.AnyRevision) }
+		}, recipes.ErrNoNode},
+		{"a count, and another counts", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			mine, theirs := counterAt(s.T, s.one, "/count"), counterAt(s.T, s.other, "/count")
+			must[int64](s.T)(mine.Add(s.ctx, 1))
+			return func(ctx context.Context) error {
+				n, err := mine.Add(ctx, 1)
+				if n != 3 {
+					s.Errorf("it is %d", n)
+				}
+				return err
+			}, func() error { _, err := theirs.Add(s.ctx, 1); return err }
+		}, nil},
+		{"a count down, and another opens the latch", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			mine, theirs := latchAt(s.T, s.one, "/latch", 2), latchAt(s.T, s.other, "/latch", 2)
+			must[int64](s.T)(mine.CountDown(s.ctx))
+			return func(ctx context.Context) error {
+				n, err := mine.CountDown(ctx)
+				if n != 0 {
+					s.Errorf("it is %d", n)
+				}
+				if err == nil {
+					err = mine.Wait(ctx)
+				}
+				return err
+			}, func() error { _, err := theirs.CountDown(s.ctx); return err }
+		}, nil},
+		{"a count down, and another deletes the mark of the open latch", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			mine, theirs := latchAt(s.T, s.one, "/latch", 2), barrierAt(s.T, s.other, "/latch/open")
+			must[int64](s.T)(mine.CountDown(s.ctx))
+			return func(ctx context.Context) error { // another has opened it, though it counts 1
+				_, err := mine.CountDown(ctx)
+				if err == nil {
+					err = mine.Wait(ctx)
+				}
+				return err
+			}, func() error { return theirs.Set(s.ctx, nil) }
+		}, nil},
+	}
+}
+
+// buried is a queue with a dead letter.
+func buried(s *interleaved) (recipes.Queue, string) {
+	q := queueOf(s.T, s.one, "/q", recipes.QueueConfig{MaxDeliveries: 1})
+	id := must[recipes.ElementID](s.T)(q.Put(s.ctx, nil))
+	if err := must[recipes.Delivery](s.T)(q.Receive(s.ctx)).Return(s.ctx); err != nil {
+		s.Fatal(err)
+	}
+	return q, string(id)
+}

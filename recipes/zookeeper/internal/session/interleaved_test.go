@@ -1,0 +1,322 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// nth has do run, and the fault happen, at a session's n-th request of a kind.
+func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do func() error) (met func() error) {
+	var mu sync.Mutex
+	seen, result := 0, errors.New("the case was not met")
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.SessionID != s.ID() || r.Op != op {
+			return zkserver.Fault{}
+		}
+		mu.Lock()
+		seen++
+		now := seen == n
+		mu.Unlock()
+		if now {
+			err := do()
+			mu.Lock()
+			result = err
+			mu.Unlock()
+		}
+		return zkserver.Fault{}
+	})
+	return func() error {
+		srv.SetFault(nil)
+		mu.Lock()
+		defer mu.Unlock()
+		return result
+	}
+}
+
+// The first attempt got lost, the znode was still there, and it goes before the second.
+// The first may have done it.
+func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s, other := open(t, to(srv)), open(t, to(srv))
+	stat, err := s.CreateNamed(ctx, "/d/named", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := s.CreateProtected(ctx, "/d", "n-", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places [2]session.Place
+	for i := range places {
+		if places[i], _, err = s.CreatePlace(ctx, "/d", "lock-", nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name, path string
+		op         zkserver.Op
+		delete     func() <-chan error
+	}{
+		{"DeleteOwned", "/d/named", zkserver.OpDelete, func() <-chan error { return s.DeleteOwned("/d/named", stat) }},
+		{"Delete", path, zkserver.OpDelete, func() <-chan error { return s.Delete(path) }},
+		{"DeletePlace", places[0].Path, zkserver.OpDelete, func() <-chan error { return s.DeletePlace(places[0]) }},
+		{"HandOver", places[1].Path, zkserver.OpMulti, func() <-chan error { return s.HandOver(ctx, places[1]) }},
+	} {
+		n := 0
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID != s.ID() || r.Op != test.op {
+				return zkserver.Fault{}
+			}
+			n++
+			if n == 2 {
+				if err := other.DeleteOnce(ctx, test.path, -1); err != nil {
+					t.Error(err)
+				}
+			}
+			return zkserver.Fault{CloseBefore: n == 1}
+		})
+		if err := <-test.delete(); err != nil || n != 2 {
+			t.Errorf("%s: %v after %d attempts", test.name, err, n)
+		}
+		srv.SetFault(nil)
+		if err := <-test.delete(); !errors.Is(err, recipes.ErrNoNode) {
+			t.Errorf("%s, again: %v", test.name, err)
+		}
+	}
+}
+
+// A release by a caller that has no time left goes on without it.
+func TestAHandOverOutlivesItsCaller(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, err := s.Connected(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.RefuseConnections(true)
+	srv.CloseConnection(s.ID())
+	<-gone
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	done := s.HandOver(ended, place)
+	srv.RefuseConnections(false)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
+		t.Errorf("the place: %v", err)
+	}
+}
+
+// The path was removed and made again, and the session has a place of the same name.
+func TestAnOlderPlaceOfTheSameName(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s, other := open(t, to(srv)), open(t, to(srv))
+	older, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{older.Path, "/line"} {
+		if err := other.DeleteOnce(ctx, path, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	if err != nil || later.Path != older.Path {
+		t.Fatalf("%+v, %v", later, err)
+	}
+	for name, deletion := range map[string]<-chan error{"DeletePlace": s.DeletePlace(older), "HandOver": s.HandOver(ctx, older)} {
+		if err := <-deletion; !errors.Is(err, recipes.ErrNoNode) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s.ForgetPlace(older)
+	watch, err := s.PlaceW(ctx, older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fired(t, watch)
+	if stat, err := s.Stat(ctx, later.Path); err != nil || stat.Czxid != later.Stat.Czxid {
+		t.Errorf("the later place: %+v, %v", stat, err)
+	}
+	if err := <-s.HandOver(ctx, later); err != nil {
+		t.Error(err)
+	}
+	if n := s.Places(); n != 0 {
+		t.Errorf("%d places are remembered", n)
+	}
+}
+
+// Another call has the name. Who has no time to wait for it does not get it, and the
+// next one does.
+func TestANameIsMadeByOneCallAtATime(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+		if r.Op == zkserver.OpCreate && r.Path == "/name" {
+			once.Do(func() { close(arrived); f.Hold = goOn })
+		}
+		return f
+	})
+	first := make(chan error, 1)
+	go func() { _, err := s.CreateNamed(ctx, "/name", nil); first <- err }()
+	<-arrived
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := s.CreateNamed(ended, "/name", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("the second call: %v", err)
+	}
+	third := make(chan error, 1)
+	go func() { _, err := s.CreateNamed(ctx, "/name", nil); third <- err }()
+	close(goOn)
+	if err := <-first; err != nil {
+		t.Errorf("the first call: %v", err)
+	}
+	if err := <-third; !errors.Is(err, recipes.ErrNodeExists) {
+		t.Errorf("the third call: %v", err)
+	}
+}
+
+// A record that is not there is zero, and the server has caught up all the same.
+func TestASyncOnAPathThatIsNotThere(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	disconnected, err := s.Connected(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record, synced, err := s.SyncOn(ctx, "/nothing", disconnected); err != nil || !synced || record.Czxid != 0 {
+		t.Errorf("%+v, %v, %v", record, synced, err)
+	}
+	cutAndWait(t, srv, s)
+	if _, synced, err := s.SyncOn(ctx, "/", disconnected); err != nil || synced {
+		t.Errorf("of a connection that is lost: %v, %v", synced, err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, synced, err := s.SyncOn(ended, "/", disconnected); err != nil && !errors.Is(err, context.Canceled) || synced {
+		t.Errorf("of a caller that has gone: %v, %v", synced, err)
+	}
+}
+
+// A parent that is reaped before its child is made is made again.
+func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s, other := open(t, to(srv)), open(t, to(srv))
+	reap := func() error { return other.DeleteOnce(ctx, "/p", -1) }
+	for name, test := range map[string]struct {
+		op     zkserver.Op
+		create func() (string, error)
+	}{
+		"Create":          {zkserver.OpCreate, func() (string, error) { return "/p/x", s.Create(ctx, "/p/x", nil) }},
+		"CreateNamed":     {zkserver.OpCreate, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
+		"CreateProtected": {zkserver.OpCreate, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
+		"CreatePlace": {zkserver.OpCreate2, func() (string, error) {
+			place, _, err := s.CreatePlace(ctx, "/p", "lock-", nil, false)
+			return place.Path, err
+		}},
+	} {
+		if err := s.Ensure(ctx, "/p"); err != nil {
+			t.Fatal(err)
+		}
+		met := nth(srv, s, test.op, 1, reap)
+		path, err := test.create()
+		if err := errors.Join(err, met()); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if err := errors.Join(other.DeleteOnce(ctx, path, -1), reap()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What was made, and whose reply was lost, may be gone before it is found. Then it is
+// made again.
+func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s, other := open(t, to(srv)), open(t, to(srv))
+	for name, test := range map[string]struct {
+		op     zkserver.Op
+		look   zkserver.Op
+		create func() (string, error)
+	}{
+		"CreateNamed":              {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
+		"CreateProtected, listed":  {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
+		"CreateProtected":          {zkserver.OpCreate, zkserver.OpGetChildren2, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
+		"CreatePlace":              {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) { p, _, err := s.CreatePlace(ctx, "/p", "lock-", nil, false); return p.Path, err }},
+		"CreatePlace, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) { p, _, err := s.CreatePlace(ctx, "/p", "lock-", nil, false); return p.Path, err }},
+	} {
+		if err := s.Ensure(ctx, "/p"); err != nil {
+			t.Fatal(err)
+		}
+		var lose, look sync.Once
+		looked := false
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			switch {
+			case r.SessionID != s.ID():
+			case r.Op == test.op:
+				lose.Do(func() { f.DropReply = true })
+			case r.Op == test.look:
+				look.Do(func() {
+					looked = true
+					for _, n := range srv.Tree() {
+						if n.Stat.EphemeralOwner == s.ID() {
+							if err := other.DeleteOnce(ctx, n.Path, -1); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+				})
+			}
+			return f
+		})
+		path, err := test.create()
+		srv.SetFault(nil)
+		if err != nil || !looked {
+			t.Errorf("%s: %v (met: %v)", name, err, looked)
+			continue
+		}
+		if err := other.DeleteOnce(ctx, path, -1); err != nil {
+			t.Errorf("%s was not made again: %v", name, err)
+		}
+	}
+}
+
+// Everything is below the chroot, which is the root for the application.
+func TestTheRootOfAChroot(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	all := open(t, to(srv))
+	if err := all.Ensure(ctx, "/app/below"); err != nil {
+		t.Fatal(err)
+	}
+	cfg := to(srv)
+	cfg.Chroot = "/app"
+	s := open(t, cfg)
+	names, err := s.Children(ctx, "/")
+	if err != nil || len(names) != 1 || names[0] != "below" {
+		t.Errorf("children of the root: %q, %v", names, err)
+	}
+	path, err := s.CreateProtected(ctx, "/", "x-", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all.Stat(ctx, "/app"+path); err != nil {
+		t.Errorf("%s: %v", path, err)
+	}
+	if _, err := all.CreateNamed(ctx, "/apples", nil); err != nil { // not below /app
+		t.Fatal(err)
+	}
+}
