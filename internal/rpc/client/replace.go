@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -21,8 +22,9 @@ type replacing struct {
 
 	// Under the session's mu:
 	held    bool          // calls wait
-	leaving chan struct{} // closed when letGo is set; nil: the plugin was not asked to let go
-	letGo   bool          // the plugin has let go of the session
+	leaving chan struct{} // closed when it has answered or will not; nil: it was not asked to let go
+	unheard bool          // it has not answered
+	letGo   bool          // it has let go of the session
 }
 
 // Pause has calls of the plugin's sessions wait, and sessions that would be opened there,
@@ -205,9 +207,10 @@ func (s *session) detach(ctx context.Context) bool {
 	t.leaving = make(chan struct{})
 	s.mu.Unlock()
 	_, err := s.sessions.Detach(t.plugin.to(ctx), &pb.DetachRequest{Session: s.handle})
+	_, said := wire.Error(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.letGo = err == nil
+	t.letGo, t.unheard = err == nil, err != nil && !said
 	close(t.leaving)
 	return t.letGo
 }
@@ -220,9 +223,10 @@ func (s *session) leaves(t *tenure) <-chan struct{} {
 	return t.leaving
 }
 
-// wasLetGo reports whether the plugin has let go of the session. The stream may tell that
-// before the answer does.
-func (s *session) wasLetGo(t *tenure) bool {
+// wasLetGo reports whether the plugin has let go of the session. The stream may have told
+// that before the answer did. It counts if there is no answer: LetGo has not waited for it,
+// and has the plugin killed.
+func (s *session) wasLetGo(t *tenure, told bool) bool {
 	leaving := s.leaves(t)
 	if leaving == nil {
 		return false
@@ -233,6 +237,7 @@ func (s *session) wasLetGo(t *tenure) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	t.letGo = t.letGo || told && t.unheard
 	return t.letGo
 }
 
@@ -250,7 +255,7 @@ func isLoss(why error) bool {
 // isFree reports whether nobody serves the session any more, now that its stream has ended,
 // and it was not closed. It waits for the process to end.
 func (s *session) isFree(t *tenure) bool {
-	if !s.wasLetGo(t) {
+	if !s.wasLetGo(t, false) {
 		return t.plugin.died(s.over)
 	}
 	select {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
@@ -99,6 +100,41 @@ func TestASessionThatWasNotLetGoIsLostWithIt(t *testing.T) {
 	}
 	closes(t, "Done", s.Done())
 	matches(t, s.Err(), recipes.ErrSessionLost)
+}
+
+// TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer: on a busy machine it comes too late.
+// What the stream has told counts, when the plugin's process has ended.
+func TestASessionThatWasLetGoIsNotLostForWantOfAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := client.Unconnected()
+		var loses func(error)
+		first, loses := leaving(func(ctx context.Context) error { loses(recipes.ErrSessionLost); <-ctx.Done(); return ctx.Err() })
+		p, kill := play(t, c, first)
+		s := openScripted(t, c)
+		p.Pause(ctx(t), time.Second)
+		bound, cancel := context.WithTimeout(ctx(t), time.Second)
+		defer cancel()
+		all, moved := p.LetGo(bound)
+		if all {
+			t.Error("it has let go of all, and has not answered")
+		}
+		var gone atomic.Bool
+		play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error {
+			if !gone.Load() {
+				t.Error("it was resumed while its plugin was there")
+			}
+			return serves(time.Hour)(st, r)
+		}})
+		synctest.Wait() // the stream has ended too
+		if err := s.Err(); err != nil {
+			t.Error(err)
+		}
+		gone.Store(true)
+		kill()
+		if err := errors.Join(moved(ctx(t)), s.Err()); err != nil || s.State() != recipes.Connected {
+			t.Errorf("%v: %v", s.State(), err)
+		}
+	})
 }
 
 // TestAPluginThatDoesNotLetGoIsKilled, and then its sessions go on as after any death.

@@ -129,7 +129,7 @@ func (s *session) listen(t *tenure) (why error, final bool) {
 		}
 		if c := m.GetStateChanged(); c.GetState() == pb.State_STATE_LOST {
 			why := wire.Failure(c.GetReason(), recipes.ErrSessionLost)
-			return why, isLoss(why) || !s.wasLetGo(t)
+			return why, isLoss(why) || !s.wasLetGo(t, true)
 		}
 		s.take(t, m)
 	}
