@@ -101,25 +101,16 @@ func (s *Server) begin(st stream) (ss *session, leave func(), err error) {
 	return ss, leave, nil
 }
 
-// open opens the ZooKeeper session. The attempt ends with the stream's context: when the
-// host goes away, or stops waiting.
-func (s *Server) open(stream context.Context, start *pb.Start) (recipes.Session, error) {
+// open opens the ZooKeeper session. ctx is the stream's, so that a host that
+// goes away, or stops waiting, ends the attempt.
+func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Session, error) {
 	timeout := recipes.DefaultOpenTimeout
 	if t := start.GetOpenTimeout(); t != nil {
 		timeout = t.AsDuration()
 	}
-	// It is not a child of the stream's context. One that had a child keeps the room for
-	// children.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(stream), timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	go func() { // which ends with the attempt
-		select {
-		case <-stream.Done():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	cfg := wire.Config(start.GetConfig())
 	cfg.Logger = s.inner
 	opened, err := s.opener(start.GetResume())(ctx, cfg)

@@ -120,7 +120,7 @@ func (d *dialer) attempt(until context.Context, network, address string) (*conn,
 		return nil, errGateClosed
 	}
 	deadline := time.Now().Add(d.timeout)
-	ctx, cancel := within(until, deadline)
+	ctx, cancel := context.WithDeadline(until, deadline)
 	defer cancel()
 	raw, err := d.dial(ctx, network, address)
 	if err != nil {
@@ -144,20 +144,6 @@ func (d *dialer) attempt(until context.Context, network, address string) (*conn,
 		return nil, errGateClosed
 	}
 	return c, nil
-}
-
-// within is context.WithDeadline for a parent that lives much longer. It is not the
-// parent's child: a context that had one keeps the room for its children.
-func within(parent context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(parent), deadline)
-	go func() {
-		select {
-		case <-parent.Done():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 func (d *dialer) secure(ctx context.Context, raw net.Conn, address string) (net.Conn, error) {
