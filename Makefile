@@ -123,7 +123,7 @@ bench: zookeeper
 bench-peers: zookeeper
 	@mkdir -p bin
 	$(GO) test ./recipes/zookeeper -run '^$$' -bench 'Peers|WaitingSessions' -benchtime 1x -timeout 1h | tee bin/peers.txt
-	$(TOOL) benchstat -row /contenders -col '/lock@(floor bare go-zookeeper predecessor handoff)' -ignore /round bin/peers.txt
+	$(TOOL) benchstat -row /contenders -col '/lock@(floor bare go-zookeeper predecessor handoff unconfirmed)' -ignore /round bin/peers.txt
 
 # A relay is a second process that does nothing, which no plugin can be faster than.
 bench-plugin: zookeeper

@@ -46,8 +46,15 @@ func BenchmarkPeers(b *testing.B) {
 			for round := range rounds {
 				ways := []way{
 					{"go-zookeeper", func(i int) cycle { return goZookeeper(raw[i]) }},
-					{"predecessor", func(i int) cycle { return ownLock(b, sessions[i], recipes.Predecessor) }},
-					{"handoff", func(i int) cycle { return ownLock(b, sessions[i], recipes.Handoff) }},
+					{"predecessor", func(i int) cycle {
+						return ownLock(b, sessions[i], recipes.LockConfig{Strategy: recipes.Predecessor})
+					}},
+					{"handoff", func(i int) cycle {
+						return ownLock(b, sessions[i], recipes.LockConfig{Strategy: recipes.Handoff})
+					}},
+					{"unconfirmed", func(i int) cycle { // handoff, as go-zookeeper's lock, does not ask the leader first
+						return ownLock(b, sessions[i], recipes.LockConfig{Strategy: recipes.Handoff, Unconfirmed: true})
+					}},
 				}
 				if n == 1 {
 					ways = append(ways, way{"bare", func(i int) cycle { return bare(b, raw[i]) }})
@@ -116,8 +123,8 @@ func goZookeeper(c *zk.Conn) cycle {
 	}
 }
 
-func ownLock(b *testing.B, s recipes.Session, strategy recipes.Strategy) cycle {
-	l, err := s.Lock("/own", recipes.LockConfig{Strategy: strategy})
+func ownLock(b *testing.B, s recipes.Session, cfg recipes.LockConfig) cycle {
+	l, err := s.Lock("/own", cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
