@@ -20,6 +20,12 @@ const (
 	// offShape is how far a prediction of one shape from another may be off besides,
 	// as a logarithm.
 	offShape = 0.15
+
+	// asleep is how many times as long a handoff may take when the machines have rested for
+	// resting or longer. In a drain no processor has time to sleep. Waking one up takes
+	// little on hardware, and much on some virtual machines: see testdata/results.
+	asleep  = 2
+	resting = time.Millisecond
 )
 
 // ErrNotDrain is returned where records of drains are needed.
@@ -40,8 +46,17 @@ func (m *Model) Cycle(n int, hold time.Duration) (Estimate, error) {
 	again := max(0, joining*e.Value-float64(hold))
 	factor := 1 + again/e.Value
 	width := math.Exp(2 * offShape)
-	e.Value, e.Lo, e.Hi = e.Value*factor+float64(hold), e.Lo*factor/width+float64(hold), e.Hi*factor*width+float64(hold)
+	e.Value, e.Lo, e.Hi = e.Value*factor+float64(hold), e.Lo*factor/width+float64(hold), e.Hi*factor*width*rested(hold)+float64(hold)
 	return e, nil
+}
+
+// rested is how many times as long a handoff may take when nothing was asked of the
+// machines for so long.
+func rested(d time.Duration) float64 {
+	if d < resting {
+		return 1
+	}
+	return asleep
 }
 
 // Busy is what to expect of acquisitions that come by themselves.
@@ -81,7 +96,7 @@ func (m *Model) Open(rate float64, hold time.Duration, seed uint64) (Busy, error
 		})
 	}
 	width := math.Exp(2 * offShape)
-	least, expected, most := waits(p50.Lo/p50.Value/width), waits(1), waits(p50.Hi/p50.Value*width)
+	least, expected, most := waits(p50.Lo/p50.Value/width), waits(1), waits(p50.Hi/p50.Value*width*rested(time.Duration(1e9/rate)))
 	at := func(q float64) Estimate {
 		return Estimate{Value: quantile(expected, q), Lo: quantile(least, q), Hi: quantile(most, q)}
 	}

@@ -53,6 +53,34 @@ func TestCyclesArePredictedFromDrains(t *testing.T) {
 	}
 }
 
+// TestAMachineThatRestsMayTakeTwiceAsLong: the intervals tell, and the estimates do not.
+func TestAMachineThatRestsMayTakeTwiceAsLong(t *testing.T) {
+	m, err := plan.Fit(drained(recipes.Handoff, 1000, 0), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	above := func(hold time.Duration) float64 {
+		e, err := m.Cycle(100, hold)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return (e.Hi - float64(hold)) / (e.Value - float64(hold))
+	}
+	if awake, rested := above(0), above(10*time.Millisecond); math.Abs(rested/awake-2) > 0.01 {
+		t.Errorf("a handoff may take %.2f times as long as estimated after a hold, and %.2f times in a busy line", rested, awake)
+	}
+	most := func(rate float64) float64 {
+		b, err := m.Open(rate, 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.P50.Hi / b.P50.Value
+	}
+	if few, many := most(10), most(1100); few < 1.9*many {
+		t.Errorf("an acquisition may wait %.2f times as long as estimated when few come, and %.2f times when many do", few, many)
+	}
+}
+
 // A lock that is taken at random and held for a fixed time is the queue M/D/1. When
 // busy for half of the time, half of the acquisitions wait for others. Of its
 // distribution (Erlang, 1909), P(wait <= D) = (1 - load) e^load.
