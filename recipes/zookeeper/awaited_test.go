@@ -119,6 +119,9 @@ func (a awaited) happensAt(t *testing.T, at int, fault zkserver.Fault) (met bool
 		mu.Unlock()
 		if !already {
 			srv.SetFault(nil)
+			if fault.CloseBefore { // the waiter has no watch on the next connection before it looks
+				srv.CloseConnection(s.waits.ID())
+			}
 			if err := happen(ctx); err != nil {
 				t.Errorf("what is waited for does not happen: %v", err)
 			}

@@ -356,3 +356,33 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 		}
 	}
 }
+
+// One that had entered together with the member leaves, and enters the next round under
+// the same name, as kazoo's do. Who leaves the round before does not wait for it.
+func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
+	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
+		srv, ctx := embedded(t), bounded(t)
+		s, other := open(t, srv), open(t, srv)
+		at := func(s recipes.Session) member {
+			return must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 2, Dialect: d})).(member)
+		}
+		names := must[recipes.Names](t)(other.Names("/b"))
+		name := nameOfMember(d)
+		first := must[recipes.Registration](t)(names.Register(ctx, name, nil))
+		had := must[recipes.Passage](t)(at(s).Enter(ctx, nil)) // the last, which makes ready
+		for _, path := range []string{had.Znode(), "/b/ready"} {
+			if err := barrierAt(t, other, path).Remove(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s = move(t, srv.Addr(), s)
+		p := must[recipes.Passage](t)(at(s).TakeUpLeaving(ctx, had.Znode(), had.Token(), had.Members()))
+		if err := first.Unregister(ctx); err != nil {
+			t.Fatal(err)
+		}
+		must[recipes.Registration](t)(names.Register(ctx, name, nil))
+		if err := p.Leave(ctx); err != nil {
+			t.Errorf("%s: %v", d, err)
+		}
+	}
+}

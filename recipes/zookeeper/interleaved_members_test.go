@@ -152,6 +152,24 @@ func interleavedBarriers() (all []interleaving) {
 				p := inside(s)
 				return enter(at(s, s.one, 1)), func() error { return p.Leave(s.ctx) }
 			}, nil},
+			interleaving{string(d) + ": all is deleted before the members are counted", func() func(zkserver.Request) bool {
+				made := false
+				return func(r zkserver.Request) bool {
+					made = made || r.Op == zkserver.OpExists && r.Path == "/b/ready" // looks for it when it has a znode
+					return made && r.Op == zkserver.OpGetChildren2 && r.Path == "/b"
+				}
+			}(), func(s *interleaved) (func(context.Context) error, func() error) {
+				return enter(at(s, s.one, 2)), func() error {
+					for _, n := range s.srv.Tree() {
+						if strings.HasPrefix(n.Path, "/b/") {
+							if err := s.remove(n.Path); err != nil {
+								return err
+							}
+						}
+					}
+					return s.remove("/b")
+				}
+			}, recipes.ErrRemoved},
 			interleaving{string(d) + ": an old ready is deleted by another", is(zkserver.OpDelete), func(s *interleaved) (func(context.Context) error, func() error) {
 				if err := barrierAt(s.T, s.other, "/b/ready").Set(s.ctx, nil); err != nil {
 					s.Fatal(err)

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -86,6 +87,24 @@ func TestTheNamesOfClaims(t *testing.T) {
 		e.Name = name
 		if claimed(e) != want {
 			t.Errorf("%q is claimed: %v", name, !want)
+		}
+	}
+}
+
+// What each dialect takes for another's.
+func TestForeignElements(t *testing.T) {
+	const ours, curators, kazoos = "queue-0000000001", "qn-0000000001", "entry-100-0000000001"
+	for dialect, foreign := range map[recipes.Dialect][]string{
+		recipes.DefaultDialect: {curators, kazoos},
+		recipes.Curator:        {ours, kazoos, "receipts", "claims", "bound"},
+		recipes.Kazoo:          {ours, curators, "receipts", "claims", "bound"},
+	} {
+		q := queue{path: "/q", cfg: recipes.QueueConfig{Dialect: dialect}}
+		for _, name := range []string{ours, curators, kazoos, "receipts", "claims", "bound", "dead", "queue-", "qn-x", "entry-1", "x"} {
+			err := q.foreign([]string{"x", name})
+			if errors.Is(err, recipes.ErrForeign) != slices.Contains(foreign, name) {
+				t.Errorf("in the dialect %s, %s: %v", dialect, name, err)
+			}
 		}
 	}
 }
