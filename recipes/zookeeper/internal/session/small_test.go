@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,4 +100,30 @@ func TestCountersByKind(t *testing.T) {
 	if got, want := fmt.Sprint(s.ByKind), "map[closeSession:7 create2:4 exists:2 getData:3 multi:5 ping:1 sync:6]"; got != want {
 		t.Errorf("by kind %s; want %s", got, want)
 	}
+}
+
+// go-zookeeper reads the last transaction in one goroutine and writes it in another. So it
+// is never given one.
+func TestNoTransactionIsGivenToTheLibrary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t, newWire(nil))
+		s.handshakeIn(0)
+		s.request(xidPing, opPing)
+		reply := binary.BigEndian.AppendUint32(nil, replyHeaderSize)
+		reply = binary.BigEndian.AppendUint32(reply, 0xfffffffe)
+		reply = binary.BigEndian.AppendUint64(reply, 7)
+		reply = binary.BigEndian.AppendUint32(reply, 0)
+		go s.server.Write(reply)
+		got := make([]byte, len(reply))
+		if _, err := io.ReadFull(s.conn, got); err != nil {
+			t.Fatal(err)
+		}
+		if zxid := binary.BigEndian.Uint64(got[8:]); zxid != 0 || s.wire.lastZxid.Load() != 7 {
+			t.Errorf("it is given transaction %d, and the session knows %d", zxid, s.wire.lastZxid.Load())
+		}
+		frame := withZxid(connectRequest(1, 2, make([]byte, passwordSize)), 7)
+		if zxid := binary.BigEndian.Uint64(frame[connectZxidAt:]); zxid != 7 {
+			t.Errorf("a connect request says %d", zxid)
+		}
+	})
 }
