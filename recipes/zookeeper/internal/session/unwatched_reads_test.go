@@ -1,0 +1,50 @@
+package session_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+// A read leaves no watch at the server if nobody asked for one: it could not be taken
+// back.
+func TestAReadLeavesNoWatch(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	if _, err := s.CreateNamed(ctx, "/x", nil); err != nil {
+		t.Fatal(err)
+	}
+	disconnected, err := s.Connected(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
+	for name, read := range map[string]func() error{
+		"Get":         func() error { _, err := s.Get(ctx, "/x"); return err },
+		"Stat":        func() error { _, err := s.Stat(ctx, "/x"); return err },
+		"Stat, none":  func() error { _, _ = s.Stat(ctx, "/none"); return nil },
+		"Children":    func() error { _, err := s.Children(ctx, "/"); return err },
+		"List":        func() error { _, _, err := s.List(ctx, "/"); return err },
+		"GetSynced":   func() error { _, err := s.GetSynced(ctx, "/x"); return err },
+		"CreatePlace": func() error { _, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, true); return err },
+		"SyncOn": func() error {
+			_, _, err := s.SyncOn(ctx, "/x", disconnected)
+			return err
+		},
+	} {
+		if err := read(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := srv.Watches(); n != 0 {
+			t.Errorf("%s leaves %d watches", name, n)
+		}
+	}
+	place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, true)
+	if err := errors.Join(err, <-s.DeletePlace(place)); err != nil || !lost() {
+		t.Errorf("%v (met: %v)", err, lost())
+	}
+	if n := srv.Watches(); n != 0 {
+		t.Errorf("%d watches are left", n)
+	}
+}
