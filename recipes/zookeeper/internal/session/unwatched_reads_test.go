@@ -15,6 +15,9 @@ func TestAReadLeavesNoWatch(t *testing.T) {
 	if _, err := s.CreateNamed(ctx, "/x", nil); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.Ensure(ctx, "/line"); err != nil { // so that the reply that is lost is that of a place
+		t.Fatal(err)
+	}
 	disconnected, err := s.Connected(ctx)
 	if err != nil {
 		t.Fatal(err)
