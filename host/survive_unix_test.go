@@ -145,11 +145,7 @@ func TestWhatASessionHoldsOutlivesItsPlugin(t *testing.T) {
 				if err := g.Write(ctx(t), recipes.Create(fmt.Sprintf("/written-%s-%d", h.name, round), nil)); err != nil {
 					t.Errorf("a guarded write: %v", err)
 				}
-				if h.rival != nil {
-					if _, err := h.rival(ctx(t), v.rival); !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrNodeExists) && !errors.Is(err, recipes.ErrEmpty) {
-						t.Errorf("somebody else: %v", err)
-					}
-				}
+				h.isTaken(t, v.rival)
 			}
 			if err := use(ctx(t), g); err != nil {
 				t.Errorf("used: %v", err)
@@ -189,6 +185,17 @@ type holding struct {
 	get        func(context.Context, recipes.Session) (recipes.Grant, error)
 	giveBack   func(context.Context, recipes.Grant) error
 	rival      func(context.Context, recipes.Session) (recipes.Grant, error) // that fails meanwhile, without waiting; may be nil
+}
+
+// isTaken checks that another session is not granted it meanwhile.
+func (h holding) isTaken(t *testing.T, rival recipes.Session) {
+	t.Helper()
+	if h.rival == nil {
+		return
+	}
+	if _, err := h.rival(ctx(t), rival); !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrNodeExists) && !errors.Is(err, recipes.ErrEmpty) {
+		t.Errorf("%s: somebody else: %v", h.name, err)
+	}
 }
 
 // prepare has another session put what a delivery needs.

@@ -22,8 +22,8 @@ const (
 	offShape = 0.15
 
 	// asleep is how many times as long a handoff may take when the machines have rested for
-	// resting or longer. In a drain no processor has time to sleep. Waking one up takes
-	// little on hardware, and much on some virtual machines: see testdata/results.
+	// resting or longer. In a drain no processor has time to sleep. On a virtual machine it
+	// took 1.5 to 1.8 times as long: see testdata/results. (Assumed: less on hardware.)
 	asleep  = 2
 	resting = time.Millisecond
 )
