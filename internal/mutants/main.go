@@ -1,6 +1,6 @@
 // Command mutants plants mistakes in the core, one at a time, and tells which of them no
-// fast test notices. It negates conditions or ignores a part of them, drops statements,
-// moves boundaries by one, leaves elements out of a list (the check in a transaction),
+// fast test notices. It negates conditions or ignores a part of them, drops statements and
+// moves boundaries by one. It leaves elements out of a list (the check in a transaction),
 // and puts true for false (the watch of a read).
 //
 // All mistakes of a run are compiled into the tests once, each behind a switch. Then each

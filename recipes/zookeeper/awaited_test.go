@@ -76,10 +76,10 @@ func TestWhatIsWaitedForIsNoticedWheneverItHappens(t *testing.T) {
 	}
 }
 
-// happensAt has it happen just before that request of who waits, to which then the fault
+// happensAt has it happen just before that request of the waiter, to which then the fault
 // happens. It returns false where there is no such request, so that it happens when the
-// waiter sends nothing more. Of writes only the first fault is tried: what becomes of
-// those that get no answer is the fault sweep's.
+// waiter sends nothing more. Of writes only the first fault is tried. The fault sweep has
+// writes that get no answer.
 func (a awaited) happensAt(t *testing.T, at int, fault zkserver.Fault) (met bool) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})

@@ -43,8 +43,8 @@ func (d *deletion) written() {
 	}
 }
 
-// A znode's owner deletes it, whatever becomes of the replies, and never another znode
-// of that name.
+// A znode's owner deletes it although replies are lost, and never another znode of that
+// name.
 func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 	nothing := func(*deletion) {}
 	for name, test := range map[string]struct {

@@ -157,8 +157,8 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	}
 }
 
-// Another call has the name. Who has no time to wait for it does not get it, and the
-// next one does.
+// Another call has the name. One that has no time to wait for it does not get it, and
+// the next one does.
 func TestANameIsMadeByOneCallAtATime(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
