@@ -34,7 +34,8 @@ type carrier struct {
 func (d *Dispatcher) Carry(st stream) error { return d.serve(st.Context(), st.Recv, st.Send) }
 
 // ServeConn serves a connection whose handshake has agreed on Protocol, until ctx or
-// the connection ends. It closes the connection.
+// the connection ends. It closes the connection. Calls are cancelled after that, so
+// that a host whose caller has cancelled nothing is not told of a cancellation.
 func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -43,7 +44,7 @@ func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 		m := new(pb.CarryRequest)
 		return m, f.receive(m)
 	}
-	err := d.serve(ctx, receive, func(m *pb.CarryResponse) error { return f.send(m) })
+	err := d.serve(context.WithoutCancel(ctx), receive, func(m *pb.CarryResponse) error { return f.send(m) })
 	if errors.Is(err, recipes.ErrInvalid) || errors.Is(err, recipes.ErrLimit) {
 		_ = f.send(&pb.CarryResponse{Status: toStatus(wire.ToStatus(err, nil))})
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/status"
@@ -233,4 +235,43 @@ func TestEndOfTheHostsContextClosesTheConnection(t *testing.T) {
 	closes(t, "the end of the connection", ended)
 	cancel()
 	call.Wait()
+}
+
+// TestAnEndedPluginAnswersNoCallAsCancelled: the host would take it for the caller's
+// wish, and not for the end of the plugin, after which another one goes on.
+func TestAnEndedPluginAnswersNoCallAsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := carry.NewDispatcher(carry.Config{})
+		pb.RegisterLockServiceServer(d, locks{acquire: func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		ctx, end := context.WithCancel(context.Background())
+		host, plugin := net.Pipe()
+		var served sync.WaitGroup
+		served.Go(func() { d.ServeConn(ctx, slowToClose{plugin}) })
+		f := newFrames(context.Background(), host)
+		defer f.close()
+		var m pb.CarryResponse
+		if err := f.receive(&m); err != nil || m.GetLimits() == nil {
+			t.Fatal(&m, err)
+		}
+		if err := f.send(&pb.CarryRequest{Calls: []*pb.Call{{Id: 1, Method: "/zkrecipes.v1.LockService/Acquire"}}}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		end()
+		if err := f.receive(&m); err != io.EOF {
+			t.Errorf("answered %v, %v", &m, err)
+		}
+		served.Wait()
+	})
+}
+
+// slowToClose lets everything else happen before it closes a connection.
+type slowToClose struct{ net.Conn }
+
+func (c slowToClose) Close() error {
+	time.Sleep(time.Second) // of the bubble
+	return c.Conn.Close()
 }
