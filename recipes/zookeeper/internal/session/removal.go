@@ -15,7 +15,7 @@ import (
 // deletion, the next call tries again: nobody else would.
 type Removal struct {
 	mu   sync.Mutex
-	last *removing
+	last *removing // nil if there was none, or the last one was refused
 }
 
 // removing is one try.
@@ -38,7 +38,7 @@ func (r *Removal) Run(ctx context.Context, what string, start func(settle func(e
 				return fmt.Errorf("%s: %w", what, ctx.Err())
 			}
 		}
-		if first || later || !t.refused() {
+		if first || later {
 			return t.err
 		}
 	}
@@ -51,10 +51,7 @@ func (r *Removal) Start(start func(settle func(error))) { r.begin(start) }
 func (r *Removal) begin(start func(settle func(error))) (t *removing, first bool) {
 	t, first = r.join()
 	if first {
-		start(func(err error) {
-			t.err = err
-			close(t.done)
-		})
+		start(func(err error) { r.settle(t, err) })
 	}
 	return t, first
 }
@@ -63,11 +60,20 @@ func (r *Removal) begin(start func(settle func(error))) (t *removing, first bool
 func (r *Removal) join() (t *removing, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t = r.last; t != nil && !(Happened(t.done) && t.refused()) {
-		return t, false
+	if r.last != nil {
+		return r.last, false
 	}
 	r.last = &removing{done: make(chan struct{})}
 	return r.last, true
 }
 
-func (t *removing) refused() bool { return t.err != nil && !errors.Is(t.err, recipes.ErrNotHeld) }
+// settle ends a try.
+func (r *Removal) settle(t *removing, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil && !errors.Is(err, recipes.ErrNotHeld) {
+		r.last = nil
+	}
+	t.err = err
+	close(t.done)
+}
