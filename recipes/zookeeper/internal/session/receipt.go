@@ -74,10 +74,8 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 		case errors.As(err, &refused) && refused.Index > 0:
 			s.returnReceipt(r)
 			return Outcome{}, &TxnError{Index: refused.Index - 1, Err: refused.Err}
-		case refused != nil && sent && errors.Is(err, recipes.ErrBadVersion):
-			return s.recall(ctx, r), nil
 		case refused != nil && sent:
-			return Outcome{}, fmt.Errorf("%w: another client has deleted %s", recipes.ErrUnknownOutcome, r.path)
+			return s.recall(ctx, r, refused.Err)
 		case refused != nil:
 			s.Delete(r.path)
 			if !errors.Is(err, recipes.ErrNoNode) && !errors.Is(err, recipes.ErrBadVersion) {
@@ -100,16 +98,18 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 	}
 }
 
-// recall learns from the receipt what a transaction that has happened was.
-func (s *Session) recall(ctx context.Context, r *receipt) Outcome {
-	r.version++
-	stat, err := insist(ctx, s, func() (Stat, error) { return s.Stat(ctx, r.path) })
-	if err != nil {
-		s.Delete(r.path)
-		return Outcome{}
+// recall learns from the refusal of a repetition whether the transaction has happened,
+// and from the receipt what it was.
+func (s *Session) recall(ctx context.Context, r *receipt, refusal error) (Outcome, error) {
+	if !errors.Is(refusal, recipes.ErrBadVersion) {
+		return Outcome{}, fmt.Errorf("%w: another client has deleted %s", recipes.ErrUnknownOutcome, r.path)
 	}
+	r.version++
+	// If that fails, the record is zero. If the receipt has gone, the next transaction
+	// finds that.
+	stat, _ := insist(ctx, s, func() (Stat, error) { return s.Stat(ctx, r.path) })
 	s.returnReceipt(r)
-	return Outcome{Zxid: stat.Mzxid}
+	return Outcome{Zxid: stat.Mzxid}, nil
 }
 
 // outcomeOf leaves out the first result, the receipt's.
