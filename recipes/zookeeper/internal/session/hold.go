@@ -83,7 +83,7 @@ func (s *Session) untilConfirmation() time.Duration {
 func (s *Session) stopConfirming() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.confirming = s.holding() && !s.over
+	s.confirming = s.holding()
 	return !s.confirming
 }
 
@@ -118,7 +118,7 @@ func (s *Session) SyncOn(ctx context.Context, path string, disconnected <-chan s
 		return Stat{}, false, s.Err()
 	case ctx.Err() != nil:
 		return Stat{}, false, s.interrupted("sync", ctx)
-	case lostConnection(err), err == nil && Happened(disconnected):
+	case lostConnection(err), Happened(disconnected):
 		return Stat{}, false, nil
 	case err != nil:
 		return Stat{}, false, answer("sync", "/", err)

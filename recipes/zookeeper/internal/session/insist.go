@@ -23,9 +23,10 @@ func insist[T any](life context.Context, s *Session, ask func() (T, error)) (T, 
 	}
 }
 
-// Throttled reports whether err says that the server throttles, after a moment's rest.
+// Throttled reports whether err says that the server throttles, after a moment's rest,
+// which ends with ctx. Whoever asks again then must ask with ctx too.
 func (s *Session) Throttled(ctx context.Context, err error) bool {
-	if !errors.Is(err, recipes.ErrThrottled) || ctx.Err() != nil {
+	if !errors.Is(err, recipes.ErrThrottled) {
 		return false
 	}
 	pause := time.NewTimer(s.Chance(throttlePause))

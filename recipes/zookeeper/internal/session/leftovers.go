@@ -83,8 +83,8 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 	var deletions []<-chan error
 	for _, path := range s.kept.rest {
 		stat, err := s.Stat(ctx, path)
-		if errors.Is(err, recipes.ErrNoNode) || err == nil && (stat.EphemeralOwner != s.id || stat.Czxid > s.kept.until) {
-			continue
+		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.Czxid > s.kept.until {
+			continue // what was listed has gone, also where another has its name
 		}
 		if err != nil {
 			return err

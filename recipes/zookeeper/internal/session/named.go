@@ -56,7 +56,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 		case err == nil:
 			// The reply does not tell the czxid.
 			stat, err := insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
-			if err == nil && (stat.EphemeralOwner != s.id || stat.Czxid <= begun) {
+			if err == nil && stat.EphemeralOwner != s.id {
 				err = recipes.ErrNoNode
 			}
 			if errors.Is(err, recipes.ErrNoNode) {
@@ -72,7 +72,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 				return Stat{}, err
 			}
 			stat, err := insist(life, s, func() (Stat, error) { return s.syncedStat(life, path) })
-			if err == nil && stat.EphemeralOwner == s.id && stat.Czxid > begun {
+			if stat.EphemeralOwner == s.id && stat.Czxid > begun {
 				return stat, nil
 			}
 			if err != nil && !errors.Is(err, recipes.ErrNoNode) {

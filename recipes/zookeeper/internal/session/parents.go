@@ -49,7 +49,7 @@ func (s *Session) Provide(ctx context.Context, path string) error {
 func (s *Session) ensureFull(ctx context.Context, full string) error {
 	for {
 		err := s.createParent(ctx, full)
-		if err == nil || errors.Is(err, recipes.ErrNodeExists) {
+		if errors.Is(err, recipes.ErrNodeExists) {
 			return nil
 		}
 		if !errors.Is(err, recipes.ErrNoNode) || full == "/" {

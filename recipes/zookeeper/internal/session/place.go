@@ -192,7 +192,7 @@ func (s *Session) existsRequest(path string) request {
 func (r reply) siblings(p Place) int {
 	d := jute.Decoder{Bytes: r.body}
 	parent := d.Stat()
-	if r.code != 0 || d.Err != nil {
+	if d.Err != nil { // also where the server answered with an error, which has no body
 		return -1
 	}
 	return Siblings(Stat(parent), p.Stat)

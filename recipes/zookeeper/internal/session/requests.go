@@ -129,7 +129,7 @@ func (r requests) multi(n int, e jute.Encoder) ([]result, error) {
 		return nil, err
 	}
 	results, err := decodeResults(d)
-	if err == nil && len(results) != n {
+	if len(results) != n {
 		err = jute.ErrMalformed
 	}
 	return results, err

@@ -69,7 +69,6 @@ func (s *Session) takeUp(t *secret) {
 	s.wire.start = t.contact // so the deadline counts from there
 	s.wire.timeout.Store(int64(t.timeout))
 	s.wire.sessionID.Store(t.id)
-	s.wire.password.Store(&t.password)
 	s.wire.resumed = connectRequest(int32(t.timeout.Milliseconds()), t.id, t.password)
 	s.wire.spared.Store(true)
 	s.kept.paths = make(map[string]bool)

@@ -194,7 +194,7 @@ func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 // Err implements recipes.Session. It looks at the clock itself: after a pause of
 // the process, whoever asks may be ahead of the timer.
 func (s *Session) Err() error {
-	if s.ctx.Err() == nil && s.trust() > 0 && s.left() <= 0 {
+	if s.ctx.Err() == nil && s.left() <= 0 {
 		s.checkDeadline()
 	}
 	return context.Cause(s.ctx)
