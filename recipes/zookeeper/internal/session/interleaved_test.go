@@ -116,6 +116,9 @@ func TestAHandOverOutlivesItsCaller(t *testing.T) {
 	if _, err := s.Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("the place: %v", err)
 	}
+	if n := srv.Counters().Requests[zkserver.OpDelete]; n != 0 || s.Counters().Fallbacks != 0 {
+		t.Error("the place was deleted, and not handed over")
+	}
 }
 
 // The path was removed and made again, and the session has a place of the same name.

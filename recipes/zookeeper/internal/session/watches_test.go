@@ -65,6 +65,35 @@ func TestWatchesThatWereNotArmed(t *testing.T) {
 	}
 }
 
+// Two arm a watch together. The server has it if either was answered, on the present
+// connection.
+func TestTwoThatArmAWatchTogether(t *testing.T) {
+	for name, test := range map[string]struct {
+		first, lost, second bool // armed, then the connection is lost, then armed
+		arm                 bool // whoever comes next has to
+	}{
+		"the first one":                        {first: true},
+		"the second one":                       {second: true},
+		"both":                                 {first: true, second: true},
+		"neither":                              {arm: true},
+		"the first one, on a lost connection":  {first: true, lost: true, arm: true},
+		"the second one, on a lost connection": {lost: true, second: true, arm: true},
+	} {
+		var ws watches
+		key := watchKey{path: "/x"}
+		w, _, connection := ws.join(key)
+		_, _, _ = ws.join(key)
+		ws.settle(key, w, test.first, connection)
+		if test.lost {
+			ws.disconnected()
+		}
+		ws.settle(key, w, test.second, connection)
+		if _, arm, _ := ws.join(key); arm != test.arm {
+			t.Errorf("%s is answered: the next one arms it: %v", name, arm)
+		}
+	}
+}
+
 // Which watches an event is for.
 func TestEventsAndTheirWatches(t *testing.T) {
 	for event, want := range map[zk.EventType][2]bool{
