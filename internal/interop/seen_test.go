@@ -28,7 +28,10 @@ func TestRealContendersAreSeen(t *testing.T) {
 		t.Run(p.library+" "+p.theirs, func(t *testing.T) {
 			m := newMatch(t, pair{})
 			m.stopped = true
-			theirs := m.start(side{p.library, append(libraries[p.library](t), m.server, millis, p.theirs, m.path, string(m.witness))})
+			start := func() *peer {
+				return m.start(side{p.library, append(libraries[p.library](t), m.server, millis, p.theirs, m.path, string(m.witness))})
+			}
+			theirs := start()
 			defer func() { _ = theirs.cmd.Process.Kill(); <-theirs.exited }()
 			s, err := zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: []string{m.server}})
 			if err != nil {
@@ -39,7 +42,15 @@ func TestRealContendersAreSeen(t *testing.T) {
 			if err := os.WriteFile(own.file("counter"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for err == nil {
+			for starts := 1; err == nil; {
+				select {
+				case <-theirs.exited: // its session was lost, as on a machine that is busy for too long
+					if starts++; starts > 10 {
+						t.Fatal("the other library's process has ended ten times")
+					}
+					theirs = start()
+				default:
+				}
 				err = own.turn(t.Context(), s, "", p.ours, m.path)
 			}
 			var got *recipes.ForeignError

@@ -11,10 +11,11 @@ import (
 )
 
 // numbered is a name that ends with a sequence number, and helper is one that belongs to
-// a recipe in which nobody stands in line. A GUID is a member of Curator's double barrier.
+// a recipe in which nobody stands in line. A GUID is a member of a double barrier, of
+// Curator's with hyphens and of kazoo's without. It may end with ten digits by chance.
 var (
 	numbered = regexp.MustCompile(`[0-9]{10}$`)
-	helper   = regexp.MustCompile(`^(_c_.{36}-)?(member|receipt|guard|queue|qn|entry)-|^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	helper   = regexp.MustCompile(`^(_c_.{36}-)?(member|receipt|guard|queue|qn|entry)-|^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$`)
 )
 
 // unknown counts the ephemeral sequential children of path that are not among the
