@@ -10,5 +10,12 @@ func (s *Session) Places() int {
 	return len(s.places.byPath)
 }
 
+// WatchesKept is how many watches the session remembers.
+func (s *Session) WatchesKept() int {
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	return len(s.watches.byKey)
+}
+
 // Holds is how many holds have begun and not ended.
 func (s *Session) Holds() int64 { return s.holds.Load() }

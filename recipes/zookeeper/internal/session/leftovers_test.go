@@ -31,20 +31,20 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 	}
 	var gone, theirs, again sync.Once
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.SessionID != s.ID() || r.Op != zkserver.OpExists {
+		if r.SessionID != s.ID() {
 			return zkserver.Fault{}
 		}
 		var err error
-		switch r.Path {
-		case "/rest/gone":
+		switch r.Op.String() + " " + r.Path {
+		case "exists /rest/gone":
 			gone.Do(func() { err = other.DeleteOnce(ctx, r.Path, -1) })
-		case "/rest/theirs":
+		case "exists /rest/theirs":
 			theirs.Do(func() {
 				if err = other.DeleteOnce(ctx, r.Path, -1); err == nil {
 					_, err = other.CreateNamed(ctx, r.Path, nil)
 				}
 			})
-		case "/rest/again":
+		case "delete /rest/again":
 			again.Do(func() { err = other.DeleteOnce(ctx, r.Path, -1) })
 		}
 		if err != nil {
@@ -77,6 +77,9 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 	}
 	if holds := s.Holds(); holds != 0 {
 		t.Errorf("when the rest is gone the session counts %d holds", holds)
+	}
+	if other.Keep("/rest/theirs") {
+		t.Error("a session that was not resumed has nothing to take up")
 	}
 	if err := other.DropRest(ctx, none); !errors.Is(err, recipes.ErrInvalid) {
 		t.Errorf("a session that was not resumed: %v", err)

@@ -142,6 +142,30 @@ func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 	}
 }
 
+// Whatever another has between the creation and the search, the place is found and can be
+// handed over.
+func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
+	srv := embedded(t)
+	s, other, ctx := open(t, to(srv)), open(t, to(srv)), t.Context()
+	if _, err := other.CreateNamed(ctx, "/n/lock-2147483647", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Stat(ctx, "/n/lock-2147483647"); err != nil {
+		t.Fatal(err)
+	}
+	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
+	place, _, err := s.CreatePlace(ctx, "/n", "lock-", nil, false)
+	if err != nil || !lost() {
+		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
+	}
+	if err := <-s.HandOver(ctx, place); err != nil {
+		t.Error(err)
+	}
+	if names, _, err := s.List(ctx, "/n"); err != nil || len(names) != 1 {
+		t.Errorf("%q, %v: one of them is nobody's", names, err)
+	}
+}
+
 // Where numbers have come to their end, an older place may have a later one.
 func TestAPlaceIsFoundAmongNumbersThatHaveComeToTheirEnd(t *testing.T) {
 	srv := embedded(t)

@@ -69,6 +69,34 @@ func TestARemovalThatWasRefusedBeforeIsNotTheAnswer(t *testing.T) {
 	})
 }
 
+// TestARemovalIsAwaitedTwiceAtMost: whoever joins a later try takes its result, also where
+// that was refused too.
+func TestARemovalIsAwaitedTwiceAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r session.Removal
+		settles := make(chan func(error), 10)
+		start := func(settle func(error)) { settles <- settle }
+		r.Start(start)
+		results := make(chan error, 2)
+		for range 2 {
+			go func() { results <- r.Run(t.Context(), "remove", start) }()
+		}
+		for range 2 {
+			synctest.Wait()
+			(<-settles)(recipes.ErrAccessDenied)
+		}
+		synctest.Wait()
+		if len(results) != 2 || len(settles) != 0 {
+			t.Fatalf("%d of 2 have a result, and %d more tries have begun", len(results), len(settles))
+		}
+		for range 2 {
+			if err := <-results; err != recipes.ErrAccessDenied {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // TestARemovalOutlivesItsCaller: a caller that gives up does not end it, and one that
 // has given up before it began has begun it all the same.
 func TestARemovalOutlivesItsCaller(t *testing.T) {

@@ -1,0 +1,125 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// A name is known for one's own by its owner and its age. What another does to it before
+// the owner looks is told.
+func TestWhatAnotherDoesToANameThatIsBeingMade(t *testing.T) {
+	for name, test := range map[string]struct {
+		mine         bool // the session has the name already
+		atCreate     bool // another makes it before the request arrives
+		create       zkserver.Fault
+		gone, theirs bool // before the look it is deleted, and made again
+		want         error
+	}{
+		"nothing":                              {},
+		"deleted":                              {gone: true, want: recipes.ErrRemoved},
+		"deleted and made again":               {gone: true, theirs: true, want: recipes.ErrRemoved},
+		"request lost":                         {create: zkserver.Fault{CloseBefore: true}},
+		"request lost, made by another":        {atCreate: true, create: zkserver.Fault{CloseBefore: true}, want: recipes.ErrNodeExists},
+		"request lost, made before":            {mine: true, create: zkserver.Fault{CloseBefore: true}, want: recipes.ErrNodeExists},
+		"reply lost":                           {create: zkserver.Fault{DropReply: true}},
+		"reply lost, deleted and made by them": {create: zkserver.Fault{DropReply: true}, gone: true, theirs: true, want: recipes.ErrNodeExists},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, ctx := embedded(t), bounded(t)
+			s, other := open(t, to(srv)), open(t, to(srv))
+			if test.mine { // by the last transaction that the session has seen
+				if _, err := s.CreateNamed(ctx, "/name", nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			byAnother := func() {
+				if _, err := other.CreateNamed(ctx, "/name", nil); err != nil {
+					t.Error(err)
+				}
+			}
+			var creations, looks atomic.Int64
+			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+				switch {
+				case r.SessionID != s.ID() || r.Path != "/name":
+				case r.Op == zkserver.OpCreate && creations.Add(1) == 1:
+					if f = test.create; test.atCreate {
+						byAnother()
+					}
+				case r.Op == zkserver.OpExists && looks.Add(1) == 1:
+					if test.gone {
+						if err := other.DeleteOnce(ctx, "/name", -1); err != nil {
+							t.Error(err)
+						}
+					}
+					if test.theirs {
+						byAnother()
+					}
+				}
+				return f
+			})
+			stat, err := s.CreateNamed(ctx, "/name", nil)
+			if !errors.Is(err, test.want) || err == nil && stat.EphemeralOwner != s.ID() {
+				t.Errorf("told %v, want %v; the owner is %#x, not %#x", err, test.want, stat.EphemeralOwner, s.ID())
+			}
+		})
+	}
+}
+
+// The caller goes while its znode is made. What was made is deleted, and then the name is
+// free for the next call.
+func TestWhatIsMadeForACallerThatHasGoneIsDeleted(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	if err := s.Ensure(ctx, "/line"); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		op     zkserver.Op
+		create func(context.Context) error
+	}{
+		"CreateNamed": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateNamed(ctx, "/line/name", nil); return err }},
+		"CreatePlace": {zkserver.OpCreate2, func(ctx context.Context) error {
+			_, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+			return err
+		}},
+		"CreateProtected": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateProtected(ctx, "/line", "x-", nil); return err }},
+	} {
+		patience, cancel := context.WithCancel(ctx)
+		goOn, deleted := make(chan struct{}), make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			switch r.Op {
+			case test.op:
+				cancel()
+				f.Hold = goOn
+			case zkserver.OpDelete:
+				close(deleted)
+			}
+			return f
+		})
+		if err := test.create(patience); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		close(goOn)
+		select {
+		case <-deleted:
+		case <-ctx.Done():
+			t.Fatalf("%s: nothing is deleted", name)
+		}
+		srv.SetFault(nil)
+	}
+	if err := s.Sync(ctx, "/"); err != nil { // behind the last deletion
+		t.Fatal(err)
+	}
+	if names, err := s.Children(ctx, "/line"); err != nil || len(names) != 0 {
+		t.Errorf("%q, %v", names, err)
+	}
+	if _, err := s.CreateNamed(ctx, "/line/name", nil); err != nil {
+		t.Error(err)
+	}
+}
