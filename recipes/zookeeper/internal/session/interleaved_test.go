@@ -212,6 +212,12 @@ func TestASyncOnAPathThatIsNotThere(t *testing.T) {
 	if _, synced, err := s.SyncOn(ended, "/", disconnected); err != nil && !errors.Is(err, context.Canceled) || synced {
 		t.Errorf("of a caller that has gone: %v, %v", synced, err)
 	}
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, synced, err := s.SyncOn(ctx, "/", disconnected); !errors.Is(err, recipes.ErrClosed) || synced {
+		t.Errorf("of a session that is over: %v, %v", synced, err)
+	}
 }
 
 // A parent that is reaped before its child is made is made again.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -126,4 +127,53 @@ func TestNoTransactionIsGivenToTheLibrary(t *testing.T) {
 			t.Errorf("a connect request says %d", zxid)
 		}
 	})
+}
+
+// What is known of a time never becomes less.
+func TestWhatIsKnownIsOnlyRaised(t *testing.T) {
+	w := newWire(nil)
+	for _, offset := range []time.Duration{5, 3, 7, 7} {
+		w.know(offset)
+		w.heard(w.start.Add(offset))
+	}
+	if w.known.Load() != 7 || w.contact.Load() != 7 {
+		t.Errorf("known %d, contact %d; want 7", w.known.Load(), w.contact.Load())
+	}
+}
+
+// Only a request for a new session becomes one for the ticket's.
+func TestTheConnectRequestOfAResumedSession(t *testing.T) {
+	password := make([]byte, passwordSize)
+	ticket := connectRequest(1, 7, password)
+	asksNew, asksAgain, short := connectRequest(2, 0, password), connectRequest(2, 7, password), []byte{1, 2, 3}
+	for name, test := range map[string]struct{ resumed, frame, want []byte }{
+		"a new session":                         {ticket, asksNew, ticket},
+		"the session again":                     {ticket, asksAgain, asksAgain},
+		"too short":                             {ticket, short, short},
+		"a new session, nothing is resumed":     {nil, asksNew, asksNew},
+		"the session again, it was not resumed": {nil, asksAgain, asksAgain},
+	} {
+		w := newWire(nil)
+		w.resumed = test.resumed
+		if got := w.resuming(test.frame); !bytes.Equal(got, test.want) {
+			t.Errorf("%s: %x; want %x", name, got, test.want)
+		}
+	}
+}
+
+// A ticket keeps nothing of the bytes that it was read from, and prints as what it is.
+func TestATicketIsOneOfItsOwn(t *testing.T) {
+	good := secret{id: 1, password: []byte("0123456789abcdef"), timeout: time.Second, user: "u", word: "w", contact: time.Now()}
+	b := Ticket{&good}.Bytes()
+	ticket, err := ParseTicket(b, good.contact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(b)
+	if !bytes.Equal(ticket.Bytes(), Ticket{&good}.Bytes()) {
+		t.Error("the ticket has changed with what it was read from")
+	}
+	if text := fmt.Sprintf("%v %x", ticket, ticket); text != redacted+" "+redacted {
+		t.Errorf("it prints as %q", text)
+	}
 }

@@ -1,0 +1,95 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// A server that answers for itself proves nothing of the leader. Whoever begins to hold
+// something more does not count from it either.
+func TestASecondHoldProvesNothing(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		time.Sleep(s.Timeout())
+		s.BeginHold()
+		defer s.EndHold()
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault { return zkserver.Fault{Throttle: r.Op == zkserver.OpSync} })
+		known := s.KnownContact()
+		time.Sleep(s.Timeout() / 2)
+		if age := time.Since(s.LastContact()); age > s.Timeout()/4 {
+			t.Fatalf("the last contact is %v old: the case was not met", age)
+		}
+		s.BeginHold()
+		defer s.EndHold()
+		if now := s.KnownContact(); !now.Equal(known) {
+			t.Errorf("the leader is believed to have heard of the session %v later", now.Sub(known))
+		}
+	})
+}
+
+// The session was last heard of just now, and the leader is known to have heard of it
+// earlier. Whoever begins to hold something counts from there at once.
+func TestAHoldCountsFromAnEarlierContactAtOnce(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		ctx := t.Context()
+		for range 20 { // so the timer is set by a contact that is young
+			if _, err := s.Stat(ctx, "/"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(s.Timeout() / 20)
+		}
+		s.BeginHold()
+		defer s.EndHold()
+		srv.Freeze(true)
+		defer srv.Freeze(false)
+		known := s.KnownContact()
+		<-s.Done()
+		if took := time.Since(known); !errors.Is(s.Err(), recipes.ErrDeadline) || took > s.Timeout() {
+			t.Errorf("lost %v after the leader is known to have heard of it: %v", took, s.Err())
+		}
+	})
+}
+
+// The identity is given once on each connection, and is the same wherever it was needed
+// first.
+func TestTheIdentityIsGivenOnceOnAConnection(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	for n := range int64(2) {
+		if _, err := s.GetSynced(ctx, "/"); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := <-s.HandOver(ctx, place); err != nil {
+				t.Error(err)
+			}
+		}
+		if given := srv.Counters().Requests[zkserver.OpAuth]; given != n+1 {
+			t.Errorf("on connection %d it was given %d times so far", n, given)
+		}
+		cutAndWait(t, srv, s)
+	}
+	if n := s.Counters().Fallbacks; n != 0 {
+		t.Errorf("%d places could not be handed over", n)
+	}
+}
+
+// LetGo returns when all that runs for the session has ended.
+func TestLettingGoWaitsForWhatRuns(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, _ *zkserver.Server, s *session.Session) {
+		ended := false
+		s.Background(func(life context.Context) { <-life.Done(); time.Sleep(time.Second); ended = true })
+		if _, err := s.LetGo(t.Context()); err != nil || !ended {
+			t.Errorf("%v; the work has ended: %v", err, ended)
+		}
+	})
+}
