@@ -152,6 +152,25 @@ func interleavedLines() []interleaving {
 			}
 			return errors.New("nobody waits")
 		}), nil},
+		{"a hand-off to one whose znode is deleted", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
+			var hold recipes.PriorityHold
+			act, meanwhile := handOffs(priority, func(s *interleaved, h recipes.PriorityHold) error {
+				hold = h
+				for _, n := range s.srv.Tree() {
+					if strings.Contains(n.Path, "-write-") {
+						return s.remove(n.Path)
+					}
+				}
+				return errors.New("nobody waits")
+			})(s)
+			return func(ctx context.Context) error {
+				err := act(ctx)
+				if held := hold.Write(ctx); held != nil {
+					s.Errorf("the holder does not hold any more: %v", held)
+				}
+				return err
+			}, meanwhile
+		}, recipes.ErrNoNode},
 		{"a downgrade by one whose znode is deleted", is(zkserver.OpMulti), func(s *interleaved) (func(context.Context) error, func() error) {
 			h := must[recipes.SharedHold](s.T)(shared(s.one, s.T).AcquireWrite(s.ctx))
 			return h.Downgrade, func() error { return s.remove(h.Znode()) }

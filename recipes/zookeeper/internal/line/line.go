@@ -31,7 +31,7 @@ type Line struct {
 	// blocker's znode. It reports that this one allows the contender to go first
 	// after all, and that nobody ahead of it can block the contender either. Passes
 	// returns nil if that can never be. It makes a try cost one read more.
-	Passes func(me, nearest Entry) func(data []byte) bool
+	Passes func(me Entry) func(data []byte) bool
 	// Asked, if not nil, reports whether the data of a granted contender's
 	// znode asks it to give way: Grant.Revoked.
 	Asked func(data []byte) bool
@@ -130,7 +130,7 @@ func (l *Line) wait(ctx context.Context, name string, r Request, waited bool) (*
 		nearest := blockers[len(blockers)-1]
 		var allows func(data []byte) bool
 		if l.Passes != nil {
-			allows = l.Passes(me, nearest)
+			allows = l.Passes(me)
 		}
 		if r.Try {
 			passes, err := l.tryPass(ctx, nearest, allows)

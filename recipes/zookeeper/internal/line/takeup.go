@@ -98,7 +98,7 @@ func (l *Line) stillFirst(ctx context.Context, name string) error {
 		}
 		nearest := blockers[len(blockers)-1]
 		if l.Passes != nil {
-			passes, err := l.tryPass(ctx, nearest, l.Passes(me, nearest))
+			passes, err := l.tryPass(ctx, nearest, l.Passes(me))
 			switch {
 			case errors.Is(err, recipes.ErrNoNode):
 				continue // it left between the listing and the look

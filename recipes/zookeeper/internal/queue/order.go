@@ -5,6 +5,7 @@ import (
 	"fmt"
 	gopath "path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -22,18 +23,15 @@ type queued struct {
 func (q *queue) parse(names []string) []queued {
 	var found []queued
 	for _, name := range names {
-		priority := 0
-		digits, ok := strings.CutPrefix(name, q.marker())
-		if n := q.digits(); ok && n > 0 {
-			priority, ok = number(digits, n)
+		digits := strings.TrimPrefix(name, q.marker())
+		digits = digits[:min(len(digits), q.digits())]
+		priority, _ := strconv.ParseUint(digits, 10, 16)
+		prefix := q.prefix(int(priority))
+		if !strings.HasPrefix(name, prefix) {
+			continue // among others a name in which those are no digits
 		}
-		if !ok {
-			continue
-		}
-		for _, e := range line.Parse([]string{name}, q.prefix(priority)) {
-			if strings.HasPrefix(name, q.prefix(priority)) {
-				found = append(found, queued{e, priority})
-			}
+		for _, e := range line.Parse([]string{name}, prefix) {
+			found = append(found, queued{e, int(priority)})
 		}
 	}
 	slices.SortFunc(found, compareQueued)
@@ -91,20 +89,6 @@ func IsElement(path string) bool {
 		}
 	}
 	return false
-}
-
-// number reads the first n digits of text.
-func number(text string, n int) (value int, ok bool) {
-	if len(text) < n {
-		return 0, false
-	}
-	for _, c := range []byte(text[:n]) {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		value = 10*value + int(c-'0')
-	}
-	return value, true
 }
 
 // compareQueued orders by priority and then by sequence, as a serial number.

@@ -20,7 +20,7 @@ func parsed(dialect recipes.Dialect, priority bool, names ...string) (found []st
 func TestTheOrderOfElements(t *testing.T) {
 	names := []string{
 		"queue-0000000002", "queue-0000000001", "queue-2147483647", "queue--2147483648",
-		"queue-99-0000000003", "queue-00-0000000005", "queue-00-0000000004", "queue-9-0000000006", "queue-100-0000000007", "queue-0x-0000000008",
+		"queue-99-0000000003", "queue-00-0000000005", "queue-00-0000000004", "queue-9-0000000006", "queue-100-0000000007", "queue-0x-0000000008", "queue--5-0000000008", "queue-+5-0000000008", "queue-1:-0000000008", "queue-1/-0000000008", "00-queue-0000000008",
 		"qn-0000000010", "qn-0000000009",
 		"entry-100-0000000013", "entry-099-0000000014", "entry-999-0000000012", "entry-10-0000000011",
 		"receipts", "claims", "dead", "bound", "x-queue-0000000001", "queue-1", "queue-", "",
@@ -45,21 +45,9 @@ func TestTheOrderOfElements(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"receipts", "claims", "queue-1", "queue-0x-0000000008", "lock-0000000001", "entry-10-0000000011"} {
+	for _, name := range []string{"receipts", "claims", "queue-1", "queue-0x-0000000008", "queue--5-0000000008", "queue-+5-0000000008", "entry--05-0000000011", "lock-0000000001", "entry-10-0000000011"} {
 		if IsElement("/some/queue/" + name) {
 			t.Errorf("%s is an element", name)
-		}
-	}
-}
-
-func TestTheDigitsOfAPriority(t *testing.T) {
-	for text, want := range map[string]int{"00": 0, "09": 9, "90": 90, "99-": 99, "9": -1, "": -1, "-1": -1, "1:": -1, "1/": -1, "a0": -1} {
-		value, ok := number(text, 2)
-		if !ok {
-			value = -1
-		}
-		if value != want {
-			t.Errorf("%q is %d; want %d", text, value, want)
 		}
 	}
 }

@@ -17,11 +17,19 @@ func TestDataOfAContender(t *testing.T) {
 		{"unlock\n", nodeData{revoked: true}},                // with echo
 		{"unlocked", nodeData{data: []byte("unlocked")}},     // not the word
 		{"zkrecipes:", nodeData{data: []byte("zkrecipes:")}}, // not a whole line
+		{"zkrecipes:next revocable\n", nodeData{data: []byte("zkrecipes:next revocable\n")}},
+		{" zkrecipes: revocable\n", nodeData{data: []byte(" zkrecipes: revocable\n")}},
+		{"\n\n", nodeData{data: []byte("\n\n")}},
+		{"zkrecipes:\nunlock", nodeData{data: []byte("unlock")}}, // the application's
+		{"zkrecipes:\nzkrecipes: revocable\n", nodeData{data: []byte("zkrecipes: revocable\n")}},
 		{"zkrecipes: revocable\n", nodeData{revocable: true}},
 		{"unlock\nzkrecipes: revocable grace=5000ms\nme\n", nodeData{revoked: true, revocable: true, grace: 5 * time.Second, data: []byte("me\n")}},
 		{"zkrecipes: downgraded of-the-future\n", nodeData{downgraded: true}},
 		{"zkrecipes: grace=-1ms\n", nodeData{}},
 		{"zkrecipes: grace=99999999999999999ms\n", nodeData{}},
+		{"zkrecipes: grace=5\n", nodeData{}},
+		{"zkrecipes: grace=ms\n", nodeData{}},
+		{"zkrecipes: grace=99999999999999999999ms\n", nodeData{}}, // too large for 64 bits
 		{"zkrecipes: grace=soon\n", nodeData{}},
 	} {
 		got := decode([]byte(tt.raw))

@@ -18,6 +18,7 @@ import (
 // readers that are granted together do not refuse each other.
 func (w *waiter) claim(ctx context.Context, state lockState) (*line.Grant, error) {
 	holding := w.lock.at(w.me.holdingName())
+	const ofWaiting = 1 // the operation that is refused when the waiting znode was written to
 	var t session.Txn
 	switch {
 	case state.successor == w.me.name:
@@ -32,13 +33,12 @@ func (w *waiter) claim(ctx context.Context, state lockState) (*line.Grant, error
 	t.Create(holding, w.data, true)
 	w.claimed = true
 	err := w.lock.session.Commit(ctx, t)
-	var refused *session.TxnError
 	switch {
 	case err == nil:
 		return w.grant(ctx, holding)
-	case errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, recipes.ErrBadVersion):
+	case znode.RefusedOp(err) == ofWaiting && errors.Is(err, recipes.ErrBadVersion):
 		return nil, w.rereadData(ctx)
-	case errors.As(err, &refused) && refused.Index <= 1 && errors.Is(err, recipes.ErrNoNode):
+	case errors.Is(err, recipes.ErrNoNode):
 		return nil, w.removed() // or the path, and all that waited below it
 	case znode.TryAgain(ctx, w.lock.session, err):
 		return w.findClaim(ctx, holding, errors.Is(err, recipes.ErrUnknownOutcome))
@@ -176,11 +176,11 @@ func (w *waiter) awaitReaders(ctx context.Context) error {
 			return err
 		}
 		names, err := l.session.Children(ctx, l.path)
-		if errors.Is(err, recipes.ErrNoNode) || err == nil && !slices.Contains(names, w.me.holdingName()) {
-			return w.claimRemoved()
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 			return err
+		}
+		if !slices.Contains(names, w.me.holdingName()) {
+			return w.claimRemoved()
 		}
 		others := slices.DeleteFunc(ranked(names, ""), func(c contender) bool {
 			return !c.holds || c.name == w.me.holdingName()

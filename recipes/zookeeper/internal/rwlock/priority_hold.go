@@ -41,6 +41,7 @@ func (h *priorityHold) HandOff(ctx context.Context, successor string) error {
 // that is behind it from now on.
 func (h *priorityHold) handOff(ctx context.Context, successor contender) error {
 	l := h.lock
+	const ofHold = 0 // the operation that is refused when the holder's znode has gone
 	for {
 		if err := h.Err(); err != nil {
 			return err
@@ -65,13 +66,12 @@ func (h *priorityHold) handOff(ctx context.Context, successor contender) error {
 		t.Set(l.path, state.data(), state.version)
 		t.Set(l.at(successor.name), node.Data, node.Stat.Version)
 		err = l.session.Commit(ctx, t)
-		var refused *session.TxnError
 		switch {
 		case err == nil:
 			return nil
-		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, recipes.ErrNoNode):
+		case znode.RefusedOp(err) == ofHold && errors.Is(err, recipes.ErrNoNode):
 			return h.Removed()
-		case errors.As(err, &refused) && errors.Is(err, recipes.ErrBadVersion):
+		case errors.Is(err, recipes.ErrBadVersion):
 			continue
 		case l.session.Unsettled(ctx, err):
 			if done, err := h.handedOff(ctx); done || err != nil {

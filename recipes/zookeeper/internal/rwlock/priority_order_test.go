@@ -59,6 +59,7 @@ func TestOrderOfPriorities(t *testing.T) {
 		{"W5.1 w9.2 w1.3", "w9.2", "W5.1 w9.2 w1.3"},                         // but never ahead of holders
 		{"w5.1 w1.3", "w7.7", "w1.3 w5.1"},                                   // a successor that has left
 		{"r5.-2147483648 r5.2147483647", "", "r5.2147483647 r5.-2147483648"}, // the wrap
+		{"w5.1 r5.1", "", "r5.1 w5.1"},                                       // equal numbers
 	} {
 		var all []contender
 		for _, word := range strings.Fields(tt.in) {

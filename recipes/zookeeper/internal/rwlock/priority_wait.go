@@ -146,16 +146,9 @@ func (w *waiter) ask(ctx context.Context, inTheWay []contender) error {
 // still under way fails once the waiting znode is gone. So if the claim has made a
 // holding znode, that one is there when it is deleted.
 func (w *waiter) leave() <-chan error {
-	s := w.lock.session
-	if !w.claimed {
-		return s.Delete(w.lock.at(w.me.name))
+	znodes := []string{w.lock.at(w.me.name)}
+	if w.claimed {
+		znodes = append(znodes, w.lock.at(w.me.holdingName()))
 	}
-	done := make(chan error, 1)
-	if !s.Background(func(context.Context) {
-		<-s.Delete(w.lock.at(w.me.name))
-		done <- <-s.Delete(w.lock.at(w.me.holdingName()))
-	}) {
-		done <- s.Err()
-	}
-	return done
+	return w.lock.session.Delete(znodes...)
 }

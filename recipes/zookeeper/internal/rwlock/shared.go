@@ -67,8 +67,8 @@ func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (re
 // The mark is read after the listing in which that writer was the nearest. It is
 // never taken back: data that has lost it, to an operator's "unlock", only makes
 // readers wait.
-func passes(me, nearest line.Entry) func(data []byte) bool {
-	if !reads(me.Kind) || reads(nearest.Kind) {
+func passes(me line.Entry) func(data []byte) bool {
+	if !reads(me.Kind) {
 		return nil
 	}
 	return func(data []byte) bool { return decode(data).downgraded }

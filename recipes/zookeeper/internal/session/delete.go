@@ -16,9 +16,18 @@ import (
 // ErrNoNode if the node was gone before anything of this call reached the server, and
 // the reason if the session was lost. The deletion goes on until its outcome is
 // known or the session is over, also if nobody reads the channel.
-func (s *Session) Delete(path string) <-chan error {
+//
+// Of several znodes each is deleted when the outcome of the one before is known. The
+// channel tells of the last.
+func (s *Session) Delete(paths ...string) <-chan error {
 	done := make(chan error, 1)
-	if !s.Background(func(life context.Context) { done <- s.deleteUntilKnown(life, path) }) {
+	if !s.Background(func(life context.Context) {
+		var err error
+		for _, path := range paths {
+			err = s.deleteUntilKnown(life, path)
+		}
+		done <- err
+	}) {
 		done <- s.Err()
 	}
 	return done
