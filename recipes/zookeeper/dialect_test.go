@@ -349,6 +349,15 @@ func TestWhatADialectDoesNotOffer(t *testing.T) {
 	invalid(err)
 	_, err = s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Kazoo, Data: []byte{0xff}})
 	invalid(err)
+	_, err = s.Semaphore("/l", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo, Data: []byte{0xff}})
+	invalid(err)
+	if _, err = s.Lock("/l", recipes.LockConfig{Data: []byte{0xff}}); err != nil {
+		t.Error(err)
+	}
+	for _, d := range []recipes.Dialect{recipes.ZooKeeper, recipes.Curator} {
+		_, err = s.Semaphore("/l", recipes.SemaphoreConfig{Dialect: d}) // without permits
+		invalid(err)
+	}
 	_, err = s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Curator, Revocable: true})
 	invalid(err)
 	e := must[recipes.Election](t)(s.Election("/e", recipes.ElectionConfig{Dialect: recipes.Kazoo}))

@@ -3,6 +3,7 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,10 @@ func (s *interleaved) remove(path string) error {
 
 // write replaces a znode's data, as another program would.
 func (s *interleaved) write(path, data string) error {
+	return s.change(recipes.Set(path, []byte(data), recipes.AnyVersion))
+}
+
+func (s *interleaved) change(op recipes.Op) error {
 	l, err := s.other.Lock("/writing", recipes.LockConfig{Strategy: recipes.Predecessor})
 	if err != nil {
 		return err
@@ -46,7 +51,7 @@ func (s *interleaved) write(path, data string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(h.Write(s.ctx, recipes.Set(path, []byte(data), recipes.AnyVersion)), h.Release(s.ctx))
+	return errors.Join(h.Write(s.ctx, op), h.Release(s.ctx))
 }
 
 // reading is a request of a kind for a path that has that in it.
@@ -57,7 +62,7 @@ func reading(op zkserver.Op, in string) func(zkserver.Request) bool {
 // What has changed between two requests of one call is noticed, and the call goes on, or
 // says what has become of it.
 func TestWhatChangesBetweenTwoRequests(t *testing.T) {
-	for _, i := range append(interleavedLines(), interleavedValues()...) {
+	for _, i := range slices.Concat(interleavedLines(), interleavedPermits(), interleavedValues()) {
 		t.Run(i.name, i.run)
 	}
 }

@@ -111,8 +111,8 @@ func (s *leased) agree(ctx context.Context) error {
 			return nil
 		}
 		err = znode.SetData(ctx, session, s.path, strconv.AppendInt(nil, int64(s.cfg.Permits), 10), node.Stat.Version)
-		if err != nil && !errors.Is(err, recipes.ErrNoNode) && !znode.TryAgain(ctx, session, err) {
-			return znode.GivenUp(ctx, session, "agree on the permits", err)
+		if !errors.Is(err, recipes.ErrNoNode) && !znode.TryAgain(ctx, session, err) {
+			return znode.GivenUp(ctx, session, "agree on the permits", err) // or nil
 		}
 	}
 }
@@ -216,7 +216,6 @@ func readLeases(ctx context.Context, s *session.Session, p line.Parent, d recipe
 			return nil, err
 		}
 		entries = line.Parse(p.Names, line.Lease)
-		line.Sort(entries)
 	} else {
 		for _, name := range p.Names {
 			if line.GUID(name) {

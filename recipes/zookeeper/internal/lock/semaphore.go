@@ -143,11 +143,8 @@ func (s *semaphore) agree(ctx context.Context) error {
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue // and the next read says so
 		}
-		if err != nil && !znode.TryAgain(ctx, s.line.Session, err) {
-			return znode.GivenUp(ctx, s.line.Session, "agree on "+want, err)
-		}
-		if err == nil {
-			return nil
+		if !znode.TryAgain(ctx, s.line.Session, err) {
+			return znode.GivenUp(ctx, s.line.Session, "agree on "+want, err) // or nil
 		}
 	}
 }
