@@ -38,7 +38,7 @@ func (g *giving) again() {
 	}
 }
 
-// What another does to the place, and what becomes of requests and replies: the owner
+// Another client gets in between, and requests and replies are lost. The owner
 // learns what became of its place, by as few requests as can be, and touches no other.
 func TestAPlaceThatIsGivenBack(t *testing.T) {
 	var (

@@ -93,3 +93,24 @@ func TestLettingGoWaitsForWhatRuns(t *testing.T) {
 		}
 	})
 }
+
+// A server that answers no sync may be cut off from the leader. It is left for another one
+// long before go-zookeeper would give it up.
+func TestAServerThatAnswersNoSyncIsLeft(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		goOn := make(chan struct{})
+		defer close(goOn)
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			if r.Op == zkserver.OpSync {
+				f.Hold = goOn
+			}
+			return f
+		})
+		s.BeginHold()
+		defer s.EndHold()
+		time.Sleep(s.Timeout() / 2)
+		if n := s.Counters().Reconnects; n == 0 {
+			t.Error("it was not left")
+		}
+	})
+}
