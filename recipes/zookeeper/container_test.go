@@ -80,6 +80,15 @@ var stays = map[string]func(context.Context, *testing.T, recipes.Session, string
 			t.Fatal(err)
 		}
 	},
+	"configuration, a key below a key": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
+		c := configAt(t, s, path)
+		must[recipes.Revision](t)(c.Set(ctx, "a/b", nil, recipes.AnyRevision))
+		for _, key := range []string{"a/b", "a"} {
+			if err := c.Delete(ctx, key, recipes.AnyRevision); err != nil {
+				t.Fatal(err)
+			}
+		}
+	},
 	"queue": func(ctx context.Context, t *testing.T, s recipes.Session, path string) {
 		q := must[recipes.Queue](t)(s.Queue(path, recipes.QueueConfig{}))
 		must[recipes.ElementID](t)(q.Put(ctx, nil))

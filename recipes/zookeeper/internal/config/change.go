@@ -30,10 +30,11 @@ func (c *configuration) Set(ctx context.Context, key string, value []byte, expec
 
 func (c *configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
 	err := cmp.Or(recipes.ValidateKey(key), recipes.ValidateRevision(expected), ctx.Err())
-	if err == nil && (key == "" || expected == recipes.NoRevision) {
+	switch {
+	case err != nil:
+	case key == "" || expected == recipes.NoRevision:
 		err = fmt.Errorf("%w: neither the configuration's own znode nor a key that does not exist can be deleted", recipes.ErrInvalid)
-	}
-	if err == nil {
+	default:
 		_, err = c.change(ctx, key, expected, change{
 			existing: func(t *session.Txn, version int32) { t.Delete(c.full(key), version) },
 		})
@@ -140,10 +141,8 @@ func (c *configuration) parents(ctx context.Context, path string) error {
 	if !errors.Is(err, recipes.ErrNoNode) {
 		return err
 	}
-	if path != c.path {
-		if err := c.parents(ctx, gopath.Dir(path)); err != nil {
-			return err
-		}
+	if path == c.path {
+		return c.session.Provide(ctx, path)
 	}
-	return c.session.Provide(ctx, path)
+	return c.session.ProvideIn(ctx, path, c.parents)
 }

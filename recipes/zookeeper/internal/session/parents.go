@@ -26,6 +26,11 @@ func (s *Session) Ensure(ctx context.Context, path string) error {
 // created as by Ensure. Calling it twice is harmless, so that no error leaves an
 // outcome unknown.
 func (s *Session) Provide(ctx context.Context, path string) error {
+	return s.ProvideIn(ctx, path, s.Ensure)
+}
+
+// ProvideIn is Provide where parent makes what is missing above.
+func (s *Session) ProvideIn(ctx context.Context, path string, parent func(context.Context, string) error) error {
 	var t Txn
 	t.Create(path, nil, false)
 	for {
@@ -34,7 +39,7 @@ func (s *Session) Provide(ctx context.Context, path string) error {
 		case err == nil, errors.Is(err, recipes.ErrNodeExists):
 			return nil
 		case errors.Is(err, recipes.ErrNoNode):
-			if err := s.Ensure(ctx, gopath.Dir(path)); err != nil {
+			if err := parent(ctx, gopath.Dir(path)); err != nil {
 				return err
 			}
 		case s.Unsettled(ctx, err):
