@@ -124,13 +124,16 @@ func (c *conn) Write(frame []byte) (int, error) {
 	}
 	c.mu.Unlock()
 	c.wire.counters.requestBytes.Add(int64(len(frame)))
-	if err := c.write(frame); err != nil && c.isEstablished() {
+	switch err := c.write(frame); {
+	case err == nil:
+	case c.isEstablished():
 		// go-zookeeper answers a request whose writing failed, and answers it
 		// again when the connection ends. Where it has room for one answer
 		// only, as for the credentials of a reconnect, it hangs for good. So it
 		// learns of the failure by the end of the connection alone.
 		c.Close()
-	} else if err != nil {
+	default:
+		c.failed(c.refused(err))
 		return 0, err
 	}
 	return len(frame), nil
