@@ -91,6 +91,7 @@ func TestLettingGoWaitsForWhatRuns(t *testing.T) {
 		if _, err := s.LetGo(t.Context()); err != nil || !ended {
 			t.Errorf("%v; the work has ended: %v", err, ended)
 		}
+		time.Sleep(2 * time.Second) // go-zookeeper's Close waits for one
 	})
 }
 
