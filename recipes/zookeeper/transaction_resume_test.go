@@ -76,8 +76,9 @@ func TestATransactionGoesOnInAResumedSession(t *testing.T) {
 				moveAt(voted)
 				if movedAt == waiting {
 					counting := make(chan error, 2)
-					go func() { _, err := mine.Wait(ctx); counting <- err }()
-					go func() { _, err := resumableAt(t, s, path, v).Coordinate(ctx); counting <- err }()
+					site, tx := mine, resumableAt(t, s, path, v) // of this process
+					go func() { _, err := site.Wait(ctx); counting <- err }()
+					go func() { _, err := tx.Coordinate(ctx); counting <- err }()
 					moveAt(waiting)
 					for range 2 {
 						if err := <-counting; !errors.Is(err, recipes.ErrSessionLost) {
