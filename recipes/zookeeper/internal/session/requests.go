@@ -145,6 +145,9 @@ func decodeResults(d *jute.Decoder) (results []result, err error) {
 		switch op {
 		case opCreate:
 			r.created = d.String()
+		case opCreate2: // of a container, though create was asked for
+			r.created = d.String()
+			d.Stat()
 		case opSetData:
 			r.set = Stat(d.Stat())
 		case opDelete, opCheck:
