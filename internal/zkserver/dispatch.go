@@ -28,7 +28,7 @@ func (c *conn) receive(body []byte) error {
 	c.touch() // its client is alive, whatever happens to the request
 	s.mu.Unlock()
 
-	call, err := decodeOperation(op, d.Bytes)
+	call, err := decodeOperation(op, d.Bytes, s.cfg.NoCreate2)
 	s.enqueue(task{c: c, xid: xid, call: call, bad: err != nil})
 	if c.finishing() {
 		return errFinished

@@ -33,13 +33,14 @@ func decodeWatches(d *jute.Decoder) watchList {
 
 // decodeOperation reads the body of a request. An error means that ZooKeeper
 // would answer with a marshalling error. For a request type that the server
-// does not know it returns an operation without fields.
-func decodeOperation(op Op, body []byte) (operation, error) {
+// does not know it returns an operation without fields. With old it decodes a
+// multi as ZooKeeper 3.4 does.
+func decodeOperation(op Op, body []byte, old bool) (operation, error) {
 	d := &jute.Decoder{Bytes: body}
 	o := operation{op: op, ttl: -1}
 	switch op {
 	case OpMulti, OpMultiRead:
-		o.parts = decodeParts(d, op == OpMulti)
+		o.parts = decodeParts(d, op == OpMulti, old)
 	case OpAuth:
 		d.Int32()
 		o.scheme, o.data = d.String(), d.Buffer()
@@ -77,8 +78,8 @@ func decodeSimple(d *jute.Decoder, o *operation) {
 }
 
 // decodeParts reads (header, record) pairs up to the header that says done.
-// Writes and reads cannot be mixed.
-func decodeParts(d *jute.Decoder, writes bool) []operation {
+// Writes and reads cannot be mixed. Of the kinds of create an old server knows one.
+func decodeParts(d *jute.Decoder, writes, old bool) []operation {
 	var parts []operation
 	for {
 		op, done, _ := d.MultiHeader() // the code is of use only in replies
@@ -93,10 +94,13 @@ func decodeParts(d *jute.Decoder, writes bool) []operation {
 		default:
 			d.Fail()
 		}
-		if part.op.writes() != writes {
+		newer := part.op == OpCreate2 || part.op == OpCreateContainer || part.op == OpCreateTTL
+		if part.op.writes() != writes || newer && old {
 			d.Fail()
 		}
-		part.asPart(d)
+		if !old {
+			part.asPart(d)
+		}
 		parts = append(parts, part)
 	}
 }

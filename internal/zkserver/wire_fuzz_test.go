@@ -26,7 +26,7 @@ func FuzzDecodeOperation(f *testing.F) {
 	f.Add(int32(OpSetACL), []byte{0, 0, 0, 1, '/', 0x7f, 0xff, 0xff, 0xff})
 	f.Add(int32(OpGetData), []byte{0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, op int32, body []byte) {
-		o, err := decodeOperation(Op(op), body)
+		o, err := decodeOperation(Op(op), body, false)
 		if err != nil {
 			return
 		}

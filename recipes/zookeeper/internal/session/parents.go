@@ -69,22 +69,35 @@ func (s *Session) ensureFull(ctx context.Context, full string) error {
 }
 
 // createParent creates one node at the server's path. It is a container, which the
-// server removes when its last child has gone. A server before 3.5 knows none, and
-// gets a persistent node. Sending it twice is harmless.
+// server removes when its last child has gone. A server before 3.5 knows none: it
+// refuses the flag as a bad argument, and gets a persistent node. If it takes that,
+// nothing else was bad, and it is not asked for a container again. Sending it twice is
+// harmless.
 func (s *Session) createParent(ctx context.Context, full string) error {
 	_, err := readWith(ctx, s, "create", full, func(r requests) (struct{}, error) {
-		var e jute.Encoder
-		e.MultiHeader(opCreate, -1)
-		encodeCreate(&e, full, nil, zk.FlagContainer, s.newACL())
-		results, err := r.multi(1, e)
-		if err == nil {
-			err = refusal(results)
+		if !s.wire.noContainers.Load() {
+			if err := r.createContainer(full); !errors.Is(err, zk.ErrBadArguments) {
+				return struct{}{}, err
+			}
 		}
-		if err == nil || lostConnection(err) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
-			return struct{}{}, err
+		_, err := r.create(full, nil, zk.FlagPersistent, s.newACL())
+		if err == nil || errors.Is(err, zk.ErrNodeExists) {
+			s.wire.noContainers.Store(true)
 		}
-		_, err = r.create(full, nil, zk.FlagPersistent, s.newACL())
 		return struct{}{}, err
 	})
 	return err
+}
+
+// createContainer sends the creation in a transaction. By itself it would be a request
+// of 3.5, and a server before that closes the connection of whoever sends one.
+func (r requests) createContainer(full string) error {
+	var e jute.Encoder
+	e.MultiHeader(opCreate, -1)
+	encodeCreate(&e, full, nil, zk.FlagContainer, r.s.newACL())
+	results, err := r.multi(1, e)
+	if err != nil {
+		return err
+	}
+	return refusal(results)
 }

@@ -1,10 +1,12 @@
 package session_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -44,4 +46,34 @@ func TestAContainerIsAskedForOnce(t *testing.T) {
 	}
 	t.Run("embedded", func(t *testing.T) { check(t, embedded(t).Addr()) })
 	t.Run("real", func(t *testing.T) { check(t, ensembletest.Shared(t).Addrs()[0]) })
+}
+
+// A server refuses some parents for reasons of their own, and says so with the same code
+// as one that knows no containers. It is asked for containers all the same.
+func TestABadParentLeavesTheContainers(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	if err := s.Ensure(ctx, "/a\x01"); !errors.Is(err, recipes.ErrInvalid) { // recipes refuse such a path
+		t.Fatalf("a parent that no server makes: %v", err)
+	}
+	if err := s.Ensure(ctx, "/a"); err != nil {
+		t.Fatal(err)
+	}
+	if sent := s.Counters().ByKind; sent["multi"] != 2 || sent["create"] != 1 {
+		t.Errorf("%d containers and %d plain znodes were asked for; want 2 and 1, the bad one", sent["multi"], sent["create"])
+	}
+}
+
+// Any other refusal is the answer: whoever may not make a container is not asked for
+// something else, and a server that is too busy for it has not said that it knows none.
+func TestARefusedContainerIsNotReplaced(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, to(srv))
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault { return zkserver.Fault{Throttle: r.Op == zkserver.OpMulti} })
+	if err := s.Ensure(ctx, "/a"); !errors.Is(err, recipes.ErrThrottled) {
+		t.Errorf("from a busy server: %v", err)
+	}
+	if sent := s.Counters().ByKind; sent["multi"] != 1 || sent["create"] != 0 {
+		t.Errorf("%d containers and %d plain znodes were asked for; want 1 and none", sent["multi"], sent["create"])
+	}
 }

@@ -25,10 +25,11 @@ type wire struct {
 	// reauth is set when connections after the first give credentials before
 	// anything else. Such a connection counts only when they were accepted: one
 	// that fails there again and again must not keep the session alive.
-	reauth      atomic.Bool
-	authReplied func(accepted bool)
-	refused     atomic.Bool // a server does not take the session's identity
-	noPlaces    atomic.Bool // a server does not know create2
+	reauth       atomic.Bool
+	authReplied  func(accepted bool)
+	refused      atomic.Bool // a server does not take the session's identity
+	noPlaces     atomic.Bool // a server does not know create2
+	noContainers atomic.Bool // a server does not know containers
 
 	resumed []byte      // the connect request of a session that was resumed; nil for others
 	spared  atomic.Bool // the session must not be closed at the server
