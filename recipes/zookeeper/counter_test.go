@@ -36,11 +36,16 @@ func TestCounterAndLatchCosts(t *testing.T) {
 		})
 		// No recipe polls, and a count wakes nobody who waits.
 		idle(t, srv)
-		costs(t, srv, "counting down", 1, 2, 0, func() { _, _ = l.CountDown(ctx) })
-		costs(t, srv, "the last count, with one who waits", 1, 4, 1, func() {
+		costs(t, srv, "counting down", 1, 1, 0, func() { _, _ = l.CountDown(ctx) })
+		costs(t, srv, "the last count, with one who waits", 1, 3, 1, func() {
 			_, _ = l.CountDown(ctx)
 			if err := <-waited; err != nil {
 				t.Error(err)
+			}
+		})
+		costs(t, srv, "counting down what is open", 0, 1, 0, func() {
+			if n, err := l.CountDown(ctx); n != 0 || err != nil {
+				t.Errorf("what is open has %d left, %v", n, err)
 			}
 		})
 		if got, want := shape(srv, "/app"), "l l/_c_<guid>-receipt-0000000001 l/open l/remaining n n/_c_<guid>-receipt-0000000000"; got != want {

@@ -43,11 +43,7 @@ func (l *latch) Count(ctx context.Context) (int64, error) {
 // CountDown opens the latch in the transaction that counts to 0. It leaves an open
 // latch as it is.
 func (l *latch) CountDown(ctx context.Context) (int64, error) {
-	n, _, _, err := l.remaining.read(ctx)
-	if err != nil || n <= 0 {
-		return 0, l.failed(err)
-	}
-	n, err = l.remaining.change(ctx, func(n int64, t *session.Txn) (int64, error) {
+	n, err := l.remaining.change(ctx, func(n int64, t *session.Txn) (int64, error) {
 		if n <= 0 {
 			return 0, errOpen
 		}
