@@ -103,7 +103,7 @@ func (t *twoPhase) commit(ctx context.Context, guarded session.Txn) (refused int
 // unsettled is the error of a transaction that was not refused. If it was sent before,
 // its outcome is unknown.
 func (t *twoPhase) unsettled(ctx context.Context, sent bool, err error) error {
-	if sent && !errors.Is(err, recipes.ErrUnknownOutcome) {
+	if sent {
 		err = znode.UnknownOutcome(err)
 	}
 	return t.session.Because(ctx, err)

@@ -62,10 +62,11 @@ func Excerpt(data string) string {
 	return data
 }
 
-// UnknownOutcome adds recipes.ErrUnknownOutcome to an error. It returns nil for nil.
+// UnknownOutcome adds recipes.ErrUnknownOutcome to an error. It returns nil for nil, and
+// an error that says so already as it is.
 func UnknownOutcome(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, recipes.ErrUnknownOutcome) {
+		return err
 	}
 	return fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, err)
 }

@@ -46,7 +46,14 @@ func TestWhichOperationWasRefused(t *testing.T) {
 	if err := UnknownOutcome(nil); err != nil {
 		t.Errorf("of nothing the outcome is unknown: %v", err)
 	}
-	if err := UnknownOutcome(refused); !errors.Is(err, recipes.ErrUnknownOutcome) || !errors.Is(err, recipes.ErrNoNode) {
-		t.Error(err)
+	unknown := UnknownOutcome(refused)
+	if !errors.Is(unknown, recipes.ErrUnknownOutcome) || !errors.Is(unknown, recipes.ErrNoNode) {
+		t.Error(unknown)
+	}
+	wrapped := fmt.Errorf("wrapped: %w", unknown)
+	for _, err := range []error{unknown, wrapped} {
+		if again := UnknownOutcome(err); again != err {
+			t.Errorf("%q says it twice", again)
+		}
 	}
 }

@@ -24,7 +24,7 @@ func (e *Ephemeral) Update(ctx context.Context, data []byte) error {
 		}
 		unknown = unknown || errors.Is(err, recipes.ErrUnknownOutcome)
 		if !errors.Is(err, ErrReadAgain) {
-			if unknown && !errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrRemoved) {
+			if unknown && !errors.Is(err, recipes.ErrRemoved) {
 				err = UnknownOutcome(err)
 			}
 			return fmt.Errorf("update: %w", err)
