@@ -124,6 +124,9 @@ func (s *Session) Close(ctx context.Context) error {
 		<-s.shutdown
 		return s.closeErr
 	}
+	if Happened(s.shutdown) { // that ctx has ended too matters no more
+		return s.closeErr
+	}
 	select {
 	case <-s.shutdown:
 		return s.closeErr
