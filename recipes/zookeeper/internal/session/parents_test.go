@@ -77,3 +77,25 @@ func TestARefusedContainerIsNotReplaced(t *testing.T) {
 		t.Errorf("%d containers and %d plain znodes were asked for; want 1 and none", sent["multi"], sent["create"])
 	}
 }
+
+// A server without containers refuses one before it looks whether there is such a znode.
+// That a plain znode meets one is as good as if it was made.
+func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
+	srv, err := zkserver.Listen(zkserver.Config{NoCreate2: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	ctx := bounded(t)
+	for _, who := range []string{"who makes it", "who finds it"} {
+		s := open(t, to(srv))
+		for range 3 {
+			if err := s.Ensure(ctx, "/a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if sent := s.Counters().ByKind; sent["multi"] != 1 || sent["create"] != 3 {
+			t.Errorf("%s asks for %d containers and %d plain znodes; want 1 and 3", who, sent["multi"], sent["create"])
+		}
+	}
+}
