@@ -13,11 +13,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Every call of Close gives the answer of the first. Only that one tells the server.
+// Every call of Close gives the answer of the first. Only that one tells the server, and
+// needs no other connection for it.
 func TestCloseTwice(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
+		srv.RefuseConnections(true)
 		answers := make(chan error, 3)
 		for range cap(answers) {
 			go func() { answers <- s.Close(t.Context()) }()
