@@ -63,6 +63,9 @@ func (e *election) observe(ctx context.Context, v view, out chan<- recipes.Leade
 			return
 		}
 		next, err := e.view(ctx)
+		for e.line.Session.Throttled(ctx, err) { // it has refused nothing for good
+			next, err = e.view(ctx)
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				e.line.Session.Log().Error("observing ended", "election", e.line.Path, "error", err)

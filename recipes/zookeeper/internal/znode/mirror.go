@@ -110,6 +110,7 @@ func (m *mirror) walk(ctx context.Context) error {
 			})
 		}
 		if err := g.Wait(); err != nil {
+			m.keep(found, level, read)
 			return err
 		}
 		var next []string
@@ -129,6 +130,22 @@ func (m *mirror) walk(ctx context.Context) error {
 	}
 	m.nodes = found
 	return nil
+}
+
+// keep keeps what was read before an update failed. Where the server throttles, the
+// caller updates again. It then reads, and listens to, only what is missing.
+func (m *mirror) keep(found map[string]*mirrored, level []string, read []*mirrored) {
+	for i, path := range level {
+		if read[i] != nil {
+			found[path] = read[i]
+		}
+	}
+	for path, old := range m.nodes {
+		if found[path] == nil {
+			found[path] = old
+		}
+	}
+	m.nodes = found
 }
 
 // read reads what is not known of one znode. It returns nil if the znode does not

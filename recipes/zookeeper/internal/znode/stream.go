@@ -52,7 +52,11 @@ func send[T any](ctx context.Context, m *mirror, what string, view func(Nodes) T
 		case <-ctx.Done():
 			return
 		}
-		if err := m.update(ctx); err != nil {
+		err := m.update(ctx)
+		for m.session.Throttled(ctx, err) { // it has refused nothing for good
+			err = m.update(ctx)
+		}
+		if err != nil {
 			// The loss of the session is told by the session itself.
 			if ctx.Err() == nil && !errors.Is(err, recipes.ErrSessionLost) {
 				m.session.Log().Error("watching ended", what, m.Root, "error", err)
