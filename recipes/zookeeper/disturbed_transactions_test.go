@@ -150,9 +150,9 @@ func disturbedTransactions() (all []deed) {
 	}})
 }
 
-// A site joins late, and the coordinator looks again at who has joined. Whatever becomes
-// of its requests, nobody commits without the votes of all sites, and no site that lives
-// is taken for dead.
+// A site joins late, and the coordinator looks again at who has joined. Each of its
+// requests may fail: still nobody commits without the votes of all sites, and no site that
+// lives is taken for dead.
 func TestALateSiteIsWaitedForThoughTheCoordinatorIsDisturbed(t *testing.T) {
 	var cases atomic.Int64
 	t.Run("cases", func(t *testing.T) {
@@ -171,8 +171,8 @@ func TestALateSiteIsWaitedForThoughTheCoordinatorIsDisturbed(t *testing.T) {
 }
 
 // lateSite has the victim coordinate two sites of the other session. The second one joins
-// when the coordinator waits, and votes when it waits again. waits has the first one wait
-// for the decision all the time, so that it may become coordinator.
+// when the coordinator waits, and votes when it waits again. With waits the first one waits
+// for the decision all the time: it may become coordinator.
 func lateSite(t *testing.T, d disturbance, at int64, vote recipes.Vote, waits bool) (requests int64) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})

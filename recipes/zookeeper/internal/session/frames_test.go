@@ -14,7 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// frame is a frame that says it has so many bytes, and what comes of them.
+// frame is a frame that claims so many bytes, and those that arrive.
 func frame(says int32, body ...byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(says)), body...)
 }

@@ -64,8 +64,8 @@ func TestABadParentLeavesTheContainers(t *testing.T) {
 	}
 }
 
-// Any other refusal is the answer: whoever may not make a container is not asked for
-// something else, and a server that is too busy for it has not said that it knows none.
+// Any other refusal is the answer. Whoever may not make a container may not make a plain
+// znode either, and a server that throttles has not said that it knows no containers.
 func TestARefusedContainerIsNotReplaced(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
