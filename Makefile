@@ -28,7 +28,7 @@ help:
 	@echo 'make test-counts    what a handoff sends, against what is recorded (seconds)'
 	@echo 'make test-against   zkbench run -against finds a tenth and nothing else, in AGAINST (20) runs of PAIRS (20) (25 minutes)'
 	@echo 'make build          the binaries, into bin/'
-	@echo 'make cross          the binaries for every platform, thrown away'
+	@echo 'make cross          the binaries for PLATFORMS (all), thrown away'
 	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
 	@echo 'make bench-peers    handoff against go-zookeeper and against what no lock can be faster than (12 minutes)'
 	@echo 'make bench-plugin   the plugin against a library call, and against any second process (8 minutes)'
@@ -99,8 +99,9 @@ test-counts:
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
 
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 cross:
-	@for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do \
+	@for platform in $(PLATFORMS); do \
 		echo "build $$platform"; \
 		dir=$$(mktemp -d) && \
 		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -o $$dir/ ./cmd/... || exit 1; \
