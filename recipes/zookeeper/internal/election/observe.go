@@ -62,10 +62,7 @@ func (e *election) observe(ctx context.Context, v view, out chan<- recipes.Leade
 		case <-ctx.Done():
 			return
 		}
-		next, err := e.view(ctx)
-		for e.line.Session.Throttled(ctx, err) { // it has refused nothing for good
-			next, err = e.view(ctx)
-		}
+		next, err := session.Insist(ctx, e.line.Session, func() (view, error) { return e.view(ctx) })
 		if err != nil {
 			if ctx.Err() == nil {
 				e.line.Session.Log().Error("observing ended", "election", e.line.Path, "error", err)

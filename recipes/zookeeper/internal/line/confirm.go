@@ -14,10 +14,7 @@ import (
 // again on the next connection where the first is lost, and when the server throttles.
 // Until then the session's clock bounds the grant, as it bounds every other.
 func (g *Grant) confirm(ctx context.Context) {
-	node, err := g.session.GetSynced(ctx, g.path)
-	for g.session.Throttled(ctx, err) {
-		node, err = g.session.GetSynced(ctx, g.path)
-	}
+	node, err := session.Insist(ctx, g.session, func() (session.Node, error) { return g.session.GetSynced(ctx, g.path) })
 	switch {
 	case errors.Is(err, recipes.ErrNoNode), err == nil && recipes.Token(node.Stat.Czxid) != g.token:
 		g.Removed() // or given back since, which is known

@@ -66,7 +66,7 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 				return "", err
 			}
 		case lostConnection(err):
-			path, err := insist(life, s, func() (string, error) { return s.find(life, now.connections, dir, prefix) })
+			path, err := Insist(life, s, func() (string, error) { return s.find(life, now.connections, dir, prefix) })
 			if path != "" || err != nil {
 				return path, err
 			}

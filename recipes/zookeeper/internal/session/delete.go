@@ -35,7 +35,7 @@ func (s *Session) Delete(paths ...string) <-chan error {
 
 func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 	sent := false
-	_, err := insist(life, s, func() (struct{}, error) {
+	_, err := Insist(life, s, func() (struct{}, error) {
 		return readWith(life, s, "delete", path, func(r requests) (struct{}, error) {
 			err := r.delete(s.full(path), -1)
 			if sent && errors.Is(err, zk.ErrNoNode) {
@@ -70,7 +70,7 @@ func (s *Session) DeleteOwned(path string, stat Stat) <-chan error {
 func (s *Session) deleteOwned(life context.Context, path string, stat Stat) error {
 	version, sent := stat.Version, false
 	for {
-		_, err := insist(life, s, func() (struct{}, error) { return struct{}{}, s.DeleteOnce(life, path, version) })
+		_, err := Insist(life, s, func() (struct{}, error) { return struct{}{}, s.DeleteOnce(life, path, version) })
 		switch {
 		case err == nil:
 			return nil
@@ -86,7 +86,7 @@ func (s *Session) deleteOwned(life context.Context, path string, stat Stat) erro
 			return err
 		}
 		sent = sent || errors.Is(err, recipes.ErrUnknownOutcome)
-		now, err := insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
+		now, err := Insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
 		switch {
 		case s.Err() != nil:
 			return s.Err()

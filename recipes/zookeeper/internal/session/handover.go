@@ -80,7 +80,7 @@ func (h *handOver) finish(life context.Context) error {
 		if _, err := s.connectedAfter(life, h.connections); err != nil {
 			return s.Err()
 		}
-		stat, err := insist(life, s, func() (Stat, error) { return s.Stat(life, place.Path) })
+		stat, err := Insist(life, s, func() (Stat, error) { return s.Stat(life, place.Path) })
 		switch {
 		case errors.Is(err, recipes.ErrNoNode), err == nil && stat.Czxid != place.Stat.Czxid:
 			return nil

@@ -11,13 +11,15 @@ import (
 // throttlePause is at most how long a session rests that insists.
 const throttlePause = 100 * time.Millisecond
 
-// insist asks again while the server throttles. It is for what has to come to an end: a
-// creation whose reply was lost and that has to be found, a deletion. Giving up
-// there leaves a contender in line that nobody knows of, as long as the session lives.
-func insist[T any](life context.Context, s *Session, ask func() (T, error)) (T, error) {
+// Insist asks again while the server throttles, which refuses nothing for good. It is
+// for what has to come to an end: a deletion, a look that keeps up with changes, the
+// search for what a creation without a reply has made. Giving up there would leave an
+// unknown contender in line, or a reader without news, as long as the session lives.
+// Each call of ask must end when ctx ends.
+func Insist[T any](ctx context.Context, s *Session, ask func() (T, error)) (T, error) {
 	for {
 		answer, err := ask()
-		if !s.Throttled(life, err) {
+		if !s.Throttled(ctx, err) {
 			return answer, err
 		}
 	}

@@ -55,7 +55,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 		switch {
 		case err == nil:
 			// The reply does not tell the czxid.
-			stat, err := insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
+			stat, err := Insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
 			if err == nil && stat.EphemeralOwner != s.id {
 				err = recipes.ErrNoNode
 			}
@@ -71,7 +71,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 			if _, err := s.connectedAfter(life, now.connections); err != nil {
 				return Stat{}, err
 			}
-			stat, err := insist(life, s, func() (Stat, error) { return s.syncedStat(life, path) })
+			stat, err := Insist(life, s, func() (Stat, error) { return s.syncedStat(life, path) })
 			if stat.EphemeralOwner == s.id && stat.Czxid > begun {
 				return stat, nil
 			}

@@ -155,7 +155,7 @@ func (c *placeCreation) finish(ctx, life context.Context) (Place, int, error) {
 		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrInvalidACL), errors.Is(err, ErrNoPlace):
 			return Place{}, 0, ErrNoPlace
 		case lostConnection(err):
-			place, err := insist(life, s, func() (Place, error) { return c.find(life) })
+			place, err := Insist(life, s, func() (Place, error) { return c.find(life) })
 			if place.Path != "" || err != nil {
 				return place, -1, err
 			}

@@ -73,7 +73,7 @@ func supersededError(place Place) error {
 }
 
 func (s *Session) deletePlace(life context.Context, place Place) error {
-	stat, err := insist(life, s, func() (Stat, error) { return s.Stat(life, place.Path) })
+	stat, err := Insist(life, s, func() (Stat, error) { return s.Stat(life, place.Path) })
 	if err == nil && stat.Czxid != place.Stat.Czxid {
 		err = fmt.Errorf("delete %s: %w", place.Path, recipes.ErrNoNode)
 	}

@@ -107,7 +107,7 @@ func (s *Session) recall(ctx context.Context, r *receipt, refusal error) (Outcom
 	r.version++
 	// If that fails, the record is zero. If the receipt has gone, the next transaction
 	// finds that.
-	stat, _ := insist(ctx, s, func() (Stat, error) { return s.Stat(ctx, r.path) })
+	stat, _ := Insist(ctx, s, func() (Stat, error) { return s.Stat(ctx, r.path) })
 	s.returnReceipt(r)
 	return Outcome{Zxid: stat.Mzxid}, nil
 }

@@ -123,16 +123,12 @@ func (t *twoPhase) replace(ctx context.Context, p protocol) (bool, error) {
 func (t *twoPhase) resign() {
 	t.session.Background(func(life context.Context) {
 		path := t.child(coordinatorName)
-		look := func() (session.Stat, error) {
+		stat, err := session.Insist(life, t.session, func() (session.Stat, error) {
 			if err := t.session.Sync(life, path); err != nil {
 				return session.Stat{}, err
 			}
 			return t.session.Stat(life, path)
-		}
-		stat, err := look()
-		for t.session.Throttled(life, err) { // the place stays as long as the session
-			stat, err = look()
-		}
+		})
 		if err == nil && stat.EphemeralOwner == t.session.ID() {
 			t.session.DeleteOwned(path, stat)
 		}

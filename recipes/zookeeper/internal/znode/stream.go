@@ -52,10 +52,7 @@ func send[T any](ctx context.Context, m *mirror, what string, view func(Nodes) T
 		case <-ctx.Done():
 			return
 		}
-		err := m.update(ctx)
-		for m.session.Throttled(ctx, err) { // it has refused nothing for good
-			err = m.update(ctx)
-		}
+		_, err := session.Insist(ctx, m.session, func() (struct{}, error) { return struct{}{}, m.update(ctx) })
 		if err != nil {
 			// The loss of the session is told by the session itself.
 			if ctx.Err() == nil && !errors.Is(err, recipes.ErrSessionLost) {
