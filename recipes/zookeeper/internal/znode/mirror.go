@@ -109,14 +109,11 @@ func (m *mirror) walk(ctx context.Context) error {
 				return err
 			})
 		}
-		if err := g.Wait(); err != nil {
-			m.keep(found, level, read)
-			return err
-		}
+		err := g.Wait()
 		var next []string
 		for i, path := range level {
 			if read[i] == nil {
-				continue // it was deleted in between
+				continue // it was deleted in between, or could not be read
 			}
 			found[path] = read[i]
 			for _, name := range read[i].names {
@@ -126,20 +123,20 @@ func (m *mirror) walk(ctx context.Context) error {
 				next = append(next, gopath.Join(path, name))
 			}
 		}
+		if err != nil {
+			m.keep(found)
+			return err
+		}
 		level = next
 	}
 	m.nodes = found
 	return nil
 }
 
-// keep keeps what was read before an update failed. Where the server throttles, the
-// caller updates again. It then reads, and listens to, only what is missing.
-func (m *mirror) keep(found map[string]*mirrored, level []string, read []*mirrored) {
-	for i, path := range level {
-		if read[i] != nil {
-			found[path] = read[i]
-		}
-	}
+// keep keeps what an update found before it failed, and what was known of the rest.
+// Where the server throttles, the caller updates again. It then reads, and listens to,
+// only what is missing.
+func (m *mirror) keep(found map[string]*mirrored) {
 	for path, old := range m.nodes {
 		if found[path] == nil {
 			found[path] = old
