@@ -31,6 +31,32 @@ func releasing[H recipes.Hold](h H, err error) (*grip, error) {
 	return gripped(h, func(h H) func(context.Context) error { return h.Release }, err)
 }
 
+// readWrite is a lock for readers and writers.
+type readWrite[H recipes.Hold] interface {
+	AcquireRead(ctx context.Context) (H, error)
+	AcquireWrite(ctx context.Context) (H, error)
+	TryRead(ctx context.Context) (H, error)
+	TryWrite(ctx context.Context) (H, error)
+}
+
+// inMode is how to enter such a lock in one mode.
+func inMode[H recipes.Hold](mode recipes.Mode, open func(recipes.Session) (readWrite[H], error)) func(context.Context, recipes.Session, bool) (*grip, error) {
+	return func(ctx context.Context, s recipes.Session, try bool) (*grip, error) {
+		l, err := open(s)
+		switch {
+		case err != nil:
+			return nil, err
+		case try && mode == recipes.Reading:
+			return releasing(l.TryRead(ctx))
+		case try:
+			return releasing(l.TryWrite(ctx))
+		case mode == recipes.Reading:
+			return releasing(l.AcquireRead(ctx))
+		}
+		return releasing(l.AcquireWrite(ctx))
+	}
+}
+
 // stance is a way to stand in the line at latePath.
 type stance struct {
 	name  string
@@ -45,9 +71,13 @@ type stance struct {
 
 func stances() (all []stance) {
 	type entry = func(ctx context.Context, s recipes.Session, try bool) (*grip, error)
-	lock := func(cfg recipes.LockConfig) entry {
+	type oneMode interface {
+		Acquire(ctx context.Context) (recipes.Hold, error)
+		TryAcquire(ctx context.Context) (recipes.Hold, error)
+	}
+	acquiring := func(open func(recipes.Session) (oneMode, error)) entry {
 		return func(ctx context.Context, s recipes.Session, try bool) (*grip, error) {
-			l, err := s.Lock(latePath, cfg)
+			l, err := open(s)
 			switch {
 			case err != nil:
 				return nil, err
@@ -57,50 +87,20 @@ func stances() (all []stance) {
 			return releasing(l.Acquire(ctx))
 		}
 	}
+	lock := func(cfg recipes.LockConfig) entry {
+		return acquiring(func(s recipes.Session) (oneMode, error) { return s.Lock(latePath, cfg) })
+	}
 	shared := func(cfg recipes.SharedLockConfig, mode recipes.Mode) entry {
-		return func(ctx context.Context, s recipes.Session, try bool) (*grip, error) {
-			l, err := s.SharedLock(latePath, cfg)
-			switch {
-			case err != nil:
-				return nil, err
-			case try && mode == recipes.Reading:
-				return releasing(l.TryRead(ctx))
-			case try:
-				return releasing(l.TryWrite(ctx))
-			case mode == recipes.Reading:
-				return releasing(l.AcquireRead(ctx))
-			}
-			return releasing(l.AcquireWrite(ctx))
-		}
+		return inMode(mode, func(s recipes.Session) (readWrite[recipes.SharedHold], error) { return s.SharedLock(latePath, cfg) })
 	}
 	priority := func(mode recipes.Mode) entry {
-		return func(ctx context.Context, s recipes.Session, try bool) (*grip, error) {
-			l, err := s.PriorityLock(latePath, recipes.PriorityLockConfig{})
-			switch {
-			case err != nil:
-				return nil, err
-			case try && mode == recipes.Reading:
-				return releasing(l.TryRead(ctx))
-			case try:
-				return releasing(l.TryWrite(ctx))
-			case mode == recipes.Reading:
-				return releasing(l.AcquireRead(ctx))
-			}
-			return releasing(l.AcquireWrite(ctx))
-		}
+		return inMode(mode, func(s recipes.Session) (readWrite[recipes.PriorityHold], error) {
+			return s.PriorityLock(latePath, recipes.PriorityLockConfig{})
+		})
 	}
 	semaphore := func(cfg recipes.SemaphoreConfig) entry {
 		cfg.Permits = 2
-		return func(ctx context.Context, s recipes.Session, try bool) (*grip, error) {
-			l, err := s.Semaphore(latePath, cfg)
-			switch {
-			case err != nil:
-				return nil, err
-			case try:
-				return releasing(l.TryAcquire(ctx))
-			}
-			return releasing(l.Acquire(ctx))
-		}
+		return acquiring(func(s recipes.Session) (oneMode, error) { return s.Semaphore(latePath, cfg) })
 	}
 	election := func(cfg recipes.ElectionConfig) entry {
 		return func(ctx context.Context, s recipes.Session, _ bool) (*grip, error) {

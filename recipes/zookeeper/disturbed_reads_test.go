@@ -15,12 +15,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+// question is something that is only read. prepare makes what there is to read, in another
+// session, and returns how to ask.
+type question struct {
+	name    string
+	prepare func(t *testing.T, ctx context.Context, asks, other recipes.Session) func(context.Context) (any, error)
+}
+
 // A question of which a request was disturbed is answered rightly, or the error says what
-// has happened. Nothing is left of it, and asked again it is answered.
+// has happened. What is there is never taken for nothing, and an answer is never a part of
+// it. Nothing is left of the question, and asked again it is answered.
 func TestADisturbedQuestionIsAnsweredOrSaysWhy(t *testing.T) {
 	var cases atomic.Int64
 	t.Run("questions", func(t *testing.T) {
-		for _, q := range slices.Concat(questionsAboutLines(), disturbedQuestions(), disturbedStreams()) {
+		for _, q := range slices.Concat(questionsAboutLines(), questionsAboutValues(), questionsAboutChanges()) {
 			t.Run(q.name, func(t *testing.T) {
 				t.Parallel()
 				var whole any
@@ -81,7 +89,8 @@ func (q question) disturbed(t *testing.T, d disturbance, at int64, whole *any, l
 	return requests
 }
 
-func disturbedQuestions() []question {
+// questionsAboutValues are about all that nobody stands in line for.
+func questionsAboutValues() []question {
 	// asked is a question about what the other session has made.
 	asked := func(name string, make func(t *testing.T, ctx context.Context, s recipes.Session), ask func(t *testing.T, ctx context.Context, s recipes.Session) (any, error)) question {
 		return question{name, func(t *testing.T, ctx context.Context, asks, other recipes.Session) func(context.Context) (any, error) {
@@ -250,8 +259,9 @@ func membersShown(all []recipes.Member) string {
 	return out
 }
 
-// following reads a stream: first what there is, and then what the other session changes
-// while it is read. A stream that ends early has to have a reason that the caller knows.
+// following reads a stream: first what there is, all of it, and then what the other session
+// changes while it is read. A stream that ends early has to have a reason that the caller
+// knows.
 func following[T any](ctx context.Context, open func(context.Context) (<-chan T, error), show func(T) string, first string, change func() error, then string) (any, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	values, err := open(ctx)
@@ -264,26 +274,28 @@ func following[T any](ctx context.Context, open func(context.Context) (<-chan T,
 		for range values { // until it is closed
 		}
 	}()
-	until := func(want string) error {
-		for v := range values {
-			if show(v) == want {
-				return nil
-			}
-		}
-		return cmp.Or(ctx.Err(), errors.New("the stream has ended"))
+	ended := func() error { return cmp.Or(ctx.Err(), errors.New("the stream has ended")) }
+	v, more := <-values
+	if !more {
+		return nil, ended()
 	}
-	if err := until(first); err != nil {
-		return nil, err
+	if show(v) != first {
+		return nil, fmt.Errorf("the first value is %q; want %q", show(v), first)
 	}
 	synctest.Wait()
 	if err := change(); err != nil {
 		return nil, err
 	}
-	return first + then, until(then)
+	for v := range values {
+		if show(v) == then {
+			return first + then, nil
+		}
+	}
+	return nil, ended()
 }
 
-// disturbedStreams are questions about what changes.
-func disturbedStreams() []question {
+// questionsAboutChanges are about what changes while it is read.
+func questionsAboutChanges() []question {
 	return []question{
 		{"watch of a key", func(t *testing.T, ctx context.Context, asks, other recipes.Session) func(context.Context) (any, error) {
 			theirs, mine := configAt(t, other, "/c"), configAt(t, asks, "/c")
@@ -323,20 +335,22 @@ func disturbedStreams() []question {
 		}},
 		{"watch of a group", func(t *testing.T, ctx context.Context, asks, other recipes.Session) func(context.Context) (any, error) {
 			theirs, mine := must[recipes.Group](t)(other.Group("/g", recipes.GroupConfig{})), must[recipes.Group](t)(asks.Group("/g", recipes.GroupConfig{}))
-			must[recipes.Membership](t)(theirs.Join(ctx, []byte("1")))
+			for _, data := range []string{"1", "2"} {
+				must[recipes.Membership](t)(theirs.Join(ctx, []byte(data)))
+			}
 			return func(asking context.Context) (any, error) {
-				var second recipes.Membership
+				var third recipes.Membership
 				defer func() {
-					if second != nil {
-						if err := second.Leave(ctx); err != nil {
+					if third != nil {
+						if err := third.Leave(ctx); err != nil {
 							t.Error(err)
 						}
 					}
 				}()
-				return following(asking, mine.Watch, membersShown, "1 ", func() (err error) {
-					second, err = theirs.Join(ctx, []byte("2"))
+				return following(asking, mine.Watch, membersShown, "1 2 ", func() (err error) {
+					third, err = theirs.Join(ctx, []byte("3"))
 					return err
-				}, "1 2 ")
+				}, "1 2 3 ")
 			}
 		}},
 		{"watch of a name", func(t *testing.T, ctx context.Context, asks, other recipes.Session) func(context.Context) (any, error) {

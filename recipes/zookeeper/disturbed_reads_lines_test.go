@@ -2,71 +2,12 @@ package zookeeper_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// question is something that is only read. prepare makes what there is to read, in another
-// session, and returns how to ask.
-type question struct {
-	name    string
-	prepare func(t *testing.T, ctx context.Context, asks, other recipes.Session) func(context.Context) (any, error)
-}
-
-// A part of what was asked that could not be read is an error. What is there is never
-// taken for nothing, and an answer is never a part of it.
-func TestAnAnswerIsWholeOrAnError(t *testing.T) {
-	for _, q := range append(questionsAboutLines(), questionsAboutValues()...) {
-		t.Run(q.name, func(t *testing.T) {
-			t.Parallel()
-			var whole any
-			for at := 0; ; at++ {
-				var requests atomic.Int64
-				synctest.Test(t, func(t *testing.T) {
-					srv := zkserver.New(zkserver.Config{})
-					t.Cleanup(func() { srv.Close() })
-					ctx, cancel := context.WithCancel(t.Context())
-					t.Cleanup(cancel)
-					asks, other := openVirtual(t, srv), openVirtual(t, srv)
-					ask := q.prepare(t, ctx, asks, other)
-					synctest.Wait()
-					srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-						if r.SessionID != asks.ID() {
-							return zkserver.Fault{}
-						}
-						return zkserver.Fault{Throttle: requests.Add(1) == int64(at)}
-					})
-					answer, err := ask(ctx)
-					synctest.Wait()
-					srv.SetFault(nil)
-					switch {
-					case at == 0 && err != nil:
-						t.Errorf("undisturbed: %v", err)
-					case at == 0:
-						whole = answer
-					case err != nil && !errors.Is(err, recipes.ErrThrottled):
-						t.Errorf("request %d is throttled, and the error is %v", at, err)
-					case err == nil && !reflect.DeepEqual(answer, whole):
-						t.Errorf("request %d is throttled, and the answer is %+v; want %+v", at, answer, whole)
-					}
-				})
-				if t.Failed() || at > 0 && requests.Load() < int64(at) {
-					return
-				}
-				if at == 0 && requests.Load() == 0 {
-					t.Fatal("nothing was asked")
-				}
-			}
-		})
-	}
-}
 
 // shown is a list of contenders without what differs from run to run.
 func shown(all []recipes.Contender, err error) (any, error) {
