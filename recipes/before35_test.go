@@ -15,7 +15,7 @@ import (
 func TestRecipesOnAServerBefore35(t *testing.T) {
 	for recipe, use := range uses {
 		t.Run(recipe, func(t *testing.T) {
-			server, err := zkserver.Listen(zkserver.Config{NoCreate2: true})
+			server, err := zkserver.Listen(zkserver.Config{Before35: true})
 			if err != nil {
 				t.Fatal(err)
 			}

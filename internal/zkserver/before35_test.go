@@ -66,7 +66,7 @@ a createContainer $/c flags=c
 eof a
     a: closed
 `
-	got, err := play(embeddedWith(t, zkserver.Config{NoCreate2: true}), "before35", script)
+	got, err := play(embeddedWith(t, zkserver.Config{Before35: true}), "before35", script)
 	if err != nil {
 		t.Fatal(err)
 	}

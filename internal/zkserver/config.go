@@ -21,10 +21,10 @@ type Config struct {
 	// DisableTTL answers createTTL with Unimplemented, as ZooKeeper does
 	// unless it was started with zookeeper.extendedTypesEnabled.
 	DisableTTL bool
-	// NoCreate2 answers what ZooKeeper 3.5 has added as 3.4 does, by its sources. A
+	// Before35 answers what ZooKeeper 3.5 has added as 3.4 does, by its sources. A
 	// request is answered with Unimplemented, and the connection is closed. The flags of
 	// containers and TTL nodes are answered with BadArguments, also in a multi.
-	NoCreate2 bool
+	Before35 bool
 	// DisableDigest refuses digest credentials, as ZooKeeper does with
 	// zookeeper.DigestAuthenticationProvider.enabled=false.
 	DisableDigest bool

@@ -28,7 +28,7 @@ func (c *conn) receive(body []byte) error {
 	c.touch() // its client is alive, whatever happens to the request
 	s.mu.Unlock()
 
-	call, err := decodeOperation(op, d.Bytes, s.cfg.NoCreate2)
+	call, err := decodeOperation(op, d.Bytes, s.cfg.Before35)
 	s.enqueue(task{c: c, xid: xid, call: call, bad: err != nil})
 	if c.finishing() {
 		return errFinished
@@ -174,7 +174,7 @@ func known(op Op) bool {
 // knows is known, of the server's version.
 func (s *Server) knows(op Op) bool {
 	const multi, auth, sasl = OpMulti, OpAuth, 102 // what 3.4 knows ends with multi; auth to sasl
-	return known(op) && (!s.cfg.NoCreate2 || op <= multi || op >= auth && op <= sasl)
+	return known(op) && (!s.cfg.Before35 || op <= multi || op >= auth && op <= sasl)
 }
 
 // authenticate adds an identity to the connection, or ends it.

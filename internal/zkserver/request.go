@@ -33,14 +33,14 @@ func decodeWatches(d *jute.Decoder) watchList {
 
 // decodeOperation reads the body of a request. An error means that ZooKeeper
 // would answer with a marshalling error. For a request type that the server
-// does not know it returns an operation without fields. With old it decodes a
+// does not know it returns an operation without fields. With before35 it decodes a
 // multi as ZooKeeper 3.4 does.
-func decodeOperation(op Op, body []byte, old bool) (operation, error) {
+func decodeOperation(op Op, body []byte, before35 bool) (operation, error) {
 	d := &jute.Decoder{Bytes: body}
 	o := operation{op: op, ttl: -1}
 	switch op {
 	case OpMulti, OpMultiRead:
-		o.parts = decodeParts(d, op == OpMulti, old)
+		o.parts = decodeParts(d, op == OpMulti, before35)
 	case OpAuth:
 		d.Int32()
 		o.scheme, o.data = d.String(), d.Buffer()
@@ -79,7 +79,7 @@ func decodeSimple(d *jute.Decoder, o *operation) {
 
 // decodeParts reads (header, record) pairs up to the header that says done.
 // Writes and reads cannot be mixed. Of the kinds of create an old server knows one.
-func decodeParts(d *jute.Decoder, writes, old bool) []operation {
+func decodeParts(d *jute.Decoder, writes, before35 bool) []operation {
 	var parts []operation
 	for {
 		op, done, _ := d.MultiHeader() // the code is of use only in replies
@@ -95,10 +95,10 @@ func decodeParts(d *jute.Decoder, writes, old bool) []operation {
 			d.Fail()
 		}
 		newer := part.op == OpCreate2 || part.op == OpCreateContainer || part.op == OpCreateTTL
-		if part.op.writes() != writes || newer && old {
+		if part.op.writes() != writes || newer && before35 {
 			d.Fail()
 		}
-		if !old {
+		if !before35 {
 			part.asPart(d)
 		}
 		parts = append(parts, part)

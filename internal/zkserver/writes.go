@@ -74,7 +74,7 @@ const (
 
 func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 	owner, bad := s.ownerOf(c, o)
-	if bad != codeOK && !s.cfg.NoCreate2 { // 3.4 looks at the parent first
+	if bad != codeOK && !s.cfg.Before35 { // 3.4 looks at the parent first
 		return result{}, bad
 	}
 	path := o.path
@@ -116,7 +116,7 @@ func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 func (s *Server) ownerOf(c *conn, o operation) (int64, code) {
 	ttlMode := o.flags == flagTTL || o.flags == flagTTLSeq
 	switch {
-	case o.flags < 0 || o.flags > flagTTLSeq || s.cfg.NoCreate2 && o.flags >= flagContainer:
+	case o.flags < 0 || o.flags > flagTTLSeq || s.cfg.Before35 && o.flags >= flagContainer:
 		return 0, codeBadArguments
 	case ttlMode && s.cfg.DisableTTL:
 		return 0, codeUnimplemented

@@ -11,7 +11,7 @@ import (
 // before35 starts a server that answers as ZooKeeper 3.4 does.
 func before35(t *testing.T) *zkserver.Server {
 	t.Helper()
-	srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute, NoCreate2: true}))
+	srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute, Before35: true}))
 	t.Cleanup(func() { srv.Close() })
 	return srv
 }

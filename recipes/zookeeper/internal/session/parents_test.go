@@ -81,7 +81,7 @@ func TestARefusedContainerIsNotReplaced(t *testing.T) {
 // A server without containers refuses one before it looks whether there is such a znode.
 // That a plain znode meets one is as good as if it was made.
 func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
-	srv, err := zkserver.Listen(zkserver.Config{NoCreate2: true})
+	srv, err := zkserver.Listen(zkserver.Config{Before35: true})
 	if err != nil {
 		t.Fatal(err)
 	}
