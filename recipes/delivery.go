@@ -30,7 +30,8 @@ type Delivery interface {
 	// again. If the session is lost while the request is on its way, the error
 	// matches ErrUnknownOutcome too. If ctx ends first, Ack returns ctx's error and
 	// the acknowledgement goes on in the background. Another call waits for it and
-	// returns its result. After Return the error matches ErrReleased.
+	// returns its result. While the server throttles, the request is sent again. After
+	// Return the error matches ErrReleased.
 	Ack(ctx context.Context) error
 
 	// Return gives the element back, to be delivered again from its old place. If

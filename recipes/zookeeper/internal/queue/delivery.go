@@ -78,7 +78,9 @@ func (d *delivery) failed(err error) error {
 	return d.queue.failed(fmt.Errorf("%s %s: %w", what, d.Name, err))
 }
 
-// end deletes the element, or gives it back, if the claim stands.
+// end deletes the element, or gives it back, if the claim stands. While the server
+// throttles it insists: the work is done, and who gave the element back would have it done
+// again.
 func (d *delivery) end(life context.Context, ack bool) error {
 	q := d.queue
 	node := d.node
@@ -90,9 +92,11 @@ func (d *delivery) end(life context.Context, ack bool) error {
 		var t session.Txn
 		t.Delete(d.Znode(), recipes.AnyVersion)
 		t.Delete(q.child(d.Name), d.attempt)
-		_, err = q.once(life, t)
+		_, err = session.Insist(life, q.session, func() (session.Outcome, error) { return q.once(life, t) })
 	case q.exhausted(d.attempt):
-		err = q.bury(life, d.queued, node, d.Znode())
+		_, err = session.Insist(life, q.session, func() (struct{}, error) {
+			return struct{}{}, q.bury(life, d.queued, node, d.Znode())
+		})
 	default:
 		err = <-q.session.Delete(d.Znode())
 		if errors.Is(err, recipes.ErrNoNode) {

@@ -179,7 +179,8 @@ func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error)
 }
 
 // commitClaim creates the claim and counts the delivery in one transaction. It sets the
-// element's data unchanged, which increases its version.
+// element's data unchanged, which increases its version. ctx is the session's life: a claim
+// that is made is known.
 func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, error) {
 	claim := q.claim(c.Name, c.node.Stat.Version+1)
 	var t session.Txn
@@ -191,7 +192,7 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 		case err == nil && outcome.Zxid != 0:
 			return recipes.Token(outcome.Zxid), nil
 		case err == nil: // the reply was lost, and the receipt could not be read
-			stat, err := q.session.Stat(ctx, claim)
+			stat, err := session.Insist(ctx, q.session, func() (session.Stat, error) { return q.session.Stat(ctx, claim) })
 			return recipes.Token(stat.Czxid), err
 		case znode.RefusedOp(err) == 0 && isGoneOrChanged(err):
 			return 0, errNotAvailable

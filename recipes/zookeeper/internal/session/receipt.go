@@ -13,8 +13,8 @@ import (
 // Outcome is what a transaction has done.
 type Outcome struct {
 	// Zxid is the number of the transaction, which is the czxid of what it created and
-	// the mzxid of what it set. It is 0 if the reply was lost and ctx ended before the
-	// number could be read.
+	// the mzxid of what it set. It is 0 if the reply was lost, and ctx ended or another
+	// client deleted the receipt before the number could be read.
 	Zxid int64
 	// Created are the paths of the transaction's creations, in order, with the
 	// numbers that ZooKeeper gave them. Nil if the reply was lost.
@@ -27,14 +27,15 @@ type Outcome struct {
 //
 // Looking for a GUID, as CreateProtected does, is not enough for what others may
 // take away at once. An element that was put and then taken by a consumer looks
-// like one that was never put. An element that is gone does not say who deleted it. So each transaction also sets a receipt, an ephemeral znode below
-// dir that only this session writes, if it has the version that the session
-// knows. A repetition of a transaction that has happened finds the version
-// changed, and so is refused and known to have happened, in one request. A
-// receipt is used again by later transactions, so it costs one creation for
-// each transaction that a session has under way at a time, not for each
-// transaction. (A marker for each transaction would cost two writes more.) A session
-// keeps idleReceipts of those that wait, and deletes the one that has waited longest.
+// like one that was never put. An element that is gone does not say who deleted it. So
+// each transaction also sets a receipt, an ephemeral znode below dir that only this
+// session writes, if it has the version that the session knows. A repetition of a
+// transaction that has happened finds the version changed, and so is refused and known
+// to have happened, in one request. A receipt is used again by later transactions, so it
+// costs one creation for each transaction that a session has under way at a time, not
+// for each transaction. (A marker for each transaction would cost two writes more.) A
+// session keeps idleReceipts of those that wait, and deletes the one that has waited
+// longest.
 //
 // Where dir is missing, parent makes it, for only the caller knows whether it is to
 // stay when the last receipt has gone: Provide, or Ensure.
