@@ -63,3 +63,31 @@ func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 		}
 	})
 }
+
+// A hold whose session ends while it is handed off does not stand any more. HandOff says so
+// as every other call of the hold does.
+func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		waits := openVirtual(t, srv)
+		joined := make(chan recipes.Place, 1)
+		h := must[recipes.PriorityHold](t)(must[recipes.PriorityLock](t)(s.PriorityLock("/s", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
+		granted := make(chan error, 1)
+		l := must[recipes.PriorityLock](t)(waits.PriorityLock("/s", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }}))
+		go func() {
+			_, err := l.AcquireWrite(ctx)
+			granted <- err
+		}()
+		successor := <-joined
+		synctest.Wait()
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			return zkserver.Fault{ExpireBefore: r.SessionID == s.ID()}
+		})
+		err := h.HandOff(ctx, successor.Znode)
+		if !errors.Is(err, recipes.ErrNotHeld) || !errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("%v; want ErrNotHeld, for the session is lost", err)
+		}
+		if err := <-granted; err != nil {
+			t.Errorf("the waiter: %v", err)
+		}
+	})
+}

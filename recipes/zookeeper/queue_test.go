@@ -234,3 +234,21 @@ func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A delivery that was lost before its end was not given back by anybody. Each call says so.
+func TestALostDeliveryIsNotReleased(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Session) {
+		q := queueOf(t, s, "/q", recipes.QueueConfig{})
+		must[recipes.ElementID](t)(q.Put(ctx, nil))
+		d := must[recipes.Delivery](t)(q.Receive(ctx))
+		if err := barrierAt(t, s, d.Znode()).Remove(ctx); err != nil {
+			t.Fatal(err)
+		}
+		<-d.Done()
+		for name, end := range map[string]func(context.Context) error{"Ack": d.Ack, "Return": d.Return} {
+			if err := end(ctx); !errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrReleased) {
+				t.Errorf("%s: %v; want ErrRemoved", name, err)
+			}
+		}
+	})
+}
