@@ -9,6 +9,9 @@ import (
 	"syscall"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -94,6 +97,7 @@ func TestHoweverMuchASessionHoldsIsTakenUp(t *testing.T) {
 // TestWhatTheNextPluginAnswersDecides: the first answer to a take-up, or to DropRest.
 func TestWhatTheNextPluginAnswersDecides(t *testing.T) {
 	const again, lost, all = "it is asked again", "the hold is lost alone", "the session is lost"
+	cutOff := status.Error(codes.Canceled, "cut off") // no plugin says that
 	for _, test := range []struct {
 		call   string
 		answer error
@@ -101,6 +105,7 @@ func TestWhatTheNextPluginAnswersDecides(t *testing.T) {
 	}{
 		{"Acquire", recipes.ErrUnavailable, again},
 		{"Acquire", recipes.ErrThrottled, again},
+		{"Acquire", cutOff, again},
 		{"Acquire", recipes.ErrNotHeld, lost},
 		{"Acquire", recipes.ErrRemoved, lost},
 		{"Acquire", recipes.ErrInternal, lost},
@@ -114,7 +119,12 @@ func TestWhatTheNextPluginAnswersDecides(t *testing.T) {
 			s, spy, move := moving(t)
 			h := acquire(t, s)
 			m := must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{})).Join(ctx(t), nil))
-			spy.answer(test.call, func() error { return rpcwire.ToStatus(test.answer, nil) })
+			spy.answer(test.call, func() error {
+				if _, cut := status.FromError(test.answer); cut {
+					return test.answer
+				}
+				return rpcwire.ToStatus(test.answer, nil)
+			})
 			move()
 			switch test.want {
 			case again:
