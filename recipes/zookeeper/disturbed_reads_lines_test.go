@@ -72,37 +72,26 @@ func questionsAboutLines() (all []question) {
 			e, _ := s.Election("/l", recipes.ElectionConfig{Dialect: d})
 			return e
 		}
-		standing(fmt.Sprint("election, ", d), func(s recipes.Session, ctx context.Context, i int) error {
+		campaign := func(s recipes.Session, ctx context.Context, _ int) error {
 			leads, err := election(s).Campaign(ctx, []byte("x"))
-			if err == nil && d == recipes.ZooKeeper {
+			if err == nil && d == recipes.ZooKeeper { // the others know no acknowledgement
 				err = leads.Acknowledge(ctx, []byte("y"))
 			}
 			return err
-		}, func(s recipes.Session, ctx context.Context) ([]recipes.Contender, error) {
-			return election(s).Candidates(ctx)
-		})
-		standing(fmt.Sprint("leader, ", d), func(s recipes.Session, ctx context.Context, i int) error {
-			leads, err := election(s).Campaign(ctx, []byte("x"))
-			if err == nil && d == recipes.ZooKeeper {
-				err = leads.Acknowledge(ctx, []byte("y"))
-			}
-			return err
-		}, func(s recipes.Session, ctx context.Context) ([]recipes.Contender, error) {
-			l, err := election(s).Leader(ctx)
+		}
+		leader := func(l recipes.Leader, err error) ([]recipes.Contender, error) {
 			l.Data = append(l.Data, fmt.Sprint(l.Acknowledged, string(l.Acknowledgement))...)
 			return []recipes.Contender{l.Contender}, err
+		}
+		standing(fmt.Sprint("election, ", d), campaign, func(s recipes.Session, ctx context.Context) ([]recipes.Contender, error) {
+			return election(s).Candidates(ctx)
+		})
+		standing(fmt.Sprint("leader, ", d), campaign, func(s recipes.Session, ctx context.Context) ([]recipes.Contender, error) {
+			return leader(election(s).Leader(ctx))
 		})
 		if d == recipes.ZooKeeper {
-			standing("acknowledged leader", func(s recipes.Session, ctx context.Context, i int) error {
-				leads, err := election(s).Campaign(ctx, []byte("x"))
-				if err == nil {
-					err = leads.Acknowledge(ctx, []byte("y"))
-				}
-				return err
-			}, func(s recipes.Session, ctx context.Context) ([]recipes.Contender, error) {
-				l, err := election(s).Acknowledged(ctx)
-				l.Data = append(l.Data, fmt.Sprint(l.Acknowledged, string(l.Acknowledgement))...)
-				return []recipes.Contender{l.Contender}, err
+			standing("acknowledged leader", campaign, func(s recipes.Session, ctx context.Context) ([]recipes.Contender, error) {
+				return leader(election(s).Acknowledged(ctx))
 			})
 		}
 	}

@@ -97,7 +97,7 @@ func TestHoweverMuchASessionHoldsIsTakenUp(t *testing.T) {
 // TestWhatTheNextPluginAnswersDecides: the first answer to a take-up, or to DropRest.
 func TestWhatTheNextPluginAnswersDecides(t *testing.T) {
 	const again, lost, all = "it is asked again", "the hold is lost alone", "the session is lost"
-	cutOff := status.Error(codes.Canceled, "cut off") // no plugin says that
+	cutOff := status.Error(codes.Canceled, "cut off") // as gRPC says it: no plugin has answered
 	for _, test := range []struct {
 		call   string
 		answer error
