@@ -94,7 +94,7 @@ test-mutants:
 	$(GO) run ./internal/mutants -sample $(SAMPLE) -seed $(SEED)
 
 test-counts:
-	$(GO) test -count=1 -run '^(TestNoStrategyCostsMoreThanRecorded|TestPlantedReadFailsTheGate)$$' ./cmd/zkbench
+	$(GO) test -count=1 -run '^(TestNoStrategyCostsMoreThanRecorded|TestPlantedReadFailsTheGate|TestAHandoffSendsNothingBeforeTheGrant)$$' ./cmd/zkbench
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...

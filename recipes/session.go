@@ -180,6 +180,9 @@ type Stats struct {
 	// line instead. Then the predecessor was not where its number says, gave up,
 	// died, or could not be trusted.
 	Handoffs, Fallbacks int64
+	// Asked counts the grants for which the session had to ask the leader first, because
+	// it was not proved that the leader keeps the session for long enough.
+	Asked int64
 	// ByKind counts requests by operation ("create", "getChildren2", ...).
 	ByKind map[string]int64
 }

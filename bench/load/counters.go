@@ -106,6 +106,7 @@ func add(sum *recipes.Stats, c recipes.Stats, sign int64) {
 	sum.Reconnects += sign * c.Reconnects
 	sum.Handoffs += sign * c.Handoffs
 	sum.Fallbacks += sign * c.Fallbacks
+	sum.Asked += sign * c.Asked
 	for kind, n := range c.ByKind {
 		sum.ByKind[kind] += sign * n
 	}

@@ -36,6 +36,7 @@ var better = []struct{ unit, better string }{
 	{unit.Events, "lower"},
 	{unit.Bytes, "lower"},
 	{unit.Fallbacks, "lower"},
+	{unit.Asked, "lower"},
 	{unit.Acquired, "higher"},
 	{unit.Ops, "higher"},
 	{unit.ServiceP50, "lower"},
@@ -106,6 +107,9 @@ func (r Record) costs(m *metrics) {
 	m.add(unit.Writes, float64(r.Counters.Writes)/ops)
 	if n := r.Counters.ByKind["sync"]; n > 0 {
 		m.add(unit.Syncs, float64(n)/ops)
+	}
+	if n := r.Counters.Asked; n > 0 {
+		m.add(unit.Asked, float64(n)/ops)
 	}
 	if r.Contenders > 1 {
 		m.add(unit.Events, float64(r.Counters.WatchEvents)/ops)

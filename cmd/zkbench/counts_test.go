@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -47,7 +48,7 @@ func onlyCounts(results string) string {
 		kept := fields[:2]
 		for i := 2; i+1 < len(fields); i += 2 {
 			switch fields[i+1] {
-			case unit.Reads, unit.Writes, unit.Syncs, unit.Events, unit.Bytes, unit.Fallbacks:
+			case unit.Reads, unit.Writes, unit.Syncs, unit.Events, unit.Bytes, unit.Fallbacks, unit.Asked:
 				kept = append(kept, fields[i], fields[i+1])
 			}
 		}
@@ -68,6 +69,38 @@ func TestNoStrategyCostsMoreThanRecorded(t *testing.T) {
 	code, stdout, stderr := whole(t, "compare", "-exact", recordedCounts, now)
 	if code != exitOK || !strings.Contains(stdout, "0 better, 0 worse of ") || strings.Contains(stdout, "warning") {
 		t.Errorf("exit code %d; a change that is meant to cost this is recorded by -update\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestAHandoffSendsNothingBeforeTheGrant holds what no recording may change: in a busy
+// line, nothing is sent between the event that passes the turn on and the grant.
+func TestAHandoffSendsNothingBeforeTheGrant(t *testing.T) {
+	now := filepath.Join(t.TempDir(), "now.txt")
+	countStrategies(t, zookeeper.Open, now)
+	for _, file := range []string{now, recordedCounts} {
+		counts, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handoffs := 0
+		for line := range strings.Lines(string(counts)) {
+			if !strings.Contains(line, "strategy=handoff") || strings.Contains(line, "contenders=1/") { // which waits for none
+				continue
+			}
+			handoffs++
+			fields := strings.Fields(line)
+			for i := 2; i+1 < len(fields); i += 2 {
+				switch n, err := strconv.ParseFloat(fields[i], 64); fields[i+1] {
+				case unit.Reads, unit.Syncs, unit.Asked, unit.Fallbacks:
+					if err != nil || n != 0 {
+						t.Errorf("%s: %s %s of a handoff: %s", filepath.Base(file), fields[i], fields[i+1], fields[0])
+					}
+				}
+			}
+		}
+		if handoffs == 0 {
+			t.Errorf("%s has no handoff", file)
+		}
 	}
 }
 

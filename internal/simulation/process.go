@@ -16,7 +16,7 @@ import (
 type movable interface {
 	recipes.Session
 	ResumeTicket() []byte
-	KnownContact() time.Time
+	Contact() time.Time
 	Identified() bool
 	Kept(znode string) bool
 	Detach(context.Context) error
@@ -124,7 +124,7 @@ func (v *survivor) replace(c *client, planned bool) {
 		return // the machine has died
 	}
 	v.mu.Lock()
-	ticket, contact := old.session.ResumeTicket(), old.session.KnownContact()
+	ticket, contact := old.session.ResumeTicket(), old.session.Contact()
 	if v.mistake == contactAnew {
 		contact = time.Now()
 	}

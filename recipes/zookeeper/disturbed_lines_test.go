@@ -124,7 +124,6 @@ func stances() (all []stance) {
 		stance{name: "lock, kazoo", tries: true, enter: lock(recipes.LockConfig{Dialect: recipes.Kazoo})},
 		stance{name: "write lock", tries: true, enter: shared(recipes.SharedLockConfig{}, recipes.Writing)},
 		stance{name: "election", enter: election(recipes.ElectionConfig{})},
-		stance{name: "unconfirmed lock", tries: true, enter: lock(recipes.LockConfig{Unconfirmed: true})},
 		stance{name: "lock, predecessor", tries: true, enter: lock(recipes.LockConfig{Strategy: recipes.Predecessor})},
 		stance{name: "election, predecessor", enter: election(recipes.ElectionConfig{Strategy: recipes.Predecessor})},
 		stance{name: "lock, herd", tries: true, enter: lock(recipes.LockConfig{Strategy: recipes.Herd})},

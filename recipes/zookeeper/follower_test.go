@@ -18,6 +18,7 @@ import (
 type link struct {
 	mu    sync.Mutex
 	serve func(net.Conn)
+	wrap  func(net.Conn) net.Conn // what the client reads and writes; may be nil
 }
 
 func linkTo(serve func(net.Conn)) *link { return &link{serve: serve} }
@@ -39,6 +40,9 @@ func (l *link) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	client, server := net.Pipe()
 	go serve(server)
+	if l.wrap != nil {
+		return l.wrap(client), nil
+	}
 	return client, nil
 }
 

@@ -56,8 +56,7 @@ func TestHandoffCosts(t *testing.T) {
 					want = fmt.Sprintf("%d events, %d reads", rest+1, 2*(rest+1))
 				case strategy == recipes.Handoff:
 					// One event to the next, and one to the holder, unless it never waited.
-					// The next reads the path's record and the last contender's, if that is another.
-					want = fmt.Sprintf("%d events, %d reads", min(2, i+1), min(2, rest+1))
+					want = fmt.Sprintf("%d events, %d reads", min(2, i+1), 0)
 				}
 				if got != want || cost.Writes != 1 {
 					t.Errorf("handoff with %d left: %s, %d writes; want %s, 1 write", rest, got, cost.Writes, want)

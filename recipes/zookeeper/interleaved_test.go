@@ -299,10 +299,10 @@ func TestAWaiterThatWasDeletedBeforeTheReleaseIsNotNext(t *testing.T) {
 	srv := embedded(t)
 	holder, waiter, operator := open(t, srv), open(t, srv), open(t, srv)
 	for i := range 200 { // which of two events a select takes is random
-		ctx, unconfirmed := bounded(t), i%2 == 1
+		ctx := bounded(t)
 		path := fmt.Sprintf("/burst-%d", i)
 		lock := func(s recipes.Session) recipes.Lock {
-			return must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Strategy: recipes.Handoff, Unconfirmed: unconfirmed}))
+			return must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Strategy: recipes.Handoff}))
 		}
 		hold := must[recipes.Hold](t)(lock(holder).Acquire(ctx))
 		armed, burst := make(chan struct{}), make(chan struct{})

@@ -94,43 +94,6 @@ func TestTheContendersOfLeases(t *testing.T) {
 	}
 }
 
-// Who has waited asks the leader before it is granted: the server may have told it late.
-// Who has not waited was just answered by the leader.
-func TestWhoHasWaitedForALeaseAsksTheLeader(t *testing.T) {
-	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
-		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
-			other := openVirtual(t, srv)
-			syncs := func(s recipes.Session) int64 { return must[recipes.Stats](t)(s.Stats(ctx)).ByKind["sync"] }
-			for range 2 { // the first makes the paths
-				before := syncs(s)
-				h := must[recipes.Hold](t)(leasesOf(t, s, d, 1).Acquire(ctx))
-				if n := syncs(s) - before; n != 0 {
-					t.Errorf("%s: %d syncs without waiting", d, n)
-				}
-				if err := h.Release(ctx); err != nil {
-					t.Fatal(err)
-				}
-			}
-			h := must[recipes.Hold](t)(leasesOf(t, s, d, 1).Acquire(ctx))
-			before, granted := syncs(other), make(chan error, 1)
-			go func() {
-				h, err := leasesOf(t, other, d, 1).Acquire(ctx)
-				if err == nil {
-					if n := syncs(other) - before; n != 1 {
-						t.Errorf("%s: %d syncs after waiting", d, n)
-					}
-					err = h.Release(ctx)
-				}
-				granted <- err
-			}()
-			synctest.Wait()
-			if err := errors.Join(h.Release(ctx), <-granted); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 // A try that finds no permit returns when its lease is gone, which would count for others.
 // If its context ends first, it says so too.
 func TestATryThatIsRefusedHasGivenItsLeaseBack(t *testing.T) {

@@ -52,9 +52,6 @@ func BenchmarkPeers(b *testing.B) {
 					{"handoff", func(i int) cycle {
 						return ownLock(b, sessions[i], recipes.LockConfig{Strategy: recipes.Handoff})
 					}},
-					{"unconfirmed", func(i int) cycle { // handoff, as go-zookeeper's lock, does not ask the leader first
-						return ownLock(b, sessions[i], recipes.LockConfig{Strategy: recipes.Handoff, Unconfirmed: true})
-					}},
 				}
 				if n == 1 {
 					ways = append(ways, way{"bare", func(i int) cycle { return bare(b, raw[i]) }})

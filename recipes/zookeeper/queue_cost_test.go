@@ -149,18 +149,21 @@ func idle(t *testing.T, srv *zkserver.Server) {
 	idleFor(t, srv, 10*time.Minute)
 }
 
-// idleFor checks that nothing but pings, and the syncs of sessions that hold something,
-// is sent for so long on virtual time, once everybody waits.
+// idleFor checks that nothing but pings, and the confirming requests of sessions that hold
+// something, is sent for so long on virtual time, once all contenders wait. A confirming
+// request is a sync and one exists for each path held.
 func idleFor(t *testing.T, srv *zkserver.Server, d time.Duration) {
 	t.Helper()
+	time.Sleep(10 * time.Second) // the first confirming request has each path listed, once
 	synctest.Wait()
-	contacts := func() int64 { c := srv.Counters(); return c.Pings + c.Requests[zkserver.OpSync] }
-	before := contacts()
+	before := srv.Counters()
 	got := costOf(srv, func() { time.Sleep(d); synctest.Wait() })
-	if got != (cost{}) {
-		t.Errorf("%v while everybody waits", got)
+	sent := srv.Counters().Sub(before)
+	syncs, inspections := sent.Requests[zkserver.OpSync], sent.Requests[zkserver.OpExists]
+	if got.reads -= inspections; got != (cost{}) || inspections > syncs {
+		t.Errorf("%v, %d syncs, and %d reads of held paths while all wait", got, syncs, inspections)
 	}
-	if contacts() == before {
+	if sent.Pings+syncs == 0 {
 		t.Error("neither pings nor syncs: no time has passed")
 	}
 }

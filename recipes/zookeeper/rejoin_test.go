@@ -292,37 +292,3 @@ func TestATakeUpThatFailsCanBeTriedAgain(t *testing.T) {
 		_ = second.Close(ctx)
 	}
 }
-
-// A contender that joins again asks the leader before it is granted, however the line
-// looks: what its server shows may be old.
-func TestWhoRejoinsAsksTheLeaderBeforeItIsGranted(t *testing.T) {
-	for _, strategy := range recipes.Strategies() {
-		srv, ctx := embedded(t), bounded(t)
-		holder, s := open(t, srv), open(t, srv)
-		at := func(s recipes.Session, joined func(recipes.Place)) recipes.Lock {
-			return must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{Strategy: strategy, Joined: joined}))
-		}
-		h := must[recipes.Hold](t)(at(holder, nil).Acquire(ctx))
-		places := make(chan recipes.Place, 1)
-		go at(s, func(p recipes.Place) { places <- p }).Acquire(ctx)
-		place := <-places
-		s = move(t, srv.Addr(), s)
-		if err := h.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
-		syncs := 0
-		met := between(srv, s, func(r zkserver.Request) bool {
-			if r.Op == zkserver.OpSync {
-				syncs++
-			}
-			return syncs == 2 // the first one is for the znode that it takes up
-		}, func() {
-			if err := barrierAt(t, holder, place.Znode).Remove(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-		if _, err := at(s, nil).(rejoiner[recipes.Hold]).Rejoin(ctx, place.Znode, false); !errors.Is(err, recipes.ErrRemoved) || !met() {
-			t.Errorf("%s: %v (met: %v)", strategy, err, met())
-		}
-	}
-}

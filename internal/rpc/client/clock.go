@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -32,10 +33,11 @@ type clock struct {
 	sent    map[uint64]time.Time // beats that are not echoed
 	last    uint64
 	holding bool
-	contact time.Time // no later than the last contact; zero before the first echo
-	known   time.Time // no later than the last one that the leader knows
-	heard   time.Time // when the last beat that was echoed was sent
-	next    time.Time // when left is looked at again
+	contact time.Time     // no later than the last contact; zero before the first echo
+	known   time.Time     // no later than the last one that the leader knows
+	heard   time.Time     // when the last beat that was echoed was sent
+	next    time.Time     // when left is looked at again
+	echoed  chan struct{} // closed at the next echo; nil while no goroutine waits
 }
 
 func newClock(timeout time.Duration) *clock {
@@ -82,6 +84,10 @@ func (c *clock) echo(e echo) {
 		}
 	}
 	c.heard = sent
+	if c.echoed != nil {
+		close(c.echoed)
+		c.echoed = nil
+	}
 	if c.contact.IsZero() {
 		close(c.started)
 	}
@@ -140,12 +146,61 @@ func (c *clock) sessionTimeout() time.Duration {
 	return c.timeout
 }
 
-// contacted returns when the leader is known to have heard of the session; the zero
-// time before the first echo.
+// contacted returns the contact from which the deadline counts; the zero time before the
+// first echo.
 func (c *clock) contacted() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.known
+	if c.holding {
+		return c.known
+	}
+	return c.contact
+}
+
+// proved reports whether the contacts that the leader is proved to have give a new grant
+// some time.
+func (c *clock) proved() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.known.IsZero() && c.until(c.known) >= c.timeout/beatsPerTimeout
+}
+
+// since returns a channel that is closed at the next echo, or nil if a beat sent at that
+// time or later was echoed.
+func (c *clock) since(start time.Time) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.heard.Before(start) {
+		return nil
+	}
+	if c.echoed == nil {
+		c.echoed = make(chan struct{})
+	}
+	return c.echoed
+}
+
+// catchUp has the clock learn, before a grant is returned, what the plugin's session has
+// proved for it. The last echo may be older than that proof: then it asks for another. A
+// session that has held something of late does not have to.
+func (s *session) catchUp(ctx context.Context) error {
+	if s.clock.proved() {
+		return nil
+	}
+	start := time.Now()
+	s.beat()
+	for {
+		next := s.clock.since(start)
+		if next == nil {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-s.over.Done():
+			return s.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // silence says, for people, which side was not heard.

@@ -219,3 +219,56 @@ func TestWhoAsksAfterAPauseIsToldOfTheLoss(t *testing.T) {
 		})
 	}
 }
+
+// A grant in a session that has held nothing for long: the last echo proves nothing of it.
+// The host asks the plugin once, and counts from what that has proved. A session that holds
+// something sends no beat for a grant.
+func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
+	for _, test := range []struct {
+		known time.Duration // in the last echo before the grant
+		asks  bool
+	}{{time.Second, false}, {8400 * time.Millisecond, false}, {8600 * time.Millisecond, true}, {time.Hour, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClock(10 * time.Second)
+			c.echo(echo{number: c.beat(), known: test.known})
+			if c.proved() == test.asks {
+				t.Errorf("known for %v: proved is %v", test.known, c.proved())
+			}
+			start := time.Now()
+			if next := c.since(start); next != nil {
+				t.Error("an echo of a beat that was sent at that time does not count")
+			}
+			time.Sleep(time.Millisecond)
+			start = time.Now()
+			next := c.since(start)
+			n := c.beat()
+			time.Sleep(time.Millisecond)
+			c.echo(echo{number: n, known: 7 * time.Second})
+			select {
+			case <-next:
+			default:
+				t.Error("the echo wakes nobody")
+			}
+			if c.since(start) != nil || !c.proved() {
+				t.Error("the echo proves nothing")
+			}
+		})
+	}
+}
+
+// A session that holds nothing is resumed from its last contact, however long ago the
+// leader was asked.
+func TestAnIdleSessionIsResumedFromItsLastContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock(10 * time.Second)
+		c.echo(echo{number: c.beat(), age: time.Second, known: time.Hour})
+		if age := time.Since(c.contacted()); age != time.Second {
+			t.Errorf("it counts from %v ago", age)
+		}
+		c.echo(echo{number: c.beat(), age: time.Second, known: 3 * time.Second})
+		c.hold(true)
+		if age := time.Since(c.contacted()); age != 3*time.Second {
+			t.Errorf("with a hold it counts from %v ago", age)
+		}
+	})
+}

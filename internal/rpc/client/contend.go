@@ -62,6 +62,10 @@ func (s *session) contend(ctx context.Context, recipe, what string, resumable bo
 		if resumable {
 			g.ask = run
 		}
+		if err := s.catchUp(ctx); err != nil {
+			s.abandon(id)
+			return nil, s.explain(ctx, what, err)
+		}
 		late, err := s.remember(g, t)
 		if late {
 			continue

@@ -19,7 +19,7 @@ import (
 func TestATakeUpThatIsCutOffGivesNothingBack(t *testing.T) {
 	m := startMoving(t, zooKeeper(t))
 	session := m.opened.GetSession()
-	during := []zkserver.Op{zkserver.OpGetChildren2, zkserver.OpSync, zkserver.OpGetData} // the requests of a take-up
+	during := []zkserver.Op{zkserver.OpGetChildren2, zkserver.OpGetData} // the requests of a take-up
 	had := make([]*pb.Grant, len(during))
 	for i := range during {
 		id := strconv.Itoa(i)

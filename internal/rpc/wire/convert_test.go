@@ -31,7 +31,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	leader := recipes.Leader{Contender: contender, Acknowledged: true, Acknowledgement: []byte("done")}
 	stats := recipes.Stats{
 		Reads: 1, Writes: 2, Pings: 3, WatchEvents: 4, RequestBytes: 5, ResponseBytes: 6, Reconnects: 7,
-		Handoffs: 9, Fallbacks: 10, ByKind: map[string]int64{"create": 8},
+		Handoffs: 9, Fallbacks: 10, Asked: 11, ByKind: map[string]int64{"create": 8},
 	}
 	ops := []recipes.Op{recipes.Create("/a", []byte("x")), recipes.Set("/b", nil, 3), recipes.Delete("/c", recipes.AnyVersion)}
 	place := recipes.Place{Znode: "/l/x", Position: 4}

@@ -15,7 +15,7 @@ import (
 )
 
 // countUnits are what [Counts] compares by default: what a handoff sends and receives.
-var countUnits = []string{unit.Reads, unit.Writes, unit.Syncs, unit.Events, unit.Bytes, unit.Fallbacks}
+var countUnits = []string{unit.Reads, unit.Writes, unit.Syncs, unit.Events, unit.Bytes, unit.Fallbacks, unit.Asked}
 
 // ReadCounts is [Read] for [Counts]. Invalid results are kept, because a slow load
 // generator spoils times and not counts. GOMAXPROCS and the package are dropped

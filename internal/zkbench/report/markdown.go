@@ -27,6 +27,7 @@ var columns = []column{
 	{unit.Events, "watch events/op"},
 	{unit.Bytes, "bytes/op"},
 	{unit.Fallbacks, "fallbacks/op"},
+	{unit.Asked, "asked/op"},
 	{unit.Packets, "server packets/op"},
 	{unit.Fsyncs, "fsyncs/op"},
 	{unit.TurnsMin, "fewest turns"},

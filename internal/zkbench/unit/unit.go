@@ -16,6 +16,7 @@ const (
 	Events     = "watch-events/op"
 	Bytes      = "response-bytes/op"
 	Fallbacks  = "fallbacks/op"   // of recipes.Handoff: listings after all
+	Asked      = "asked/op"       // grants that had to ask the leader
 	Acquired   = "acquisitions/s" // of an open load
 	Ops        = "ops/s"          // of workloads of rounds
 	ServiceP50 = "p50-service-ns" // of an open load, and of rounds

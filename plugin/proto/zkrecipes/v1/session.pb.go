@@ -232,8 +232,9 @@ type Resume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of Opened. Whoever has it can act as the session: keep it secret.
 	Ticket []byte `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
-	// How long ago ZooKeeper's leader is known to have heard of the session, by the host's
-	// clock. The plugin gives up when the session timeout has passed since.
+	// How long ago the contact was from which the session's deadline counts, by the host's
+	// clock: that of known_contact_age while the host holds something, that of contact_age
+	// otherwise. The plugin gives up when the session timeout has passed since.
 	KnownContactAge *durationpb.Duration `protobuf:"bytes,2,opt,name=known_contact_age,json=knownContactAge,proto3" json:"known_contact_age,omitempty"`
 	// What the session is to be called, as in Opened. The plugin must not have such a
 	// session.
@@ -721,9 +722,12 @@ type BeatEcho struct {
 	// How long before this message was written the plugin sent the last request
 	// or ping that ZooKeeper has answered.
 	ContactAge *durationpb.Duration `protobuf:"bytes,2,opt,name=contact_age,json=contactAge,proto3" json:"contact_age,omitempty"`
-	// The same for the last contact of which ZooKeeper's leader is known to have
-	// heard, or would be if the session held something. Absent: the plugin does not
-	// know, and contact_age takes its place.
+	// The same for the last contact that ZooKeeper's leader is proved to have. It may
+	// be long ago while the session holds nothing. A plugin grants nothing unless less than
+	// three quarters of the session timeout have passed since. So a host that is granted
+	// something, and whose last echo proves too little, sends a Beat and waits for its echo
+	// before it relies on the grant. Absent: the plugin does not know, and contact_age
+	// takes its place.
 	KnownContactAge *durationpb.Duration `protobuf:"bytes,3,opt,name=known_contact_age,json=knownContactAge,proto3" json:"known_contact_age,omitempty"`
 	// The session timeout that the server has granted last: a server on which the
 	// session is resumed may grant another one. Absent: that in Opened.
@@ -1092,8 +1096,10 @@ type StatsResponse struct {
 	ByKind map[string]int64 `protobuf:"bytes,8,rep,name=by_kind,json=byKind,proto3" json:"by_kind,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Grants that followed from the predecessor's release alone, and how often
 	// contenders had to list their line instead (strategy "handoff").
-	Handoffs      int64 `protobuf:"varint,9,opt,name=handoffs,proto3" json:"handoffs,omitempty"`
-	Fallbacks     int64 `protobuf:"varint,10,opt,name=fallbacks,proto3" json:"fallbacks,omitempty"`
+	Handoffs  int64 `protobuf:"varint,9,opt,name=handoffs,proto3" json:"handoffs,omitempty"`
+	Fallbacks int64 `protobuf:"varint,10,opt,name=fallbacks,proto3" json:"fallbacks,omitempty"`
+	// Grants for which the session had to ask the leader first.
+	Asked         int64 `protobuf:"varint,11,opt,name=asked,proto3" json:"asked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1198,6 +1204,13 @@ func (x *StatsResponse) GetFallbacks() int64 {
 	return 0
 }
 
+func (x *StatsResponse) GetAsked() int64 {
+	if x != nil {
+		return x.Asked
+	}
+	return 0
+}
+
 var File_zkrecipes_v1_session_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_session_proto_rawDesc = "" +
@@ -1259,7 +1272,7 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\"\x10\n" +
 	"\x0eDetachResponse\"(\n" +
 	"\fStatsRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\"\x99\x03\n" +
+	"\asession\x18\x01 \x01(\tR\asession\"\xaf\x03\n" +
 	"\rStatsResponse\x12\x14\n" +
 	"\x05reads\x18\x01 \x01(\x03R\x05reads\x12\x16\n" +
 	"\x06writes\x18\x02 \x01(\x03R\x06writes\x12\x14\n" +
@@ -1273,7 +1286,8 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\aby_kind\x18\b \x03(\v2'.zkrecipes.v1.StatsResponse.ByKindEntryR\x06byKind\x12\x1a\n" +
 	"\bhandoffs\x18\t \x01(\x03R\bhandoffs\x12\x1c\n" +
 	"\tfallbacks\x18\n" +
-	" \x01(\x03R\tfallbacks\x1a9\n" +
+	" \x01(\x03R\tfallbacks\x12\x14\n" +
+	"\x05asked\x18\v \x01(\x03R\x05asked\x1a9\n" +
 	"\vByKindEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*X\n" +

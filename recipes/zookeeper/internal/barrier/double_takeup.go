@@ -96,7 +96,7 @@ func (b *doubleBarrier) TakeUpLeaving(ctx context.Context, path string, token re
 
 // exists reports whether a member's znode is there, whoever it belongs to.
 func (b *doubleBarrier) exists(ctx context.Context, path string) (bool, error) {
-	_, err := b.line.Session.GetSynced(ctx, path)
+	_, err := b.line.Session.Stat(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
 		return false, nil
 	}

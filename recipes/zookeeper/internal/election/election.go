@@ -28,7 +28,6 @@ func New(lines *line.Lines, path string, cfg recipes.ElectionConfig) (recipes.El
 	if err != nil {
 		return nil, err
 	}
-	l.Unconfirmed = cfg.Unconfirmed
 	return &election{line: l, cfg: cfg}, nil
 }
 

@@ -1,6 +1,8 @@
 package line
 
 import (
+	gopath "path"
+	"slices"
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -39,6 +41,9 @@ func (b *Busy) at(path string) bool {
 	return ok
 }
 
+// kindAt names the line for Busy: what is foreign to a lock is not to an election.
+func (l *Line) kindAt() string { return gopath.Join(l.Path, l.Markers[0]) }
+
 func (b *Busy) note(path string, busy bool) {
 	if b == nil {
 		return
@@ -55,9 +60,11 @@ func (b *Busy) note(path string, busy bool) {
 	}
 }
 
-// clean notes that a listing of a line, with this record of its path, had nothing foreign.
-func (b *Busy) clean(line string, parent session.Stat) {
-	if b == nil {
+// clean notes that a listing of a line, with these names and this record of its path,
+// had nothing foreign. Where Curator's semaphore has made its directories, the record
+// does not show what comes below them, so such a path is never clean.
+func (b *Busy) clean(line string, names []string, parent session.Stat) {
+	if b == nil || slices.Contains(names, CuratorLeases) {
 		return
 	}
 	b.mu.Lock()

@@ -1,6 +1,7 @@
 package line
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ type Grant struct {
 
 	lost     chan struct{}
 	unlisten func() bool // stops listening for the session's loss
+	inspects func()      // stops the inspection of the path; nil if there is none
 	guard    sync.Once   // starts the watch on the own node
 	removal  session.Removal
 	revoked  chan struct{}
@@ -30,6 +32,7 @@ type Grant struct {
 	attached  []string // znodes that go with the own one
 }
 
+// newGrant is the grant of a hold that session.BeginHold has begun.
 func newGrant(s *session.Session, path string, token recipes.Token) *Grant {
 	g := &Grant{
 		session: s,
@@ -38,7 +41,6 @@ func newGrant(s *session.Session, path string, token recipes.Token) *Grant {
 		revoked: make(chan struct{}),
 		lost:    make(chan struct{}),
 	}
-	s.BeginHold()
 	g.mu.Lock()
 	g.unlisten = s.OnLost(func() { g.sessionLost() })
 	g.mu.Unlock()
@@ -57,12 +59,16 @@ func (g *Grant) Done() <-chan struct{} {
 	return g.lost
 }
 
-// NewRevocable returns the turn of a contender whose own znode is at path. asked
-// reports whether that znode's data asks it to give way; nil if it cannot be.
-func NewRevocable(s *session.Session, path string, token recipes.Token, asked func(data []byte) bool) *Grant {
+// NewRevocable returns the turn of a contender whose own znode is at path, on the terms
+// of session.BeginHold. asked reports whether that znode's data asks it to give way; nil
+// if it cannot be.
+func NewRevocable(ctx context.Context, s *session.Session, path string, token recipes.Token, asked func(data []byte) bool) (*Grant, error) {
+	if err := s.BeginHold(ctx); err != nil {
+		return nil, err
+	}
 	g := newGrant(s, path, token)
 	g.asked = asked
-	return g
+	return g, nil
 }
 
 // Err implements recipes.Grant.
@@ -96,6 +102,9 @@ func (g *Grant) endLocked(reason error) bool {
 	g.reason = reason
 	close(g.lost)
 	g.unlisten()
+	if g.inspects != nil {
+		g.inspects()
+	}
 	g.session.EndHold()
 	return true
 }

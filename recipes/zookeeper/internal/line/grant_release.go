@@ -17,7 +17,8 @@ func (g *Grant) Release(ctx context.Context) error {
 // giveBack deletes the contender's znode. What it cannot wait for goes on without it.
 func (g *Grant) giveBack(ctx context.Context, settle func(error)) {
 	lost := g.beginRelease()
-	if lost != nil && !errors.Is(lost, session.ErrUnwatched) {
+	// A hold that ended although its znode exists still has the znode to delete.
+	if lost != nil && !errors.Is(lost, session.ErrUnwatched) && !errors.Is(lost, recipes.ErrForeign) {
 		settle(lost)
 		return
 	}

@@ -24,8 +24,11 @@ func TestAYieldingGrantIsNotRemoved(t *testing.T) {
 	}
 	defer s.Close(t.Context())
 	for _, outcome := range []error{nil, recipes.ErrUnknownOutcome} {
-		g := NewRevocable(s, "/line/contender", 1, nil)
-		err := g.Yield(func() error {
+		g, err := NewRevocable(t.Context(), s, "/line/contender", 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = g.Yield(func() error {
 			g.watchOwn(t.Context()) // finds no znode
 			return outcome
 		})

@@ -71,7 +71,7 @@ type waiter struct {
 	place session.Place
 	me    Entry
 
-	waited bool // so that it asks the leader before it is granted
+	resumed bool // it has waited in another process
 }
 
 func (w *waiter) entry() (Entry, error) {
@@ -100,9 +100,9 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 	if siblings == 0 {
 		l.Busy.note(l.Path, false)
 		joined(0)
-		return w.granted()
+		return w.granted(ctx)
 	}
-	waited := w.waited
+	waited := w.resumed
 	target, position := w.before(), recipes.UnknownPosition
 	if r.Try || 0 < siblings && siblings <= few {
 		target = ""
@@ -121,13 +121,7 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 			if position == 0 {
 				l.Busy.note(l.Path, waited)
 				joined(0)
-				switch {
-				case !waited:
-					return w.granted()
-				case l.Unconfirmed:
-					return unconfirmed(w.granted())
-				}
-				return w.grantedAfterListing(ctx)
+				return w.granted(ctx)
 			}
 			target = ahead[position-1].Name
 			if r.Try {
@@ -142,10 +136,7 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 		case next == handed:
 			l.Session.CountHandoff()
 			l.Busy.note(l.Path, true)
-			if l.Unconfirmed {
-				return unconfirmed(w.granted())
-			}
-			return w.granted()
+			return w.granted(ctx)
 		case next == reconnected:
 			// Who stood ahead may well stand there still.
 			waited = true
@@ -168,6 +159,7 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 		return 0, err
 	}
 	watching()
+	s.AskAhead()
 	woke := wake{ahead: w.sight(target, node), mine: w.place.Stat.Czxid}
 	select {
 	case <-ahead.Fired():
@@ -182,59 +174,8 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 		return 0, ctx.Err()
 	}
 	woke.gone = session.Happened(own.Fired()) // told before, and yet not chosen
-	next := woke.outcome()
-	if next != handed {
-		return next, nil
-	}
-	if w.line.Unconfirmed {
-		parent, err := s.Stat(ctx, w.line.Path)
-		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
-			return 0, err
-		}
-		return handed, w.behind(ctx, parent)
-	}
-	// The server may lag, and the session have expired since: see doc.go.
-	parent, synced, err := s.SyncOn(ctx, w.line.Path, disconnected)
-	if err != nil {
-		return 0, err
-	}
-	if !synced {
-		return reconnected, nil
-	}
-	woke.gone = session.Happened(own.Fired())
-	if next := woke.outcome(); next != handed {
-		return next, nil
-	}
-	return handed, w.behind(ctx, parent)
+	return woke.outcome(), nil
 }
-
-// behind looks whether a foreign contender has come behind this one while it waited. It
-// does so at a cost that does not depend on the length of the line. The record of the
-// parent tells the number that was given last. Where a place has that number, each of
-// those between has been looked at, because a contender that joins looks at the number
-// before its own, and lists the line if no place has it. Otherwise the contender with
-// that number has left, and this one lists. The session lists once for that number.
-func (w *waiter) behind(ctx context.Context, parent session.Stat) error {
-	last := session.LastNumber(parent)
-	if last == w.me.Sequence {
-		return nil
-	}
-	if w.me.Sequence < session.CertainNumbers {
-		name := Entry{Sequence: last, Kind: w.me.Kind}.bareName()
-		_, err := w.line.Session.Stat(ctx, gopath.Join(w.line.Path, name))
-		if !errors.Is(err, recipes.ErrNoNode) {
-			return err
-		}
-	}
-	if w.line.Busy.unchanged(w.kindAt(), parent) {
-		return nil
-	}
-	_, err := w.look(ctx)
-	return err
-}
-
-// kindAt names the line for Busy: what is foreign to a lock is not to an election.
-func (w *waiter) kindAt() string { return gopath.Join(w.line.Path, w.me.Kind) }
 
 // sight is what the read that set the watch showed of the contender called target.
 func (w *waiter) sight(target string, node session.Node) sight {
@@ -266,9 +207,7 @@ func (w *waiter) look(ctx context.Context) (ahead []Entry, err error) {
 	if err := l.foreign(ctx, names); err != nil {
 		return nil, err
 	}
-	if !l.semaphore() { // Curator's leases stand below the path
-		l.Busy.clean(w.kindAt(), parent)
-	}
+	l.Busy.clean(l.kindAt(), names, parent)
 	entries := Parse(names, l.Markers...)
 	Sort(entries)
 	if err := l.breakTies(ctx, entries); err != nil {
@@ -285,24 +224,12 @@ func (w *waiter) removed() error {
 	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.place.Path)
 }
 
-// granted is the turn of a contender that has not waited. Nothing is read: that its
-// place was made, by this session, and is there, is known from what led here.
-func (w *waiter) granted() (*Grant, error) {
-	if err := w.line.Session.Err(); err != nil {
+// granted is the contender's turn. Nothing is read: what led here shows that its place
+// was made, by this session, and was there when no contender stood ahead. BeginHold
+// proves that the leader has not deleted it since with the session.
+func (w *waiter) granted(ctx context.Context) (*Grant, error) {
+	if err := w.line.Session.BeginHold(ctx); err != nil {
 		return nil, err
 	}
-	return newPlaceGrant(w.line.Session, w.place, w.me.Kind), nil
-}
-
-// grantedAfterListing is the turn of one that has waited and finds nobody ahead in
-// a listing: its place must be there, for the leader.
-func (w *waiter) grantedAfterListing(ctx context.Context) (*Grant, error) {
-	node, err := w.line.Session.GetSynced(ctx, w.place.Path)
-	if errors.Is(err, recipes.ErrNoNode) || err == nil && node.Stat.Czxid != w.place.Stat.Czxid {
-		return nil, w.removed()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return w.granted()
+	return w.line.inspected(newPlaceGrant(w.line.Session, w.place, w.me.Kind)), nil
 }

@@ -23,10 +23,6 @@ type Line struct {
 	Permits  int   // a contender is granted when fewer of its blockers stand; 0 is 1
 	Busy     *Busy // of the session
 
-	// Unconfirmed grants a contender that has waited before the leader has confirmed
-	// that its znode is there, and asks the leader beside the grant.
-	Unconfirmed bool
-
 	// Passes, if not nil, returns a function that reads the data of the nearest
 	// blocker's znode. It reports that this one allows the contender to go first
 	// after all, and that nobody ahead of it can block the contender either. Passes
@@ -67,13 +63,12 @@ func (l *Line) Enter(ctx context.Context, r Request) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.stay(ctx, path, r, false)
+	return l.stay(ctx, path, r)
 }
 
-// stay waits for the turn of the contender whose znode is at path. waited is whether it
-// has waited before.
-func (l *Line) stay(ctx context.Context, path string, r Request, waited bool) (*Grant, error) {
-	grant, err := l.admitted(ctx, gopath.Base(path), r, waited)
+// stay waits for the turn of the contender whose znode is at path.
+func (l *Line) stay(ctx context.Context, path string, r Request) (*Grant, error) {
+	grant, err := l.admitted(ctx, gopath.Base(path), r)
 	if err == nil {
 		return grant, nil
 	}
@@ -95,17 +90,17 @@ func (l *Line) left(ctx context.Context, deletion <-chan error, err error) error
 	}
 }
 
-func (l *Line) admitted(ctx context.Context, name string, r Request, waited bool) (*Grant, error) {
+func (l *Line) admitted(ctx context.Context, name string, r Request) (*Grant, error) {
 	if r.Admit != nil {
 		if err := r.Admit(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return l.wait(ctx, name, r, waited)
+	return l.wait(ctx, name, r)
 }
 
 // wait waits until the contender of that name is granted.
-func (l *Line) wait(ctx context.Context, name string, r Request, waited bool) (*Grant, error) {
+func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error) {
 	permits := max(l.Permits, 1)
 	var armed Watches
 	for {
@@ -125,7 +120,7 @@ func (l *Line) wait(ctx context.Context, name string, r Request, waited bool) (*
 		}
 		if len(blockers) < permits {
 			joined()
-			return l.grant(ctx, me, waited)
+			return l.grant(ctx, me.Name)
 		}
 		nearest := blockers[len(blockers)-1]
 		var allows func(data []byte) bool
@@ -142,7 +137,7 @@ func (l *Line) wait(ctx context.Context, name string, r Request, waited bool) (*
 			}
 			joined()
 			if passes {
-				return l.grant(ctx, me, waited)
+				return l.grant(ctx, me.Name)
 			}
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, blockers[0].Name))
 		}
@@ -159,9 +154,9 @@ func (l *Line) wait(ctx context.Context, name string, r Request, waited bool) (*
 		}
 		joined()
 		if passes {
-			return l.grant(ctx, me, waited)
+			return l.grant(ctx, me.Name)
 		}
-		waited = true
+		l.Session.AskAhead()
 		if err := armed.Wait(ctx, l.Session, "waiting for "+l.Path, disconnected); err != nil {
 			return nil, err
 		}
@@ -217,41 +212,31 @@ func (l *Line) look(ctx context.Context, name string) (me Entry, blockers []Entr
 	return me, l.Rule(entries[:position], me), position, nil
 }
 
-// Grant is the turn of the contender of that name, whose recipe has found by itself that
-// it is its turn. waited says whether that was when it joined.
-func (l *Line) Grant(ctx context.Context, name string, waited bool) (*Grant, error) {
-	return l.grant(ctx, Entry{Name: name}, waited)
+// grant is the turn of the contender of that name, after a listing that showed no
+// blocker ahead of it.
+func (l *Line) grant(ctx context.Context, name string) (*Grant, error) {
+	g, err := Granted(ctx, l.Session, gopath.Join(l.Path, name), l.Asked)
+	if err != nil {
+		return nil, err
+	}
+	return l.inspected(g), nil
 }
 
-// grant reads the contender's znode, after the listing that showed nobody ahead: it
-// may have been deleted, or belong to a session that the server is about to remove.
-// It is getData, not exists, because a contender that may not read its own znode
-// could neither watch nor guard it; so it is refused here.
-//
-// A contender that has waited asks the leader, before the grant or beside it: see
-// doc.go, "A server that lags". One that has not waited has just been answered by it,
-// when it created the znode.
-func (l *Line) grant(ctx context.Context, me Entry, waited bool) (*Grant, error) {
-	path, read := gopath.Join(l.Path, me.Name), l.Session.Get
-	if waited && !l.Unconfirmed {
-		read = l.Session.GetSynced
-	}
-	node, err := read(ctx, path)
+// Granted is the turn of the contender whose znode is at path, whose recipe has found
+// that it is its turn. It reads the znode, which may have been deleted since, or belong to
+// a session that the server is about to remove. It uses getData, not exists: a contender
+// that may not read its own znode could neither watch nor guard it, so it is refused here.
+// Then session.BeginHold decides. asked is NewRevocable's.
+func Granted(ctx context.Context, s *session.Session, path string, asked func([]byte) bool) (*Grant, error) {
+	node, err := s.Get(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
 		return nil, fmt.Errorf("first in line: %w: %s", recipes.ErrRemoved, path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if node.Stat.EphemeralOwner != l.Session.ID() {
+	if node.Stat.EphemeralOwner != s.ID() {
 		return nil, fmt.Errorf("first in line: %w: %s belongs to session %#x", recipes.ErrRemoved, path, node.Stat.EphemeralOwner)
 	}
-	if err := l.Session.Err(); err != nil {
-		return nil, err
-	}
-	g := NewRevocable(l.Session, path, recipes.Token(node.Stat.Czxid), l.Asked)
-	if waited && l.Unconfirmed {
-		return unconfirmed(g, nil)
-	}
-	return g, nil
+	return NewRevocable(ctx, s, path, recipes.Token(node.Stat.Czxid), asked)
 }

@@ -21,6 +21,7 @@ type placeGuard struct {
 	guard   string        // see check; "" if there is none
 }
 
+// newPlaceGrant is newGrant for a place.
 func newPlaceGrant(s *session.Session, place session.Place, marker string) *Grant {
 	g := newGrant(s, place.Path, recipes.Token(place.Stat.Czxid))
 	g.place = &placeGuard{Place: place, session: s, marker: marker, writing: make(chan struct{}, 1)}

@@ -34,9 +34,9 @@ func (l *Line) TakeUp(ctx context.Context, znode string, token recipes.Token) (*
 		return nil, err
 	}
 	if place, ok := l.adopt(ctx, znode, me, node); ok {
-		return newPlaceGrant(l.Session, place, me.Kind), nil
+		return l.inspected(newPlaceGrant(l.Session, place, me.Kind)), nil
 	}
-	return NewRevocable(l.Session, znode, token, l.Asked), nil
+	return l.inspected(Resumed(l.Session, znode, token, l.Asked)), nil
 }
 
 // contender is the one whose znode it is, if it can be of the line.
@@ -74,9 +74,9 @@ func (l *Line) Rejoin(ctx context.Context, znode string, r Request) (*Grant, err
 	}
 	place, ok := l.adopt(ctx, znode, me, node)
 	if !ok {
-		return l.stay(ctx, znode, r, true)
+		return l.stay(ctx, znode, r)
 	}
-	return l.stayInPlace(ctx, &waiter{line: l, place: place, me: me, waited: true}, r, -1)
+	return l.stayInPlace(ctx, &waiter{line: l, place: place, me: me, resumed: true}, r, -1)
 }
 
 // stillFirst checks that nobody ahead blocks the contender of that name. Foreign
@@ -112,23 +112,47 @@ func (l *Line) stillFirst(ctx context.Context, name string) error {
 	}
 }
 
-// Own takes up a znode that this session has created by the transaction that is token,
-// and returns it. If it is not there, the error matches recipes.ErrRemoved.
+// Own resumes a znode that this session has created by the transaction that is token,
+// and begins a hold: see Resumed. If the znode is not there, the error matches
+// recipes.ErrRemoved.
 func Own(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
 	if token == 0 {
 		return session.Node{}, fmt.Errorf("take up: %w: %s without its token", recipes.ErrInvalid, znode)
 	}
-	return own(ctx, s, znode, token)
+	node, err := own(ctx, s, znode, token)
+	if err != nil {
+		return node, err
+	}
+	if err := s.BeginHold(ctx); err != nil {
+		return node, fmt.Errorf("take up: %w", err)
+	}
+	if err := keep(s, znode); err != nil {
+		s.EndHold()
+		return node, err
+	}
+	return node, nil
 }
 
-// Waiting is Own for a contender that has no token yet.
+// Resumed is the grant of a znode that Own has resumed. asked is NewRevocable's.
+func Resumed(s *session.Session, znode string, token recipes.Token, asked func(data []byte) bool) *Grant {
+	g := newGrant(s, znode, token)
+	g.asked = asked
+	return g
+}
+
+// Waiting resumes the znode of a contender that has no token yet, and holds nothing.
 func Waiting(ctx context.Context, s *session.Session, znode string) (session.Node, error) {
-	return own(ctx, s, znode, 0)
+	node, err := own(ctx, s, znode, 0)
+	if err == nil {
+		err = keep(s, znode)
+	}
+	return node, err
 }
 
-// own is Own, for any token if that is 0.
+// own reads a znode of this session. Resume has synced, so every request of the process
+// before is visible. A token of 0 matches any.
 func own(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
-	node, err := s.GetSynced(ctx, znode)
+	node, err := s.GetOwn(ctx, znode)
 	switch {
 	case errors.Is(err, recipes.ErrNoNode):
 		return node, fmt.Errorf("take up: %w: %s", recipes.ErrRemoved, znode)
@@ -138,8 +162,13 @@ func own(ctx context.Context, s *session.Session, znode string, token recipes.To
 		return node, fmt.Errorf("take up: %w: %s belongs to another session", recipes.ErrRemoved, znode)
 	case token != 0 && node.Stat.Czxid != int64(token):
 		return node, fmt.Errorf("take up: %w: %s was created again: its token is %d, not %d", recipes.ErrRemoved, znode, node.Stat.Czxid, token)
-	case !s.Keep(znode):
-		return node, fmt.Errorf("take up: %w: %s cannot be taken up now, or was before", recipes.ErrInvalid, znode)
 	}
 	return node, nil
+}
+
+func keep(s *session.Session, znode string) error {
+	if !s.Keep(znode) {
+		return fmt.Errorf("take up: %w: %s cannot be taken up now, or was before", recipes.ErrInvalid, znode)
+	}
+	return nil
 }

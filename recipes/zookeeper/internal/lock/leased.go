@@ -120,10 +120,8 @@ func (s *leased) agree(ctx context.Context) error {
 // take makes a lease and waits until it is one of those that hold. After an error it
 // deletes the lease.
 func (s *leased) take(ctx context.Context, turn *line.Grant, try bool) (*line.Grant, error) {
-	waited := false
 	if s.lock.Dialect == recipes.Kazoo {
-		var err error
-		if waited, err = s.room(ctx, turn, try, s.cfg.Permits-1); err != nil {
+		if err := s.room(ctx, turn, try, s.cfg.Permits-1); err != nil {
 			return nil, err
 		}
 	}
@@ -131,11 +129,10 @@ func (s *leased) take(ctx context.Context, turn *line.Grant, try bool) (*line.Gr
 	if err != nil {
 		return nil, err
 	}
-	more, err := s.room(ctx, turn, try, s.cfg.Permits)
+	err = s.room(ctx, turn, try, s.cfg.Permits)
 	var lease *line.Grant
 	if err == nil {
-		leases := line.Line{Session: s.lock.Session, Path: s.leases, Unconfirmed: s.cfg.Unconfirmed}
-		lease, err = leases.Grant(ctx, gopath.Base(path), waited || more)
+		lease, err = line.Granted(ctx, s.lock.Session, path, nil)
 	}
 	if err == nil {
 		return lease, nil
@@ -161,33 +158,32 @@ func (s *leased) create(ctx context.Context) (string, error) {
 	return path, err
 }
 
-// room waits until there are no more leases than most. waited reports that it had to.
-// The lock has to stand all the time.
-func (s *leased) room(ctx context.Context, turn *line.Grant, try bool, most int) (waited bool, err error) {
+// room waits until there are no more leases than most. The lock has to be held all the
+// time.
+func (s *leased) room(ctx context.Context, turn *line.Grant, try bool, most int) error {
 	for {
 		disconnected, err := s.lock.Session.Connected(ctx)
 		if err == nil {
 			err = turn.Err()
 		}
 		if err != nil {
-			return waited, err
+			return err
 		}
 		names, changed, err := s.lock.Session.ChildrenW(ctx, s.leases)
 		if errors.Is(err, recipes.ErrNoNode) {
-			return waited, nil // nobody has a lease; a lease of one's own is looked at before it is granted
+			return nil // nobody has a lease; a lease of one's own is looked at before it is granted
 		}
 		if err != nil {
-			return waited, err
+			return err
 		}
 		if len(names) <= most {
-			return waited, nil
+			return nil
 		}
 		if try {
-			return waited, fmt.Errorf("%w: %d leases of %d are taken", recipes.ErrContended, s.cfg.Permits, s.cfg.Permits)
+			return fmt.Errorf("%w: %d leases of %d are taken", recipes.ErrContended, s.cfg.Permits, s.cfg.Permits)
 		}
-		waited = true
 		if err := s.lock.Session.Wait(ctx, "waiting for a lease", changed.Fired(), disconnected, turn.Done()); err != nil {
-			return waited, err
+			return err
 		}
 	}
 }

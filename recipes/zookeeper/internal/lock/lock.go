@@ -25,7 +25,6 @@ func New(lines *line.Lines, path string, cfg recipes.LockConfig) (recipes.Lock, 
 	if err := l.Stores(cfg.Data); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	l.Unconfirmed = cfg.Unconfirmed
 	return &lock{line: l, cfg: cfg}, nil
 }
 

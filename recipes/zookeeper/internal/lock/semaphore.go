@@ -39,7 +39,6 @@ func NewSemaphore(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (
 	if err != nil {
 		return nil, fmt.Errorf("semaphore %s: %w", path, err)
 	}
-	l.Unconfirmed = cfg.Unconfirmed
 	if l.Dialect != recipes.ZooKeeper {
 		return newLeased(l, cfg), nil
 	}

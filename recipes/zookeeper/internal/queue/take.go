@@ -136,8 +136,14 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 			return err
 		}
 		attempt := c.node.Stat.Version + 1
+		claim := q.claim(c.Name, attempt)
+		grant, err := line.NewGrant(ctx, q.session, claim, token)
+		if err != nil {
+			q.session.Delete(claim)
+			return err
+		}
 		received = &delivery{
-			Grant: line.NewGrant(q.session, q.claim(c.Name, attempt), token),
+			Grant: grant,
 			queue: q, candidate: c, attempt: attempt, done: make(chan struct{}),
 		}
 		return nil

@@ -21,7 +21,7 @@ func (q *queue) TakeUp(ctx context.Context, znode string, token recipes.Token) (
 	if !ok {
 		return nil, q.failed(fmt.Errorf("take up: %w: %q is not a claim of it", recipes.ErrInvalid, znode))
 	}
-	node, err := q.session.GetSynced(ctx, q.child(e.Name))
+	node, err := q.session.Get(ctx, q.child(e.Name))
 	switch {
 	case errors.Is(err, recipes.ErrNoNode), err == nil && node.Stat.Version != attempt:
 		return nil, q.failed(fmt.Errorf("take up: %w: %s was changed by another client", recipes.ErrRemoved, e.Name))
@@ -32,7 +32,7 @@ func (q *queue) TakeUp(ctx context.Context, znode string, token recipes.Token) (
 		return nil, q.failed(err)
 	}
 	return &delivery{
-		Grant: line.NewGrant(q.session, znode, token),
+		Grant: line.Resumed(q.session, znode, token, nil),
 		queue: q, candidate: candidate{e, node}, attempt: attempt, done: make(chan struct{}),
 	}, nil
 }

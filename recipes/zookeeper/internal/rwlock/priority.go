@@ -16,6 +16,7 @@ import (
 type priorityLock struct {
 	session  *session.Session
 	path     string
+	busy     *line.Busy
 	strategy recipes.Strategy
 	cfg      recipes.PriorityLockConfig
 }
@@ -29,7 +30,7 @@ func NewPriority(lines *line.Lines, path string, cfg recipes.PriorityLockConfig)
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("priority lock %s: %w", path, err)
 	}
-	return &priorityLock{session: l.Session, path: path, strategy: l.Strategy, cfg: cfg}, nil
+	return &priorityLock{session: l.Session, busy: l.Busy, path: path, strategy: l.Strategy, cfg: cfg}, nil
 }
 
 func (l *priorityLock) Path() string { return l.path }

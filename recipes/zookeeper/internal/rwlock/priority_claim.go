@@ -96,18 +96,25 @@ func (w *waiter) grant(ctx context.Context, holding string) (*line.Grant, error)
 			return nil, err
 		}
 	}
-	if err := s.Err(); err != nil {
+	grant, err := line.NewRevocable(ctx, s, holding, recipes.Token(stat.Czxid), w.lock.asked())
+	if err != nil {
 		return nil, err
 	}
-	return w.lock.holding(holding, recipes.Token(stat.Czxid)), nil
+	return w.lock.inspected(grant), nil
 }
 
-func (l *priorityLock) holding(znode string, token recipes.Token) *line.Grant {
-	var asked func([]byte) bool
+func (l *priorityLock) inspected(g *line.Grant) *line.Grant {
+	return line.InspectedBy(g, l.busy, l.path, l.at("priority"), func(ctx context.Context, names []string) error {
+		return line.Foreign(ctx, l.path, names)
+	})
+}
+
+// asked is that of line.NewRevocable.
+func (l *priorityLock) asked() func([]byte) bool {
 	if l.cfg.Revocable {
-		asked = isRevoked
+		return isRevoked
 	}
-	return line.NewRevocable(l.session, znode, token, asked)
+	return nil
 }
 
 // Rejoin is line.Line.Rejoin. Where the waiting znode is gone, the contender may have
@@ -154,7 +161,7 @@ func (l *priorityLock) TakeUp(ctx context.Context, znode string, token recipes.T
 	if _, err := line.Own(ctx, l.session, znode, token); err != nil {
 		return nil, l.failed(err)
 	}
-	return &priorityHold{Grant: l.holding(znode, token), lock: l, mode: me.mode}, nil
+	return &priorityHold{Grant: l.inspected(line.Resumed(l.session, znode, token, l.asked())), lock: l, mode: me.mode}, nil
 }
 
 // claimRemoved is the error after another client has deleted the holding znode:

@@ -80,6 +80,7 @@ func (w *waiter) wait(ctx context.Context) (*line.Grant, error) {
 			}
 		}
 		w.tell(position)
+		l.session.AskAhead()
 		if err := w.armed.Wait(ctx, l.session, "waiting for "+l.path, disconnected); err != nil {
 			return nil, err
 		}

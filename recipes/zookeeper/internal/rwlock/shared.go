@@ -47,7 +47,7 @@ func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (re
 	if err := l.Stores(cfg.Data); err != nil {
 		return nil, fmt.Errorf("shared lock %s: %w", path, err)
 	}
-	l.Rule, l.Passes, l.Unconfirmed = line.Shared(l.Markers[0]), passes, cfg.Unconfirmed
+	l.Rule, l.Passes = line.Shared(l.Markers[0]), passes
 	if cfg.Revocable {
 		l.Asked = isRevoked
 	}

@@ -24,9 +24,9 @@ func TestOneGoroutineAsksTheLeader(t *testing.T) {
 			return strings.Count(all.String(), "session.(*Session).confirm(")
 		}
 		for range 50 {
-			s.BeginHold()
+			beginHold(t, s)
 			s.EndHold()
-			s.BeginHold()
+			beginHold(t, s)
 		}
 		if n := asking(); n != 1 {
 			t.Errorf("%d goroutines ask the leader", n)
@@ -43,10 +43,17 @@ func TestOneGoroutineAsksTheLeader(t *testing.T) {
 		if n := asking(); n != 0 {
 			t.Errorf("%d goroutines ask the leader, and nothing is held", n)
 		}
-		s.BeginHold()
+		beginHold(t, s)
 		if n := asking(); n != 1 {
 			t.Errorf("something is held again, and %d goroutines ask the leader", n)
 		}
 		s.EndHold()
 	})
+}
+
+func beginHold(t *testing.T, s *session.Session) {
+	t.Helper()
+	if err := s.BeginHold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }

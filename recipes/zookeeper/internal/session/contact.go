@@ -15,7 +15,7 @@ const (
 	// a leader that asks late.
 	youthPercent = 28
 
-	// confirmations is how many times in a session timeout whoever holds
+	// confirmations is how many times in a session timeout a session that holds
 	// something sends a request that the leader has to answer.
 	confirmations = 10
 
@@ -71,28 +71,17 @@ func (w *wire) offset(t time.Time) time.Duration { return t.Sub(w.start) }
 // While the session holds nothing its deadline counts from here.
 func (s *Session) LastContact() time.Time { return s.wire.at(s.wire.contact.Load()) }
 
-// KnownContact is when the last request was sent of which the leader is known to
-// have heard: the leader expires the session no earlier than its timeout after
-// that. While the session holds something its deadline counts from here.
-//
-// While it holds nothing nobody asks the leader. Then it is the contact from which
-// the deadline would count if the session began to hold something now.
-func (s *Session) KnownContact() time.Time {
-	if s.holding() {
-		return s.wire.at(s.wire.known.Load())
-	}
-	return s.wire.at(max(s.wire.known.Load(), int64(s.oldContact())))
-}
+// KnownContact is when the last request was sent that the leader is proved to count:
+// the leader expires the session no earlier than its timeout after that. While the
+// session holds something its deadline counts from here. In a session that holds
+// nothing it may be long ago, because nothing asks the leader.
+func (s *Session) KnownContact() time.Time { return s.wire.at(s.wire.known.Load()) }
 
-// oldContact is the latest contact on the present connection that the leader has
-// had the time to ask for.
-func (s *Session) oldContact() time.Duration {
-	c := s.dialer.connection()
-	if c == nil {
-		return 0
+// Contact is the contact from which the session's deadline counts: KnownContact while
+// it holds something, LastContact otherwise.
+func (s *Session) Contact() time.Time {
+	if s.holding() {
+		return s.KnownContact()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.evidence.age(s.wire.offset(time.Now()), youth(s.Timeout()))
-	return c.evidence.old
+	return s.LastContact()
 }

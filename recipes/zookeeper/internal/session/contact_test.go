@@ -125,3 +125,32 @@ func TestTheBoundsOfYouth(t *testing.T) {
 		t.Errorf("an earlier contact has taken the place of a later one: %d", e.old)
 	}
 }
+
+// What one server has answered proves nothing of another: the leader may handle a request
+// that came by the second before what the first was told.
+func TestAProofDoesNotMoveToAnotherConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		w := newWire(nil)
+		w.timeout.Store(int64(timeout))
+		time.Sleep(time.Second)
+		ask := func(c *conn, op int32) {
+			c.note(sent{op: op, at: time.Now()})
+			c.answered(c.pending[0], true)
+			c.pending = nil
+		}
+		first, second := &conn{wire: w}, &conn{wire: w}
+		contact := w.offset(time.Now())
+		ask(first, opPing)
+		time.Sleep(youth(timeout))
+		ask(first, opSync)
+		ask(second, opSync)
+		if known := w.known.Load(); known >= int64(contact) {
+			t.Errorf("the contact of %v is known: the proof is of two servers", contact)
+		}
+		ask(first, opSync)
+		if known := w.known.Load(); known < int64(contact) {
+			t.Error("two syncs of one connection prove nothing: the case was not met")
+		}
+	})
+}

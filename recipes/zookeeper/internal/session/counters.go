@@ -70,7 +70,7 @@ var operations = map[int32]struct {
 // counters counts what the wire carries.
 type counters struct {
 	requestBytes, responseBytes, watchEvents, reconnects atomic.Int64
-	handoffs, fallbacks                                  atomic.Int64
+	handoffs, fallbacks, asked                           atomic.Int64
 
 	mu     sync.Mutex
 	byKind map[int32]int64
@@ -96,6 +96,7 @@ func (c *counters) snapshot() recipes.Stats {
 		Reconnects:    c.reconnects.Load(),
 		Handoffs:      c.handoffs.Load(),
 		Fallbacks:     c.fallbacks.Load(),
+		Asked:         c.asked.Load(),
 		ByKind:        make(map[string]int64, len(byKind)),
 	}
 	for op, n := range byKind {

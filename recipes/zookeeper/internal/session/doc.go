@@ -9,7 +9,8 @@
 //   - A local deadline. go-zookeeper learns of an expiry only from a server. The
 //     session counts on its own from the sending of the last request or ping
 //     that was answered, and is lost when the negotiated timeout has passed. While
-//     it holds something it counts from the last one that the leader knows of.
+//     it holds something it counts from the last contact that the leader is proved to
+//     have. Nothing is granted without that proof ([Session.BeginHold]).
 //   - Creation that survives a lost reply (protected create), and deletion that
 //     goes on until it is known.
 //   - Watches shared by all waiters of a session, because a watch cannot be taken
@@ -39,46 +40,84 @@
 // # What the leader knows
 //
 // The leader alone decides when a session expires. A client that is connected to a
-// follower is heard by the follower. The follower writes down which sessions it has
-// heard. It tells the leader when the leader asks, every half tick, in its ping to the
-// follower. If the follower dies in between, or is cut off and goes on answering
-// its clients (it may for syncLimit ticks), the leader counts from what it was told
-// before. That can be a third of the timeout earlier than our last ping.
+// follower is heard by the follower. The follower notes which sessions it has heard.
+// It reports them when the leader asks, every half tick, in its ping to the follower. If
+// the follower dies in between, or is cut off and goes on answering its clients (it may
+// for syncLimit ticks), the leader counts from the report before.
 //
-// So a session that holds something (BeginHold) counts from contacts that the
-// leader is known to have. This is how it knows. Follower and leader have one
-// connection; each end handles what comes in its order. (Read in ZooKeeper 3.8.0:
-// LearnerHandler.run applies the sessions in a ping's answer before it reads on;
-// Learner.ping answers in the thread that reads; a sync, and a write, goes through
-// PrepRequestProcessor to ProposalRequestProcessor, whose answer is queued behind
-// the pings that were queued before.) Let c be a contact that was answered at u:
+// So a session that holds something counts from contacts that the leader is proved to
+// have. Follower and leader have one connection, and each end handles what arrives in
+// order. (Read in ZooKeeper 3.8.0: LearnerHandler.run applies the sessions in a ping's
+// answer before it reads on; Learner.ping answers in the thread that reads; a sync, and
+// a write, goes through PrepRequestProcessor to ProposalRequestProcessor, whose answer is
+// queued behind the pings that were queued before.) Such a request is a leading one here.
+// Let c be a contact that was answered at u, and let all of this be on one connection:
 //
-//  1. A sync is sent a while after u, and answered. The leader has asked the
-//     follower at least once between u and its handling of the sync, for a while is
-//     longer than half a tick. The follower has read that ping before the answer to
-//     the sync, and has heard of c before that.
-//  2. A second sync is sent after the answer to the first, and answered. The
-//     follower's answer to the ping, with c in it, went to the leader before the
-//     second sync did. So the leader counts from c, or later.
+//  1. A leading request R1 is sent at least a delay after u, and answered without an
+//     error. The delay is longer than half a tick. So the leader has sent a ping between
+//     u and its handling of R1. The follower reads that ping after u, when it has heard
+//     c, and before it reads the answer to R1. So its report, with c in it, is on its way
+//     to the leader when R1 is answered.
+//  2. A leading request R2 is sent after the answer to R1, and answered without an error.
+//     The follower's report went to the leader before R2 did. So the leader has handled
+//     it: it counts from c, or later, and cannot expire the session before c's sending
+//     plus the timeout.
 //
-// One sync would do if pings were never late on their way to the follower. A
-// follower that was paused, and dies when it runs again, shows the difference.
+// One leading answer (step 1) proves only that the report was sent. That would be enough if
+// pings were never late on their way to the follower. A follower that was paused, and
+// dies when it runs again, shows the difference. It does prove something else: the session
+// had not expired when the leader handled the request. That says nothing of the time after.
 //
-// A while is 28 % of the timeout: the smallest timeout is two ticks, and an eighth
-// is for a leader that asks late. A sync is sent every tenth of the timeout; an
-// answered write counts as one. A handshake is a contact that the leader has: it
-// creates the session, or revalidates it, before the follower accepts it. A
-// session that begins to hold something counts from the last contact that is old
-// enough, until the leader has answered twice.
+// A contact is old enough only against the sending of a leading request that was answered
+// later (conn.note). It is not aged against the present: a contact grows old though the
+// leader never asks for it, as when the follower is cut off just after it. Evidence belongs
+// to one connection (evidence). What it has proved (wire.known) is a fact about the leader,
+// and stays when the session moves to another server. A new leader counts each session from
+// its own start, which is later.
 //
-// A server whose sync is not answered for a quarter of the timeout is left for
-// another one, for it may be cut off.
+// The delay is 28 % of the timeout: half of the shortest tick, plus an eighth for a leader
+// that asks late. A handshake is a contact that the leader has: the leader creates the
+// session, or revalidates it, before the follower accepts it.
 //
-// Costs, while something is held and nowhere else: 10 requests in a session
-// timeout (one a second at 10 s), which the leader answers without a transaction
-// and without its disk. And the contact from which the deadline counts is 0.4 to
-// 0.5 of the timeout old, where an answered ping is up to 0.33. In an outage Done
-// closes after 0.45 to 0.55 of the timeout, where it was 0.62 to 0.95.
+// # The rule for grants
+//
+// Nothing is granted, in any recipe, unless the leader is proved to keep the session for
+// another quarter of its timeout ([Session.BeginHold]). This one proof is all that a grant
+// needs:
+//
+//   - The contender's znode was created in this session, and was there when the contender
+//     found no other ahead of it: by the event of a release, or by a listing.
+//   - The leader has not expired the session, so it has not deleted the znode with it.
+//   - Another client may have deleted the znode. A server reports changes in order. So a
+//     deletion before the release arrived before the release's event. A later one is that
+//     of a hold, and is reported as one.
+//
+// Nothing is sent between the event and the grant while the proof is young enough. A request
+// there would queue behind the previous holder's next write, and wait for its disk.
+//
+// Where the proof is too old, BeginHold sends syncs, one after the other. What they cost:
+//
+//   - A session that has written or held something of late: nothing. Its own requests are
+//     contacts and proofs.
+//   - A session that was idle and has just created its znode: one sync. The creation is R1
+//     for the last ping but one, and the sync R2.
+//   - A session that has sent nothing but pings, as after a long wait: two.
+//
+// A waiter whose proof is older than half the timeout sends one sync that no goroutine
+// waits for ([Session.AskAhead]), so that a grant after a short wait costs nothing.
+//
+// # While something is held
+//
+// A leading request is sent every tenth of the timeout; the session's own writes count.
+// A server that does not answer a sync for a quarter of the timeout is left for another
+// one, because it may be cut off.
+//
+// That costs at most 10 requests in a session timeout (one a second at 10 s), and as many
+// reads for each path at which a line's turn is held ([Session.Inspect]). The leader
+// answers syncs without a transaction and without its disk. The contact from which the
+// deadline counts is then 0.4 to 0.5 of the timeout old, where an answered ping is up to
+// 0.33. In an outage Done closes after 0.45 to 0.55 of the timeout. A hold that is younger
+// than half the timeout may have an older proof: its Done can close after 0.2.
 //
 // # Moving a session
 //
@@ -95,11 +134,12 @@
 //     close the session has not left it to be resumed. LetGo sends none.
 //   - Resume syncs before it returns. So what it finds is all that there is.
 //   - The handshake is a contact that the leader has: the deadline counts from there.
-//     Before it, the deadline counts from the ticket's contact. A session whose
+//     Before it, the deadline counts from the ticket's contact, which is the one from
+//     which the first process counted. A session whose
 //     deadline has passed is lost, also where a server would still take it up: who
 //     held something has been told so.
 //   - From Resume to DropRest the session counts as one that holds something. Nothing may
-//     be taken up yet, but somebody may go by what it held, and by its contacts.
+//     be resumed yet, but the host may rely on what the session held, and on its contacts.
 //   - A handshake is never one for a new session, whatever go-zookeeper believes. If the
 //     server does not answer with the ticket's id, the session is lost. Nothing is
 //     closed until it has been taken up.

@@ -2,33 +2,98 @@ package session
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
-// BeginHold says that the session holds something more that nobody else may be
-// given before the session's loss is told: a lock, a leadership, a name, a
-// membership. EndHold takes it back, once for each BeginHold.
+// marginDivisor is the rule for grants: the leader must be proved to keep the session
+// for another quarter of its timeout.
+const marginDivisor = 4
+
+// BeginHold notes that the session holds something more that no other client may get
+// before the session's loss is reported: a lock, a leadership, a name, a membership.
+// EndHold takes it back, once for each BeginHold.
 //
-// In between, the session's deadline counts from the last contact that the leader
-// is known to have, and the leader is asked often enough to know. The first
-// contact is one that the leader has had the time to ask for.
-func (s *Session) BeginHold() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.holds.Add(1)
-	if s.over || s.holds.Load() > 1 {
-		return
+// It is the one rule for every grant. It returns nil only while the leader is proved to
+// keep the session for another quarter of its timeout. Where that is not proved, it
+// sends syncs until it is. One is enough in a session that wrote a moment ago, two in
+// one that has sent nothing but pings (see doc.go, "What the leader knows").
+//
+// From then on the session's deadline counts from the last contact that the leader is
+// proved to have, and the session asks the leader often enough to move that on.
+//
+// On an error nothing is held. The error is the session's loss, or ctx's.
+func (s *Session) BeginHold(ctx context.Context) error {
+	for asked := 0; ; asked++ {
+		switch begun, err := s.beginProved(); {
+		case err != nil || begun:
+			return err
+		case asked == 0:
+			s.wire.counters.asked.Add(1)
+		case asked > 1:
+			// The contacts that the leader was asked about are too old to prove enough.
+			// Younger ones count in a moment.
+			if err := s.pause(ctx, s.Timeout()/confirmations); err != nil {
+				return err
+			}
+		}
+		_, err := Insist(ctx, s, func() (struct{}, error) { return struct{}{}, s.Sync(ctx, "/") })
+		if err != nil {
+			return err
+		}
 	}
-	s.wire.know(s.oldContact())
+}
+
+// beginProved begins a hold if the leader is proved to keep the session for long enough.
+func (s *Session) beginProved() (begun bool, err error) {
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return false, s.Err()
+	}
+	defer s.mu.Unlock()
+	if !s.proved() {
+		return false, nil
+	}
+	if s.holds.Add(1) > 1 {
+		return true, nil
+	}
 	s.deadline.Reset(s.left())
 	if !s.confirming {
 		s.confirming = true
 		s.calls.Go(s.confirm)
+	}
+	return true, nil
+}
+
+// proved reports whether the leader is proved to keep the session for long enough for
+// a grant.
+func (s *Session) proved() bool {
+	timeout := s.Timeout()
+	return time.Since(s.KnownContact()) <= timeout-timeout/marginDivisor
+}
+
+// AskAhead is for a contender that has to wait. If the session's proof is old, it sends
+// a sync that no goroutine waits for, so that a grant after a short wait finds its
+// proof ready.
+func (s *Session) AskAhead() {
+	if time.Since(s.KnownContact()) > s.Timeout()/2 {
+		s.sendSync()
+	}
+}
+
+// pause waits for d, or fails when ctx ends or the session is lost.
+func (s *Session) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-s.Done():
+		return s.Err()
+	case <-ctx.Done():
+		return s.interrupted("asking the leader", ctx)
 	}
 }
 
@@ -37,34 +102,38 @@ func (s *Session) EndHold() { s.holds.Add(-1) }
 
 func (s *Session) holding() bool { return s.holds.Load() > 0 }
 
-// confirm has the leader answer something at least every tenth of the timeout,
-// until the session holds nothing. The transactions of others count.
+// confirm has the leader answer something at least every tenth of the timeout, until the
+// session holds nothing. The session's other writes and syncs count. Inspect adds reads.
 //
-// Where a sync is not answered for a quarter of the timeout, the server may be cut
-// off from the leader. Nothing else would tell. The session goes to another server
+// Where a sync is not answered for a quarter of the timeout, the server may be cut off
+// from the leader, and nothing else would show it. The session moves to another server
 // then, while there is time for that.
 func (s *Session) confirm() {
-	timer := time.NewTimer(s.untilConfirmation())
+	sent := confirmation{at: time.Now()}
+	timer := time.NewTimer(s.untilConfirmation(sent.at))
 	defer timer.Stop()
-	var sent *batch
-	var sentAt time.Time
-	for {
+	for answered := sent.answered(); ; {
 		select {
 		case <-timer.C:
+		case <-answered:
+			sent.report()
+			answered = nil
+			continue
 		case <-s.Done():
 			return
 		}
-		wait := s.untilConfirmation()
+		wait := s.untilConfirmation(sent.at)
 		if wait <= 0 {
 			if s.stopConfirming() {
 				return
 			}
 			switch {
-			case sent == nil || sent.settled():
-				sent, sentAt = s.sendSync(), time.Now()
-			case time.Since(sentAt) >= s.Timeout()/4:
-				s.log.Warn("the leader does not answer; trying another server", "server", sent.conn.RemoteAddr())
-				sent.conn.Close()
+			case sent.batch == nil || sent.batch.settled():
+				sent = s.sendConfirmation()
+				answered = sent.answered()
+			case time.Since(sent.at) >= s.Timeout()/4:
+				s.log.Warn("the leader does not answer; trying another server", "server", sent.batch.conn.RemoteAddr())
+				sent.batch.conn.Close()
 			default: // a second one before the first is answered would prove no more
 			}
 			wait = s.Timeout() / confirmations
@@ -73,10 +142,14 @@ func (s *Session) confirm() {
 	}
 }
 
-// untilConfirmation is how long the leader needs not be asked anything.
-func (s *Session) untilConfirmation() time.Duration {
-	asked := s.wire.at(s.wire.leaderAsked.Load())
-	return time.Until(asked.Add(s.Timeout() / confirmations))
+// untilConfirmation is how long nothing has to be sent; sent is when a confirmation was
+// sent last.
+func (s *Session) untilConfirmation(sent time.Time) time.Duration {
+	since := s.wire.at(s.wire.leaderAsked.Load())
+	if s.inspecting() {
+		since = sent
+	}
+	return time.Until(since.Add(s.Timeout() / confirmations))
 }
 
 // stopConfirming reports whether there is nothing left to confirm for.
@@ -103,42 +176,9 @@ func (s *Session) syncRequest(path string) request {
 	return request{op: opSync, body: e.Bytes}
 }
 
-// SyncOn has the server of a connection catch up with the leader, and reads the record
-// of path then, in one exchange. When it returns true, the connection's watches have
-// told what the leader had done before the call. It returns false if the connection is
-// lost; disconnected is the channel that Connected has returned for it. Where path does
-// not exist its record is zero.
-func (s *Session) SyncOn(ctx context.Context, path string, disconnected <-chan struct{}) (record Stat, synced bool, err error) {
-	replies, err := s.exchange(ctx, s.syncRequest("/"), s.existsRequest(path))
-	if err == nil {
-		err = replies[0].err()
-	}
-	switch {
-	case s.Err() != nil:
-		return Stat{}, false, s.Err()
-	case ctx.Err() != nil:
-		return Stat{}, false, s.interrupted("sync", ctx)
-	case lostConnection(err), Happened(disconnected):
-		return Stat{}, false, nil
-	case err != nil:
-		return Stat{}, false, answer("sync", "/", err)
-	}
-	switch err := replies[1].err(); {
-	case errors.Is(err, zk.ErrNoNode):
-		return Stat{}, true, nil
-	case err != nil:
-		return Stat{}, false, answer("look at", path, err)
-	}
-	d := jute.Decoder{Bytes: replies[1].body}
-	record = Stat(d.Stat())
-	return record, d.Err == nil, d.Err
-}
-
-// GetSynced is Get by a server that has caught up with the leader before: what is
-// found was there, for the whole ensemble, after this call had begun. It is one
-// round trip, to the leader. It may read a place whatever its ACL is. Before there is
-// one it gives no identity: see newACL.
-func (s *Session) GetSynced(ctx context.Context, path string) (Node, error) {
+// GetOwn is Get for a znode of this session. It may read a place whatever its ACL is.
+// Before the ACL is resolved it gives no identity: see newACL.
+func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
 	var e jute.Encoder
 	e.String(s.full(path))
 	e.Bool(false)
@@ -147,13 +187,10 @@ func (s *Session) GetSynced(ctx context.Context, path string) (Node, error) {
 		exchange = s.exchange
 	}
 	return readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
-		replies, err := exchange(life, s.syncRequest(path), request{op: opGetData, body: e.Bytes})
-		if err == nil {
-			err = replies[0].err()
-		}
+		replies, err := exchange(life, request{op: opGetData, body: e.Bytes})
 		if err != nil {
 			return Node{}, err
 		}
-		return replies[1].node()
+		return replies[0].node()
 	})
 }

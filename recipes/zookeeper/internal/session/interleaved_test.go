@@ -192,34 +192,6 @@ func TestANameIsMadeByOneCallAtATime(t *testing.T) {
 	}
 }
 
-// A record that is not there is zero, and the server has caught up all the same.
-func TestASyncOnAPathThatIsNotThere(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	s := open(t, to(srv))
-	disconnected, err := s.Connected(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if record, synced, err := s.SyncOn(ctx, "/nothing", disconnected); err != nil || !synced || record.Czxid != 0 {
-		t.Errorf("%+v, %v, %v", record, synced, err)
-	}
-	cutAndWait(t, srv, s)
-	if _, synced, err := s.SyncOn(ctx, "/", disconnected); err != nil || synced {
-		t.Errorf("of a connection that is lost: %v, %v", synced, err)
-	}
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	if _, synced, err := s.SyncOn(ended, "/", disconnected); err != nil && !errors.Is(err, context.Canceled) || synced {
-		t.Errorf("of a caller that has gone: %v, %v", synced, err)
-	}
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if _, synced, err := s.SyncOn(ctx, "/", disconnected); !errors.Is(err, recipes.ErrClosed) || synced {
-		t.Errorf("of a session that is over: %v, %v", synced, err)
-	}
-}
-
 // A parent that is reaped before its child is made is made again.
 func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)

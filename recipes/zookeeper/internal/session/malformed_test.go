@@ -43,7 +43,7 @@ func TestAnAnswerThatIsNone(t *testing.T) {
 		"a list that is cut off":        {opGetChildren2, null.Bytes[4:6], list},
 		"a record that is cut off":      {opExists, []byte{1, 2, 3}, func(s *session.Session) error { _, err := s.Stat(ctx, "/"); return err }},
 		"data that are cut off":         {opGetData, []byte{0, 0, 0, 9, 1}, func(s *session.Session) error { _, err := s.Get(ctx, "/"); return err }},
-		"synced data that are cut off":  {opGetData, []byte{0, 0, 0, 9, 1}, func(s *session.Session) error { _, err := s.GetSynced(ctx, "/"); return err }},
+		"own data that are cut off":     {opGetData, []byte{0, 0, 0, 9, 1}, func(s *session.Session) error { _, err := s.GetOwn(ctx, "/"); return err }},
 		"a new record that is cut off":  {opSetData, []byte{1}, func(s *session.Session) error { _, err := s.SetOnce(ctx, "/", nil, -1); return err }},
 	} {
 		refusing := newRefuser(t, srv.Addr(), test.op, 0)

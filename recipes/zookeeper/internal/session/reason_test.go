@@ -18,7 +18,7 @@ func TestWhyASessionIsLostByItsClock(t *testing.T) {
 	for _, holds := range []bool{false, true} {
 		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 			if holds {
-				s.BeginHold()
+				beginHold(t, s)
 			}
 			time.Sleep(s.Timeout())
 			srv.Freeze(true)

@@ -24,18 +24,6 @@ func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	disconnected, err := s.Connected(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	getSynced := func() error { _, err := s.GetSynced(ctx, "/x"); return err }
-	syncOn := func() error {
-		_, synced, err := s.SyncOn(ctx, "/x", disconnected)
-		if synced != (err == nil) {
-			t.Errorf("synced is %v: %v", synced, err)
-		}
-		return err
-	}
 	neighbour := func(place session.Place) func() error {
 		return func() error { _, _, _, err := s.Neighbour(ctx, place, "/x"); return err }
 	}
@@ -44,10 +32,7 @@ func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 		op   zkserver.Op
 		ask  func() error
 	}{
-		{"GetSynced", zkserver.OpSync, getSynced},
-		{"GetSynced", zkserver.OpGetData, getSynced},
-		{"SyncOn", zkserver.OpSync, syncOn},
-		{"SyncOn", zkserver.OpExists, syncOn},
+		{"GetOwn", zkserver.OpGetData, func() error { _, err := s.GetOwn(ctx, "/x"); return err }},
 		{"Neighbour", zkserver.OpGetData, neighbour(places[0])},
 		{"Neighbour", zkserver.OpSetWatches, neighbour(places[1])},
 		{"PlaceW", zkserver.OpSetWatches, func() error { _, err := s.PlaceW(ctx, places[2]); return err }},

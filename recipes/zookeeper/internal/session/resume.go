@@ -54,8 +54,7 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 	if err == nil {
 		s.kept.until = s.wire.lastZxid.Load()
 		s.wire.spared.Store(false)
-		s.BeginHold() // what the session held, until DropRest
-		err = s.Err()
+		err = s.BeginHold(ctx) // what the session held, until DropRest
 	}
 	if err != nil {
 		_, _ = s.LetGo(ctx)

@@ -235,7 +235,7 @@ func TestTheDeadlineGoesAlongWithTheSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.BeginHold()
+		beginHold(t, s)
 		time.Sleep(10 * timeout) // virtual
 		ticket, err := s.LetGo(t.Context())
 		if err != nil {

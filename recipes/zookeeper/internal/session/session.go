@@ -43,12 +43,13 @@ type Session struct {
 
 	holds atomic.Int64 // see BeginHold
 
-	mu         sync.Mutex
-	over       bool // no background work starts any more
-	confirming bool // confirm runs
-	deadline   *time.Timer
-	work       sync.WaitGroup // Background
-	calls      sync.WaitGroup // requests that go-zookeeper has
+	mu          sync.Mutex
+	over        bool // no background work starts any more
+	confirming  bool // confirm runs
+	inspections []*inspection
+	deadline    *time.Timer
+	work        sync.WaitGroup // Background
+	calls       sync.WaitGroup // requests that go-zookeeper has
 
 	endOnce  sync.Once
 	closing  sync.Once       // the first Close decides for how long it is tried

@@ -97,15 +97,7 @@ func (s *Session) trust() time.Duration {
 
 // left is how long the session may still be relied on without another contact.
 func (s *Session) left() time.Duration {
-	return time.Until(s.counted().Add(s.trust()))
-}
-
-// counted is the contact from which the deadline counts.
-func (s *Session) counted() time.Time {
-	if s.holding() {
-		return s.KnownContact()
-	}
-	return s.LastContact()
+	return time.Until(s.Contact().Add(s.trust()))
 }
 
 // checkDeadline ends the session if there was no contact for its timeout. It also

@@ -22,7 +22,7 @@ type secret struct {
 	timeout  time.Duration // negotiated
 	user     string        // the session's identity, and its password
 	word     string
-	contact  time.Time // the latest that the leader is known to have
+	contact  time.Time // from which the deadline counts
 }
 
 // ticketFormat is the first number in Bytes. Another format gets another number.
@@ -47,9 +47,9 @@ func (t Ticket) Bytes() []byte {
 	return e.Bytes
 }
 
-// ParseTicket reads what Bytes has encoded. contact is a time at which the leader is
-// known to have heard of the session. An earlier time is safe, a later one is not. An
-// error matches recipes.ErrInvalid and tells nothing of b.
+// ParseTicket reads what Bytes has encoded. contact is the time from which the session's
+// deadline counts: see Session.Contact. An earlier time is safe, a later one is not. An
+// error matches recipes.ErrInvalid and shows nothing of b.
 func ParseTicket(b []byte, contact time.Time) (Ticket, error) {
 	if len(b) > maxTicket {
 		return Ticket{}, errTicket
@@ -85,10 +85,10 @@ func (Ticket) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 // LogValue implements slog.LogValuer.
 func (Ticket) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// Ticket returns the session's ticket. Its contact is the latest that is safe now.
+// Ticket returns the session's ticket. Its contact is Contact.
 func (s *Session) Ticket() Ticket {
 	s.identity.prepare()
-	t := &secret{id: s.id, timeout: s.Timeout(), user: s.identity.user, word: s.identity.secret, contact: s.KnownContact()}
+	t := &secret{id: s.id, timeout: s.Timeout(), user: s.identity.user, word: s.identity.secret, contact: s.Contact()}
 	if password := s.wire.password.Load(); password != nil {
 		t.password = *password
 	}

@@ -38,7 +38,7 @@ func TestAResumedSessionThatIsGrantedASmallerTimeoutIsLostByThat(t *testing.T) {
 				}
 				defer closeNow(s)
 				if holds {
-					s.BeginHold()
+					beginHold(t, s)
 					defer s.EndHold()
 				}
 				time.Sleep(before) // virtual

@@ -18,10 +18,6 @@ func TestAReadLeavesNoWatch(t *testing.T) {
 	if err := s.Ensure(ctx, "/line"); err != nil { // so that the reply that is lost is that of a place
 		t.Fatal(err)
 	}
-	disconnected, err := s.Connected(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
 	lost := at(srv, zkserver.OpCreate2, faultOf(zkserver.Fault{DropReply: true}))
 	for name, read := range map[string]func() error{
 		"Get":         func() error { _, err := s.Get(ctx, "/x"); return err },
@@ -29,12 +25,8 @@ func TestAReadLeavesNoWatch(t *testing.T) {
 		"Stat, none":  func() error { _, _ = s.Stat(ctx, "/none"); return nil },
 		"Children":    func() error { _, err := s.Children(ctx, "/"); return err },
 		"List":        func() error { _, _, err := s.List(ctx, "/"); return err },
-		"GetSynced":   func() error { _, err := s.GetSynced(ctx, "/x"); return err },
+		"GetOwn":      func() error { _, err := s.GetOwn(ctx, "/x"); return err },
 		"CreatePlace": func() error { _, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, true); return err },
-		"SyncOn": func() error {
-			_, _, err := s.SyncOn(ctx, "/x", disconnected)
-			return err
-		},
 	} {
 		if err := read(); err != nil {
 			t.Errorf("%s: %v", name, err)

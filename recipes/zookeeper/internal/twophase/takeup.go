@@ -71,7 +71,7 @@ func (t *twoPhase) is(p protocol, id string) error {
 // keep has session.DropRest leave a child that the session had before it was resumed.
 func (t *twoPhase) keep(ctx context.Context, child string) error {
 	path := t.child(child)
-	node, err := t.session.GetSynced(ctx, path)
+	node, err := t.session.Get(ctx, path)
 	switch {
 	case errors.Is(err, recipes.ErrNoNode):
 		return fmt.Errorf("%w: %s", recipes.ErrRemoved, path)

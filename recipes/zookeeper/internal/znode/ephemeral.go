@@ -91,11 +91,13 @@ func watched(ctx context.Context, s *session.Session, path string, made session.
 	if err != nil {
 		return nil, err
 	}
+	if err := s.BeginHold(ctx); err != nil {
+		return nil, err
+	}
 	e := &Ephemeral{
 		session: s, path: path, czxid: stat.Czxid, stat: stat,
 		done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
-	s.BeginHold()
 	e.mu.Lock()
 	e.unlisten = s.OnLost(func() { e.sessionLost() })
 	e.mu.Unlock()

@@ -1,0 +1,104 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// What a grant costs by what the session has done before: doc.go, "The rule for grants".
+func TestAHoldAsksTheLeaderUntilItIsProved(t *testing.T) {
+	const soon = time.Second
+	write := func(t *testing.T, s *session.Session) {
+		if _, err := s.CreateProtected(t.Context(), "/", "x-", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	idle := func(t *testing.T, s *session.Session) { time.Sleep(3*s.Timeout() + soon) }
+	for _, tt := range []struct {
+		name   string
+		before []func(*testing.T, *session.Session)
+		syncs  int64
+	}{
+		{"a new session", nil, 0},
+		{"a session that is not quite too old", []func(*testing.T, *session.Session){
+			func(_ *testing.T, s *session.Session) { time.Sleep(s.Timeout() * 74 / 100) },
+		}, 0},
+		{"one that is a little too old", []func(*testing.T, *session.Session){
+			func(_ *testing.T, s *session.Session) { time.Sleep(s.Timeout() * 76 / 100) },
+		}, 2},
+		{"an idle session", []func(*testing.T, *session.Session){idle}, 2},
+		{"an idle session that writes", []func(*testing.T, *session.Session){idle, write}, 1},
+		{"an idle session that writes, and has asked ahead", []func(*testing.T, *session.Session){idle, write,
+			func(_ *testing.T, s *session.Session) { s.AskAhead(); time.Sleep(soon) },
+		}, 0},
+		{"one that holds something", []func(*testing.T, *session.Session){beginHold, idle}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+				for _, before := range tt.before {
+					before(t, s)
+				}
+				sent, asked := srv.Counters().Requests[zkserver.OpSync], s.Counters().Asked
+				beginHold(t, s)
+				syncs := srv.Counters().Requests[zkserver.OpSync] - sent
+				if asked := s.Counters().Asked - asked; syncs != tt.syncs || (asked > 0) != (tt.syncs > 0) {
+					t.Errorf("%d syncs, counted as %d; want %d syncs", syncs, asked, tt.syncs)
+				}
+				if age := time.Since(s.KnownContact()); age > s.Timeout()*3/4 {
+					t.Errorf("the leader is proved to count from %v ago", age)
+				}
+			})
+		})
+	}
+}
+
+// A session whose proof is young asks nothing ahead.
+func TestAContenderAsksAheadOnlyIfTheProofIsOld(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		for _, tt := range []struct {
+			age  time.Duration // in hundredths of the timeout
+			want int64
+		}{{49, 0}, {51, 1}} {
+			sent := srv.Counters().Requests[zkserver.OpSync]
+			time.Sleep(s.Timeout()*tt.age/100 - time.Since(s.KnownContact()))
+			s.AskAhead()
+			time.Sleep(time.Millisecond)
+			if n := srv.Counters().Requests[zkserver.OpSync] - sent; n != tt.want {
+				t.Errorf("%d %% of the timeout after the proof: %d syncs; want %d", tt.age, n, tt.want)
+			}
+		}
+	})
+}
+
+// While the leader does not answer, nothing is held. The caller may give up.
+func TestAHoldThatIsNotProvedIsNotBegun(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		time.Sleep(3 * s.Timeout())
+		answers := make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			if r.Op == zkserver.OpSync {
+				f.Hold = answers
+			}
+			return f
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), s.Timeout()/10) // virtual
+		defer cancel()
+		if err := s.BeginHold(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("began to hold with %v", err)
+		}
+		close(answers)
+		srv.SetFault(nil)
+		time.Sleep(3 * s.Timeout())
+		if err := s.Err(); err != nil {
+			t.Errorf("the session counts as one that holds something: %v", err)
+		}
+		if n := s.Counters().ByKind["sync"]; n > 2 {
+			t.Errorf("%d syncs in a session that holds nothing", n)
+		}
+	})
+}
