@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-partition test-mutants test-soak test-counts test-against build cross bench bench-peers bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-partition test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -30,7 +30,8 @@ help:
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make cross          the binaries for PLATFORMS (all), thrown away'
 	@echo 'make bench          the ways of waiting on a real ZooKeeper, compared by benchstat'
-	@echo 'make bench-peers    handoff against go-zookeeper and against what no lock can be faster than (12 minutes)'
+	@echo 'make bench-peers    handoff against the locks of go-zookeeper, Curator and kazoo (45 minutes; ROUNDS=2 CONTENDERS=10,100: 5)'
+	@echo 'make bench-memory   what a session takes of memory, idle and while its contender waits'
 	@echo 'make bench-plugin   the plugin against a library call, and against any second process (8 minutes)'
 	@echo 'make bench-join     three generators and three servers, 1 ms apart, against one generator; root on Linux (15 minutes)'
 	@echo 'make results        record the sweep on real ZooKeepers into testdata/results (75 minutes; FOR=9m: a part)'
@@ -120,11 +121,20 @@ bench: zookeeper
 	$(TOOL) benchstat -col '/strategy@(herd predecessor handoff)' bin/bench.txt
 
 # Goes on where it was interrupted; see the script for what can be varied.
-# Rounds are interleaved: benchstat takes them for samples.
+# Rounds are interleaved: benchstat takes them for samples. The ratios come last.
+ROUNDS     ?= 6
+CONTENDERS ?= 1,10,100,1000,3000
+SERVERS    ?= 1,3
+WINDOW_MS  ?= 3000
 bench-peers: zookeeper
 	@mkdir -p bin
-	$(GO) test ./recipes/zookeeper -run '^$$' -bench 'Peers|WaitingSessions' -benchtime 1x -timeout 1h | tee bin/peers.txt
-	$(TOOL) benchstat -row /contenders -col '/lock@(floor bare go-zookeeper predecessor handoff unconfirmed)' -ignore /round bin/peers.txt
+	ZKRECIPES_PEERS_ROUNDS=$(ROUNDS) ZKRECIPES_PEERS_CONTENDERS=$(CONTENDERS) ZKRECIPES_PEERS_SERVERS=$(SERVERS) ZKRECIPES_PEERS_WINDOW_MS=$(WINDOW_MS) \
+		ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_REQUIRE_PEERS=1 $(GO) test ./internal/interop -run '^$$' -bench Peers -benchtime 1x -timeout 4h | tee bin/peers.txt
+	$(TOOL) benchstat -row '/servers /workload /contenders' -col '/lock@(floor bare go-zookeeper curator kazoo predecessor handoff plugin-predecessor plugin-handoff)' -ignore /round bin/peers.txt
+	@grep '^|' bin/peers.txt
+
+bench-memory: zookeeper
+	$(GO) test ./recipes/zookeeper -run '^$$' -bench WaitingSessions -benchtime 1x -timeout 1h
 
 # A relay is a second process that does nothing, which no plugin can be faster than.
 bench-plugin: zookeeper

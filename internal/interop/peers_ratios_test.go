@@ -1,0 +1,103 @@
+package interop_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sample is what was measured in each round.
+type sample struct {
+	servers    int
+	workload   string
+	contenders int
+	lock       string
+}
+
+type samples map[sample][]float64
+
+func (s samples) add(of sample, rate float64) { s[of] = append(s[of], rate) }
+
+// compared are the ratios that are printed, of two locks at the same number of contenders.
+var compared = []struct{ workload, lock, to string }{
+	{"cycle", "handoff", "go-zookeeper"},
+	{"cycle", "handoff", "curator"},
+	{"cycle", "handoff", "kazoo"},
+	{"cycle", "plugin-handoff", "go-zookeeper"},
+	{"drain", "handoff", "floor"},
+}
+
+// ratios is a table of the ratios of what was measured in one round: their median, and
+// the smallest and the largest.
+func (s samples) ratios() string {
+	var out strings.Builder
+	fmt.Fprint(&out, "\n| servers | workload | contenders | ratio | median | smallest - largest |\n|---:|---|---:|---|---:|---|\n")
+	row := func(a, b sample, contenders, ratio string) {
+		var each []float64
+		for round := range min(len(s[a]), len(s[b])) {
+			each = append(each, s[a][round]/s[b][round])
+		}
+		if len(each) > 0 {
+			slices.Sort(each)
+			fmt.Fprintf(&out, "| %d | %s | %s | %s | %.2f | %.2f - %.2f |\n", a.servers, a.workload, contenders, ratio, median(each), each[0], each[len(each)-1])
+		}
+	}
+	for _, c := range compared {
+		for _, a := range s.of(c.workload, c.lock) {
+			b := a
+			b.lock = c.to
+			row(a, b, fmt.Sprint(a.contenders), c.lock+" : "+c.to)
+		}
+	}
+	for _, a := range s.of("cycle", "handoff") {
+		if b := a; a.contenders == 10000 {
+			b.contenders = 100
+			row(a, b, "10000 : 100", "handoff")
+		}
+	}
+	return out.String()
+}
+
+// of returns the samples of a lock, by servers and contenders.
+func (s samples) of(workload, lock string) (found []sample) {
+	for k := range s {
+		if k.workload == workload && k.lock == lock {
+			found = append(found, k)
+		}
+	}
+	slices.SortFunc(found, func(a, b sample) int {
+		if a.servers != b.servers {
+			return a.servers - b.servers
+		}
+		return a.contenders - b.contenders
+	})
+	return found
+}
+
+// median is that of a sorted list.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+func TestRatiosAreOfOneRound(t *testing.T) {
+	s := samples{}
+	for _, round := range []struct{ handoff, other float64 }{{300, 100}, {800, 400}, {50, 50}, {10, 4}} {
+		s.add(sample{3, "cycle", 100, "handoff"}, round.handoff)
+		s.add(sample{3, "cycle", 100, "go-zookeeper"}, round.other)
+		s.add(sample{1, "drain", 1000, "handoff"}, 3*round.other)
+		s.add(sample{1, "drain", 1000, "floor"}, 4*round.other)
+		s.add(sample{3, "cycle", 10000, "handoff"}, round.handoff/2)
+	}
+	const want = `
+| servers | workload | contenders | ratio | median | smallest - largest |
+|---:|---|---:|---|---:|---|
+| 3 | cycle | 100 | handoff : go-zookeeper | 2.25 | 1.00 - 3.00 |
+| 1 | drain | 1000 | handoff : floor | 0.75 | 0.75 - 0.75 |
+| 3 | cycle | 10000 : 100 | handoff | 0.50 | 0.50 - 0.50 |
+`
+	if got := s.ratios(); got != want {
+		t.Errorf("ratios:\n%s\nwant:\n%s", got, want)
+	}
+}
