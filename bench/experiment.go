@@ -20,8 +20,6 @@ type Experiment struct {
 	Strategies []recipes.Strategy
 	Contenders []int
 	Transports []Transport
-	// Unconfirmed are the values of recipes.LockConfig.Unconfirmed; none is false.
-	Unconfirmed []bool
 	// Delays are round-trip times that are added to what every session sends and gets, by
 	// a relay in this process. Without any, 0 is taken: none is added, and there is no relay.
 	Delays []time.Duration
@@ -102,14 +100,13 @@ type Transport struct {
 
 // Trial is one run of one combination.
 type Trial struct {
-	Number      int // from 1, in the order of Experiment.Trials
-	Recipe      load.Recipe
-	Workload    load.Workload
-	Strategy    recipes.Strategy
-	Unconfirmed bool
-	Contenders  int
-	Transport   Transport
-	Delay       time.Duration
+	Number     int // from 1, in the order of Experiment.Trials
+	Recipe     load.Recipe
+	Workload   load.Workload
+	Strategy   recipes.Strategy
+	Contenders int
+	Transport  Transport
+	Delay      time.Duration
 }
 
 // Validate says what is wrong with the experiment. Nothing is sent.
@@ -206,26 +203,11 @@ func (e Experiment) combinations() []Trial {
 					trial := Trial{Recipe: recipe, Workload: workload, Strategy: strategy, Contenders: n}
 					if workload.Own() {
 						trial.Recipe, trial.Strategy = load.Recipe(workload), ""
-						all = append(all, e.reached(trial)...)
-						continue
 					}
-					for _, trial := range e.confirmations(trial) {
-						all = append(all, e.reached(trial)...)
-					}
+					all = append(all, e.reached(trial)...)
 				}
 			}
 		}
-	}
-	return all
-}
-
-// confirmations is a trial with each value of Unconfirmed.
-func (e Experiment) confirmations(t Trial) (all []Trial) {
-	if len(e.Unconfirmed) == 0 {
-		return []Trial{t}
-	}
-	for _, t.Unconfirmed = range e.Unconfirmed {
-		all = append(all, t)
 	}
 	return all
 }

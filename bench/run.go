@@ -30,7 +30,7 @@ func (e Experiment) Run(ctx context.Context, t Trial) (record.Record, error) {
 // and nothing measured.
 func (e Experiment) Record(t Trial) record.Record {
 	r := record.Record{
-		Recipe: t.Recipe, Workload: t.Workload, Strategy: t.Strategy, Unconfirmed: t.Unconfirmed, Contenders: t.Contenders,
+		Recipe: t.Recipe, Workload: t.Workload, Strategy: t.Strategy, Contenders: t.Contenders,
 		Transport: t.Transport.Name, Delay: t.Delay, Hold: e.Hold, Procs: runtime.GOMAXPROCS(0), Trial: t.Number,
 	}
 	switch t.Workload {
@@ -97,7 +97,7 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 func (e Experiment) load(t Trial, all opened) load.Load {
 	l := load.Load{
 		Enrolled: e.counter("in line", len(all.sessions)),
-		Workload: t.Workload, Recipe: t.Recipe, Strategy: t.Strategy, Unconfirmed: t.Unconfirmed, Sessions: all.sessions,
+		Workload: t.Workload, Recipe: t.Recipe, Strategy: t.Strategy, Sessions: all.sessions,
 		Path: fmt.Sprintf("%s/%04d", e.Root, t.Number),
 		Hold: e.Hold, Duration: e.Duration, Warmup: e.Warmup,
 		Rounds: e.rounds(), Lines: e.lines(t), Rate: e.Rate, Arrivals: e.arrivals(), Seed: e.Seed + uint64(t.Number),

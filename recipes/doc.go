@@ -39,10 +39,7 @@
 //     before another contender is granted.
 //   - A waiter is granted only after the leader has answered once more, and only if
 //     the waiter's znode is still there then. So a server that lags cannot grant what
-//     the leader has given to another contender. With LockConfig.Unconfirmed the
-//     leader is asked beside the grant. If the znode is gone, Done closes within one
-//     round trip of the grant; where the leader does not answer, by the session's own
-//     clock.
+//     the leader has given to another contender.
 //   - Assumption for both: clocks run at the same rate and do not stop. (The
 //     monotonic clock of a suspended machine stops.)
 //   - Assumption for both: a leader that was replaced stops answering within a third

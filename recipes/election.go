@@ -68,9 +68,6 @@ type ElectionConfig struct {
 	// would take the znode acks for a candidate.
 	Dialect Dialect
 
-	// Unconfirmed is that of LockConfig.
-	Unconfirmed bool
-
 	// Joined, if not nil, is called once for each Campaign that has joined the
 	// line, on the terms of LockConfig.Joined.
 	Joined func(Place)

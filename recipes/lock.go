@@ -68,19 +68,6 @@ type LockConfig struct {
 	// WriteLock and Election.
 	Dialect Dialect
 
-	// Unconfirmed has Acquire return before the leader has answered that the znode of a
-	// contender that has waited is still there. The leader is asked beside the grant.
-	// If the znode is gone, Done closes within one round trip of the grant; where the
-	// leader does not answer, by the session's own clock.
-	//
-	// The default waits for the answer, so Done closes before another contender is
-	// granted. With Unconfirmed, a server that lags can grant a lock that the leader
-	// has given to another contender, for as long as that takes. The token is then
-	// smaller than the other's, and Write is refused. What it saves is one round trip
-	// to the leader in each grant after a wait. It is for work that guards what it
-	// writes.
-	Unconfirmed bool
-
 	// Data are stored in the contender's znode, for Contenders and for people who
 	// look at the znodes: who am I, and why do I want this?
 	Data []byte

@@ -69,9 +69,6 @@ type SemaphoreConfig struct {
 	// watches the first n in line.
 	Strategy Strategy
 
-	// Unconfirmed is that of LockConfig.
-	Unconfirmed bool
-
 	// Dialect says who takes permits at the same path; "" is DefaultDialect. Curator
 	// shares them with Curator's InterProcessSemaphoreV2, and Kazoo with kazoo's
 	// Semaphore. There contenders stand in line for a lock. The holder of the lock waits

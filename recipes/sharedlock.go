@@ -147,9 +147,6 @@ type SharedLockConfig struct {
 	// default: the other libraries neither ask nor answer.
 	Dialect Dialect
 
-	// Unconfirmed is that of LockConfig.
-	Unconfirmed bool
-
 	// Data are stored in the contender's znode, as in LockConfig.
 	Data []byte
 

@@ -10,8 +10,7 @@ import (
 // never which contender is next. Contenders of every strategy can stand in one line.
 //
 // With every strategy a grant after a wait also costs one sync: a round trip to the
-// leader of the ensemble, without a transaction. With LockConfig.Unconfirmed it is made
-// beside the grant.
+// leader of the ensemble, without a transaction.
 type Strategy string
 
 const (

@@ -41,7 +41,7 @@ func (l Load) contenders(joined func(id int64)) ([]contender, error) {
 func (l Load) enter(s recipes.Session, joined func(recipes.Place)) (func(context.Context) (turn, error), error) {
 	switch l.Recipe {
 	case Lock:
-		lock, err := s.Lock(l.Path, recipes.LockConfig{Strategy: l.Strategy, Unconfirmed: l.Unconfirmed, Joined: joined})
+		lock, err := s.Lock(l.Path, recipes.LockConfig{Strategy: l.Strategy, Joined: joined})
 		return func(ctx context.Context) (turn, error) {
 			hold, err := lock.Acquire(ctx)
 			if err != nil {
@@ -50,7 +50,7 @@ func (l Load) enter(s recipes.Session, joined func(recipes.Place)) (func(context
 			return turn{hold.Token(), hold.Release}, nil
 		}, err
 	case Election:
-		election, err := s.Election(l.Path, recipes.ElectionConfig{Strategy: l.Strategy, Unconfirmed: l.Unconfirmed, Joined: joined})
+		election, err := s.Election(l.Path, recipes.ElectionConfig{Strategy: l.Strategy, Joined: joined})
 		return func(ctx context.Context) (turn, error) {
 			leadership, err := election.Campaign(ctx, nil)
 			if err != nil {

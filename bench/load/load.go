@@ -14,8 +14,6 @@ type Load struct {
 	Workload Workload
 	Recipe   Recipe
 	Strategy recipes.Strategy
-	// Unconfirmed is recipes.LockConfig.Unconfirmed.
-	Unconfirmed bool
 
 	// Path is contended for. It should be fresh: whoever else stands in line
 	// there is waited for.

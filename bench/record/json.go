@@ -37,6 +37,10 @@ type figures Record
 type line struct {
 	figures
 	Histograms map[string]string `json:"histograms,omitempty"`
+
+	// Unconfirmed was an option of the recipes: a grant did not wait for the leader.
+	// Such records are read as those of a strategy of its own, which is never written.
+	Unconfirmed bool `json:",omitempty"`
 }
 
 // JSONWriter writes records as JSON lines: a header with the environment, then
@@ -182,6 +186,9 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("not a record: %w", err)
 	}
 	*r = Record(l.figures)
+	if l.Unconfirmed {
+		r.Strategy += "-unconfirmed"
+	}
 	if r.Recipe == "" || r.Workload == "" || r.Contenders < 1 || r.Operations < 1 || r.Elapsed < 0 {
 		return errors.New("not a record: recipe, workload, contenders or operations are missing")
 	}

@@ -94,3 +94,21 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A record of an option that is gone is not one of the strategy that it was an option of.
+func TestUnconfirmedRecordsAreOfAnotherStrategy(t *testing.T) {
+	one := records()[0]
+	text := string(written(t, []record.Record{one}))
+	old := strings.Replace(text, `"Strategy":"`, `"Unconfirmed":true,"Strategy":"`, 1)
+	if old == text {
+		t.Fatalf("no strategy in %s", text)
+	}
+	runs, err := record.Read(strings.NewReader(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := runs[0].Records[0]
+	if read.Strategy != one.Strategy+"-unconfirmed" || read.Name() == one.Name() {
+		t.Errorf("read as strategy %q, %s", read.Strategy, read.Name())
+	}
+}

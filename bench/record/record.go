@@ -12,14 +12,13 @@ import (
 
 // Record is what one trial measured, and of what.
 type Record struct {
-	Recipe      load.Recipe
-	Workload    load.Workload
-	Strategy    recipes.Strategy
-	Unconfirmed bool `json:",omitempty"` // recipes.LockConfig.Unconfirmed
-	Contenders  int
-	Transport   string        // how the recipes were reached: "direct", "plugin", ...
-	Hold        time.Duration // for how long each holder kept its turn
-	Procs       int           // GOMAXPROCS
+	Recipe     load.Recipe
+	Workload   load.Workload
+	Strategy   recipes.Strategy
+	Contenders int
+	Transport  string        // how the recipes were reached: "direct", "plugin", ...
+	Hold       time.Duration // for how long each holder kept its turn
+	Procs      int           // GOMAXPROCS
 
 	// Lines is how many lines of so many contenders there were at once; 0 for
 	// workloads that have one.
@@ -92,9 +91,6 @@ func (r Record) Name() string {
 	fmt.Fprintf(&b, "%s/workload=%s", capitalized(string(r.Recipe)), r.Workload)
 	if r.Strategy != "" {
 		fmt.Fprintf(&b, "/strategy=%s", r.Strategy)
-	}
-	if r.Unconfirmed {
-		b.WriteString("/confirm=beside")
 	}
 	fmt.Fprintf(&b, "/contenders=%d", r.Contenders)
 	if r.Lines > 0 {

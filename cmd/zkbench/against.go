@@ -53,7 +53,7 @@ func (d *duel) check(given map[string]bool) error {
 
 // ofTheDuel are the flags that are not handed to the builds, or that each trial has its
 // own values for.
-var ofTheDuel = strings.Fields("against count seed record preset quiet raw table embedded ensemble servers recipe workload strategy confirm contenders via delay")
+var ofTheDuel = strings.Fields("against count seed record preset quiet raw table embedded ensemble servers recipe workload strategy contenders via delay")
 
 // pass keeps the flags that were given and that both builds get. An older build that
 // does not know one of them says so.
@@ -190,9 +190,6 @@ func trialArgs(t bench.Trial, seed uint64) []string {
 	}
 	if t.Strategy != "" {
 		args = append(args, "-strategy="+string(t.Strategy))
-	}
-	if t.Unconfirmed {
-		args = append(args, "-confirm="+confirmBeside)
 	}
 	return args
 }

@@ -102,8 +102,8 @@ func self() string {
 
 // text is what all processes of a run must have in common.
 func (s settings) text() string {
-	text := fmt.Sprintf("-recipe %s -workload %s -strategy %s -confirm %s -contenders %s -via %s -count %d -seed %d -hold %v -duration %v -warmup %v -workers %d",
-		s.recipes.String(), s.workloads.String(), s.strategies.String(), s.confirm.String(), s.contenders.String(), s.via.String(),
+	text := fmt.Sprintf("-recipe %s -workload %s -strategy %s -contenders %s -via %s -count %d -seed %d -hold %v -duration %v -warmup %v -workers %d",
+		s.recipes.String(), s.workloads.String(), s.strategies.String(), s.contenders.String(), s.via.String(),
 		s.count, s.seed, s.hold, s.duration, s.warmup, s.join.workers)
 	return text + fmt.Sprintf(" -lines %d -rate %v -arrivals %s -session-timeout %v -delay %s", s.lines, s.rate, s.arrivals, s.sessionTimeout, s.delays.String())
 }

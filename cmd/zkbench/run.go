@@ -107,7 +107,7 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.E
 // experiment returns what the flags describe.
 func (s settings) experiment(transports []bench.Transport, session recipes.SessionConfig) bench.Experiment {
 	return bench.Experiment{
-		Recipes: s.recipes.values, Workloads: s.workloads.values, Strategies: s.strategies.values, Unconfirmed: s.unconfirmed(),
+		Recipes: s.recipes.values, Workloads: s.workloads.values, Strategies: s.strategies.values,
 		Contenders: s.contenders.values, Transports: transports, Delays: s.delays.values,
 		Count: s.count, Seed: s.seed, Hold: s.hold, Duration: s.duration, Warmup: s.warmup,
 		Rounds: s.rounds, Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Check: s.limits().Check,

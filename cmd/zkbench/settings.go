@@ -19,7 +19,6 @@ type settings struct {
 	recipes    list[load.Recipe]
 	workloads  list[load.Workload]
 	strategies list[recipes.Strategy]
-	confirm    list[string]
 	contenders list[int]
 	via        list[string]
 	delays     list[time.Duration]
@@ -54,7 +53,6 @@ func (c command) defaults() settings {
 		recipes:    list[load.Recipe]{[]load.Recipe{load.Election}, load.ParseRecipe},
 		workloads:  list[load.Workload]{[]load.Workload{load.Drain}, load.ParseWorkload},
 		strategies: list[recipes.Strategy]{recipes.Strategies(), parseStrategy},
-		confirm:    list[string]{[]string{confirmBefore}, parseConfirm},
 		contenders: list[int]{[]int{1, 10, 100}, parsePositive},
 		via:        list[string]{[]string{direct}, c.parseVia},
 		delays:     list[time.Duration]{[]time.Duration{0}, parseDelay},
@@ -106,7 +104,6 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	f.Var(&s.recipes, "recipe", "`list` of what is contended for: election, lock")
 	f.Var(&s.workloads, "workload", "`list` of shapes of the load: drain, cycle, failover, open, many, queue, barrier,\ndouble-barrier, two-phase-commit")
 	f.Var(&s.strategies, "strategy", "`list` of ways to wait: "+(&list[recipes.Strategy]{values: recipes.Strategies()}).String())
-	f.Var(&s.confirm, "confirm", "`list` of when the leader confirms a grant that came after a wait: before (it is\nmade), beside (it: LockConfig.Unconfirmed)")
 	f.Var(&s.contenders, "contenders", "`list` of how many stand in line, with a session each; 1..1000 is 1, 2, 5, 10, 20, ...\nup to 1000, 10..50:10 is 10, 20, 30, 40, 50")
 	f.Var(&s.via, "via", "`list` of ways to reach the recipes: direct (library calls), inprocess (gRPC in memory),\nrelay (library calls through a process that copies bytes), plugin (gRPC to its process)")
 
@@ -219,28 +216,6 @@ func parseStrategy(s string) (recipes.Strategy, error) {
 		return "", fmt.Errorf("strategy is empty")
 	}
 	return recipes.ParseStrategy(s)
-}
-
-// When the leader confirms a grant.
-const (
-	confirmBefore = "before"
-	confirmBeside = "beside"
-)
-
-func parseConfirm(s string) (string, error) {
-	if s != confirmBefore && s != confirmBeside {
-		return "", fmt.Errorf("%q is not a time to confirm a grant; one of %s, %s", s, confirmBefore, confirmBeside)
-	}
-	return s, nil
-}
-
-// unconfirmed returns the values of LockConfig.Unconfirmed that -confirm names.
-func (s settings) unconfirmed() []bool {
-	var values []bool
-	for _, when := range s.confirm.values {
-		values = append(values, when == confirmBeside)
-	}
-	return values
 }
 
 // maxDelay leaves time for a handshake, of which there are a few round trips, before

@@ -14,8 +14,7 @@ func elections(*World) game {
 
 // electionTurn campaigns, acknowledges where the dialect has that, and leads for a while.
 func electionTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect) error {
-	unconfirmed := c.chance.chance(50)
-	e, err := s.Election(path, recipes.ElectionConfig{Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined})
+	e, err := s.Election(path, recipes.ElectionConfig{Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined})
 	if err != nil {
 		return err
 	}
@@ -29,5 +28,5 @@ func electionTurn(ctx context.Context, c *client, s recipes.Session, path string
 		err := leadership.Acknowledge(ctx, nil)
 		c.note("acknowledged %s: %v", leadership.Znode(), err)
 	}
-	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: leadership, journaled: true, unconfirmed: unconfirmed}, 1, leadership.Resign)
+	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: leadership, journaled: true}, 1, leadership.Resign)
 }

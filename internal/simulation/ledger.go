@@ -3,7 +3,6 @@ package simulation
 import (
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -15,12 +14,6 @@ type grant struct {
 	path    string
 	recipes.Grant
 
-	// unconfirmed has it stand for a moment though the leader has taken it back. So the
-	// clock of all is not asked about it in its first session timeout: its session's
-	// clock ends it within that, where the leader does not answer.
-	unconfirmed bool
-	entered     time.Time
-
 	shared    bool // it excludes only those that are not
 	journaled bool // there is a journal of its path
 	entries   int  // in the journal
@@ -29,12 +22,6 @@ type grant struct {
 // believed reports whether the client may act on it: it has not given it back, and
 // its library knows nothing against it.
 func (g *grant) believed() bool { return !g.client.isDead() && g.Err() == nil }
-
-// inDoubt reports whether the leader may have taken it back already, and the client not
-// know.
-func (g *grant) inDoubt() bool {
-	return g.unconfirmed && time.Since(g.entered) < sessionTimeout && !g.client.world.exists(g.Znode())
-}
 
 // ledger is who holds what, by the clock that all share. The order of the server
 // is in its znodes: see journal.
@@ -53,15 +40,12 @@ func (l *ledger) enter(g *grant, permits int) {
 	if g.Err() != nil || g.client.isDead() || w.wasForced(g.session.ID()) {
 		return // it says so, or no clock could have told
 	}
-	g.entered = time.Now()
-	if g.inDoubt() {
-		w.doubt(who, g)
-	} else if !w.exists(g.Znode()) {
+	if !w.exists(g.Znode()) {
 		w.fail(who, "granted %s, which is not there", g.Znode())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if permits == 1 && !g.shared && !g.inDoubt() {
+	if permits == 1 && !g.shared {
 		if last := l.newest[g.path]; g.Token() <= last {
 			w.fail(who, "granted token %#x after token %#x", int64(g.Token()), int64(last))
 		}
@@ -70,7 +54,7 @@ func (l *ledger) enter(g *grant, permits int) {
 	l.grants[g.path] = slices.DeleteFunc(l.grants[g.path], func(other *grant) bool { return !other.believed() })
 	beside := 0
 	for _, other := range l.grants[g.path] {
-		if g.shared && other.shared || w.wasForced(other.session.ID()) || g.inDoubt() || other.inDoubt() {
+		if g.shared && other.shared || w.wasForced(other.session.ID()) {
 			continue
 		}
 		if beside++; beside >= permits {
@@ -78,14 +62,6 @@ func (l *ledger) enter(g *grant, permits int) {
 		}
 	}
 	l.grants[g.path] = append(l.grants[g.path], g)
-}
-
-// stands checks that a grant which is believed, and is not in doubt any more, is there.
-func (l *ledger) stands(g *grant) {
-	w := g.client.world
-	if g.unconfirmed && time.Since(g.entered) >= sessionTimeout && g.believed() && !w.exists(g.Znode()) && !w.wasForced(g.session.ID()) {
-		w.fail(g.client.name, "still believes in %s, which is gone", g.Znode())
-	}
 }
 
 // leave notes that the client stops acting on a grant.

@@ -19,12 +19,10 @@ func locks(w *World) game {
 
 // lockTurn acquires a lock, or gives up, and works under it.
 func lockTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect, strategies []recipes.Strategy) error {
-	unconfirmed := c.chance.chance(50)
 	l, err := s.Lock(path, recipes.LockConfig{
-		Dialect:     d,
-		Strategy:    pick(c.chance, strategies...),
-		Unconfirmed: unconfirmed,
-		Joined:      c.joined,
+		Dialect:  d,
+		Strategy: pick(c.chance, strategies...),
+		Joined:   c.joined,
 	})
 	if err != nil {
 		return err
@@ -39,5 +37,5 @@ func lockTurn(ctx context.Context, c *client, s recipes.Session, path string, d 
 	if err != nil {
 		return err
 	}
-	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold, journaled: true, unconfirmed: unconfirmed}, 1, hold.Release)
+	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold, journaled: true}, 1, hold.Release)
 }

@@ -22,7 +22,6 @@ type Report struct {
 	Virtual    time.Duration
 	Turns      int
 	Faults     map[string]int
-	Doubts     int // unconfirmed grants that the leader had taken back
 	Violations []string
 	Trace      string
 }
@@ -95,7 +94,7 @@ func (sc scenario) run(seed uint64) Report {
 	}
 	w.finish(sc, operator)
 
-	r := Report{Seed: seed, Scenario: sc.name, Virtual: time.Since(w.trace.start), Faults: w.faults, Doubts: w.doubts, Violations: w.violations, Trace: w.trace.String()}
+	r := Report{Seed: seed, Scenario: sc.name, Virtual: time.Since(w.trace.start), Faults: w.faults, Violations: w.violations, Trace: w.trace.String()}
 	for _, c := range w.clients {
 		r.Turns += c.turns
 	}

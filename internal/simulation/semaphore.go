@@ -14,9 +14,8 @@ func semaphores(w *World) game {
 }
 
 func semaphoreTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect, permits int) error {
-	unconfirmed := c.chance.chance(50)
 	l, err := s.Semaphore(path, recipes.SemaphoreConfig{
-		Permits: permits, Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined,
+		Permits: permits, Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined,
 	})
 	if err != nil {
 		return err
@@ -27,5 +26,5 @@ func semaphoreTurn(ctx context.Context, c *client, s recipes.Session, path strin
 	if err != nil {
 		return err
 	}
-	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold, unconfirmed: unconfirmed}, permits, hold.Release)
+	return c.hold(ctx, &grant{client: c, session: s, path: path, Grant: hold}, permits, hold.Release)
 }

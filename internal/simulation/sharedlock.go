@@ -16,8 +16,7 @@ func priorityLocks(*World) game { return game{turn: priorityTurn} }
 
 // sharedTurn reads, or writes, or writes and then reads.
 func sharedTurn(ctx context.Context, c *client, s recipes.Session, path string, d recipes.Dialect) error {
-	unconfirmed := c.chance.chance(50)
-	l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Unconfirmed: unconfirmed, Joined: c.joined})
+	l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: d, Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined})
 	if err != nil {
 		return err
 	}
@@ -31,7 +30,7 @@ func sharedTurn(ctx context.Context, c *client, s recipes.Session, path string, 
 	if err != nil {
 		return err
 	}
-	g := &grant{client: c, session: s, path: path, Grant: hold, shared: shared, journaled: true, unconfirmed: unconfirmed}
+	g := &grant{client: c, session: s, path: path, Grant: hold, shared: shared, journaled: true}
 	if shared || c.chance.chance(70) {
 		return c.hold(ctx, g, 1, hold.Release)
 	}

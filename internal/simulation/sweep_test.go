@@ -25,7 +25,6 @@ type summary struct {
 	Virtual time.Duration
 	Turns   map[string]int // by scenario
 	Faults  map[string]int // by kind
-	Doubts  int
 	Failed  []failure
 }
 
@@ -37,7 +36,6 @@ type failure struct {
 func (s *summary) add(r Report) {
 	s.Seeds++
 	s.Virtual += r.Virtual
-	s.Doubts += r.Doubts
 	if s.Turns == nil {
 		s.Turns, s.Faults = make(map[string]int), make(map[string]int)
 	}
@@ -53,7 +51,6 @@ func (s *summary) add(r Report) {
 func (s *summary) merge(o summary) {
 	s.Seeds += o.Seeds
 	s.Virtual += o.Virtual
-	s.Doubts += o.Doubts
 	if s.Turns == nil {
 		s.Turns, s.Faults = make(map[string]int), make(map[string]int)
 	}
@@ -83,7 +80,6 @@ func (s *summary) String() string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "%d unconfirmed grants had been taken back by the leader\n", s.Doubts)
 	return b.String()
 }
 

@@ -39,7 +39,6 @@ func (c *client) work(ctx context.Context, g *grant) {
 		if c.step(ctx, chance.about(50*time.Millisecond)) != nil {
 			return
 		}
-		c.world.ledger.stands(g)
 		entry := g.entry()
 		err := g.Write(ctx, recipes.Create(entry, nil))
 		c.note("wrote %s: %v", entry, err)

@@ -31,7 +31,6 @@ type World struct {
 	mu         sync.Mutex
 	violations []string
 	faults     map[string]int
-	doubts     int            // grants that the leader had taken back, of those that are not confirmed
 	forced     map[int64]bool // sessions that were expired without their time having passed
 }
 
@@ -75,14 +74,6 @@ func (w *World) fault(who, kind, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults[kind]++
-}
-
-// doubt notes a grant of a contender whose znode is gone, which asked the leader beside it.
-func (w *World) doubt(who string, g *grant) {
-	w.trace.add(who, "granted %s, which is gone, and asks beside it", g.Znode())
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.doubts++
 }
 
 // force notes that a session ends, or loses a znode, by a hand that no clock foretells.

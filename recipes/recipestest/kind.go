@@ -18,10 +18,9 @@ type kind struct {
 
 // options are those of recipes.LockConfig and recipes.ElectionConfig.
 type options struct {
-	strategy    recipes.Strategy
-	unconfirmed bool
-	data        string
-	joined      func(recipes.Place)
+	strategy recipes.Strategy
+	data     string
+	joined   func(recipes.Place)
 }
 
 // line is a lock or an election.
@@ -56,7 +55,7 @@ func electionKinds() []kind {
 func lockKind(strategy recipes.Strategy) kind {
 	return kind{name: "lock", marker: "lock-", strategy: strategy,
 		take: func(s recipes.Session, path string, o options) (line, error) {
-			l, err := s.Lock(path, recipes.LockConfig{Strategy: o.strategy, Unconfirmed: o.unconfirmed, Data: []byte(o.data), Joined: o.joined})
+			l, err := s.Lock(path, recipes.LockConfig{Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
 			return lockLine{l}, err
 		}}
 }
@@ -64,7 +63,7 @@ func lockKind(strategy recipes.Strategy) kind {
 func electionKind(strategy recipes.Strategy) kind {
 	return kind{name: "election", marker: "n_", strategy: strategy,
 		take: func(s recipes.Session, path string, o options) (line, error) {
-			e, err := s.Election(path, recipes.ElectionConfig{Strategy: o.strategy, Unconfirmed: o.unconfirmed, Joined: o.joined})
+			e, err := s.Election(path, recipes.ElectionConfig{Strategy: o.strategy, Joined: o.joined})
 			return electionLine{e, o.data}, err
 		}}
 }

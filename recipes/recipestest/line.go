@@ -31,7 +31,7 @@ func lineTests() []kindTest {
 		{"a handoff costs what the strategy says", handoffCost},
 		{"data that does not fit in a packet is refused before it is sent", tooLarge},
 		{"the server's refusal is ErrAccessDenied", accessDenied},
-	}, waitTests(), unconfirmedTests(), lossTests(), giveBackTests())
+	}, waitTests(), lossTests(), giveBackTests())
 }
 
 var guid = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`

@@ -19,6 +19,7 @@ func waitTests() []kindTest {
 		{"a departure during a lost connection is not missed", departureWhileSevered},
 		{"a change of data wakes nobody into a grant", dataChange},
 		{"a waiter whose znode was removed gets ErrRemoved", waiterRemoved},
+		{"a waiter whose znode was removed right after the release gets ErrRemoved", removedWithTheRelease},
 		{"a waiter whose session is closed gets ErrClosed", waiterClosed},
 		{"a waiter whose session expires gets ErrExpired", waiterExpires},
 		{"on a lost session nobody enters", enterAfterLoss},
@@ -26,6 +27,20 @@ func waitTests() []kindTest {
 		{"a lost creation is made again", creationLost},
 		{"a cancellation while the creation's outcome is unknown leaves nobody", creationCancelled},
 	}
+}
+
+// removedWithTheRelease has the waiter learn of a release, and of the deletion of its
+// znode right behind it, at the same moment.
+func removedWithTheRelease(f *fixture, k kind) {
+	ahead, s := k.granted(f, f.open(), f.path("a")), f.open()
+	w := k.waits(f, s, f.path("a"))
+	k.watches(f, s, f.path("a"))
+	f.proxy.holdReplies(s.ID())
+	f.must(ahead.GiveBack(f.ctx))
+	f.remove(w.place.Znode)
+	f.proxy.restore(s.ID())
+	_, err := w.result(f)
+	f.is(err, recipes.ErrRemoved)
 }
 
 func cancelLeaves(f *fixture, k kind) {

@@ -10,7 +10,7 @@ import (
 func semaphoreKind(strategy recipes.Strategy) kind {
 	return kind{name: "one permit", marker: "lease-", strategy: strategy,
 		take: func(s recipes.Session, path string, o options) (line, error) {
-			m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Strategy: o.strategy, Unconfirmed: o.unconfirmed, Data: []byte(o.data), Joined: o.joined})
+			m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
 			return semaphoreLine{m}, err
 		}}
 }

@@ -11,7 +11,7 @@ import (
 func sharedKind(strategy recipes.Strategy) kind {
 	return kind{name: "writers", marker: "write-", strategy: strategy,
 		take: func(s recipes.Session, path string, o options) (line, error) {
-			l, err := s.SharedLock(path, recipes.SharedLockConfig{Strategy: o.strategy, Unconfirmed: o.unconfirmed, Data: []byte(o.data), Joined: o.joined})
+			l, err := s.SharedLock(path, recipes.SharedLockConfig{Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
 			return sharedLine{l}, err
 		}}
 }

@@ -58,7 +58,7 @@ func (e *election) Campaign(ctx context.Context, proposal []byte) (recipes.Leade
 		return e.s.elections.Campaign(ctx, &pb.CampaignRequest{
 			Session: e.s.handle, RequestId: id,
 			Path: e.path, Strategy: string(e.cfg.Strategy), Dialect: e.dialect, Proposal: proposal,
-			Announce: e.s.announces(e.cfg.Joined), Unconfirmed: e.cfg.Unconfirmed, Resumed: had,
+			Announce: e.s.announces(e.cfg.Joined), Resumed: had,
 		})
 	})
 	if err != nil {

@@ -59,7 +59,7 @@ func (l *lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
 		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
 			Session: l.s.handle, RequestId: id,
 			Path: l.path, Strategy: string(l.cfg.Strategy), Dialect: l.dialect, Data: l.cfg.Data,
-			Try: try, Announce: l.s.announces(l.cfg.Joined), Unconfirmed: l.cfg.Unconfirmed, Resumed: had,
+			Try: try, Announce: l.s.announces(l.cfg.Joined), Resumed: had,
 		})
 	})
 	if err != nil {

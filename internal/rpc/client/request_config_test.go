@@ -16,11 +16,10 @@ import (
 // contending is a request of any recipe that stands in line.
 type contending interface {
 	GetStrategy() string
-	GetUnconfirmed() bool
 }
 
 // The host names the strategy that it documents as its default: a plugin of another
-// version may have another one. And it passes on what it was told of confirmation.
+// version may have another one.
 func TestRequestsSayHowToWait(t *testing.T) {
 	var sent []contending
 	note := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -30,61 +29,56 @@ func TestRequestsSayHowToWait(t *testing.T) {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
 	s := newServed(t, grpc.WithUnaryInterceptor(note)).open(t, 0)
-	for _, unconfirmed := range []bool{false, true} {
-		for name, enter := range map[string]func() error{
-			"lock": func() error {
-				l, err := s.Lock("/lock", recipes.LockConfig{Unconfirmed: unconfirmed})
-				if err == nil {
-					err = releases(l.Acquire(ctx(t)))
-				}
-				return err
-			},
-			"semaphore": func() error {
-				m, err := s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 1, Unconfirmed: unconfirmed})
-				if err == nil {
-					err = releases(m.Acquire(ctx(t)))
-				}
-				return err
-			},
-			"shared lock": func() error {
-				l, err := s.SharedLock("/shared", recipes.SharedLockConfig{Unconfirmed: unconfirmed})
-				if err == nil {
-					err = releases(l.AcquireWrite(ctx(t)))
-				}
-				return err
-			},
-			"priority lock": func() error {
-				l, err := s.PriorityLock("/priority", recipes.PriorityLockConfig{})
-				if err == nil {
-					err = releases(l.AcquireWrite(ctx(t)))
-				}
-				return err
-			},
-			"election": func() error {
-				e, err := s.Election("/election", recipes.ElectionConfig{Unconfirmed: unconfirmed})
-				if err != nil {
-					return err
-				}
-				l, err := e.Campaign(ctx(t), nil)
-				if err != nil {
-					return err
-				}
-				return l.Resign(context.Background())
-			},
-		} {
-			sent = nil
-			if err := enter(); err != nil {
-				t.Fatalf("%s: %v", name, err)
+	for name, enter := range map[string]func() error{
+		"lock": func() error {
+			l, err := s.Lock("/lock", recipes.LockConfig{})
+			if err == nil {
+				err = releases(l.Acquire(ctx(t)))
 			}
-			if len(sent) != 1 {
-				t.Fatalf("%s: %d requests", name, len(sent))
+			return err
+		},
+		"semaphore": func() error {
+			m, err := s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 1})
+			if err == nil {
+				err = releases(m.Acquire(ctx(t)))
 			}
-			if got := sent[0].GetStrategy(); got != string(recipes.DefaultStrategy) {
-				t.Errorf("%s: strategy %q", name, got)
+			return err
+		},
+		"shared lock": func() error {
+			l, err := s.SharedLock("/shared", recipes.SharedLockConfig{})
+			if err == nil {
+				err = releases(l.AcquireWrite(ctx(t)))
 			}
-			if got := sent[0].GetUnconfirmed(); got != (unconfirmed && name != "priority lock") {
-				t.Errorf("%s, unconfirmed %v: asked for %v", name, unconfirmed, got)
+			return err
+		},
+		"priority lock": func() error {
+			l, err := s.PriorityLock("/priority", recipes.PriorityLockConfig{})
+			if err == nil {
+				err = releases(l.AcquireWrite(ctx(t)))
 			}
+			return err
+		},
+		"election": func() error {
+			e, err := s.Election("/election", recipes.ElectionConfig{})
+			if err != nil {
+				return err
+			}
+			l, err := e.Campaign(ctx(t), nil)
+			if err != nil {
+				return err
+			}
+			return l.Resign(context.Background())
+		},
+	} {
+		sent = nil
+		if err := enter(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if len(sent) != 1 {
+			t.Fatalf("%s: %d requests", name, len(sent))
+		}
+		if got := sent[0].GetStrategy(); got != string(recipes.DefaultStrategy) {
+			t.Errorf("%s: strategy %q", name, got)
 		}
 	}
 }

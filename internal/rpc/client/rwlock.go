@@ -36,7 +36,6 @@ func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes
 	return readWriteLock[recipes.SharedHold]{s: s, joined: cfg.Joined, hold: newSharedHold, request: &pb.AcquireReadWriteRequest{
 		Session: s.handle, Path: path, Strategy: string(strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
 		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindSharedLock), Dialect: dialect,
-		Unconfirmed: cfg.Unconfirmed,
 	}}, nil
 }
 

@@ -52,7 +52,7 @@ func (m *semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error)
 			Session: m.s.handle, RequestId: id,
 			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
 			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits),
-			Unconfirmed: m.cfg.Unconfirmed, Dialect: m.dialect, Resumed: had,
+			Dialect: m.dialect, Resumed: had,
 		})
 	})
 	if err != nil {

@@ -23,7 +23,6 @@ func (s electionService) Campaign(ctx context.Context, r *pb.CampaignRequest) (*
 		}
 		election, err := ss.Election(r.GetPath(), recipes.ElectionConfig{
 			Dialect: dialect, Strategy: recipes.Strategy(r.GetStrategy()), Joined: joined,
-			Unconfirmed: r.GetUnconfirmed(),
 		})
 		if err != nil {
 			return nil, err

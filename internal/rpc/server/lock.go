@@ -21,7 +21,6 @@ func (s lockService) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.Acq
 		}
 		lock, err := ss.Lock(r.GetPath(), recipes.LockConfig{
 			Dialect: dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
-			Unconfirmed: r.GetUnconfirmed(),
 		})
 		if err != nil {
 			return nil, err

@@ -25,7 +25,7 @@ func (s readWriteLockService) AcquireReadWrite(ctx context.Context, r *pb.Acquir
 			}
 			l, err := ss.SharedLock(r.GetPath(), recipes.SharedLockConfig{
 				Dialect: dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
-				Revocable: r.GetRevocable(), Grace: r.GetGrace().AsDuration(), Unconfirmed: r.GetUnconfirmed(),
+				Revocable: r.GetRevocable(), Grace: r.GetGrace().AsDuration(),
 			})
 			if err != nil {
 				return nil, err

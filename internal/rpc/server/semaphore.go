@@ -22,7 +22,6 @@ func (s semaphoreService) AcquirePermit(ctx context.Context, r *pb.AcquirePermit
 		semaphore, err := ss.Semaphore(r.GetPath(), recipes.SemaphoreConfig{
 			Dialect: dialect,
 			Permits: int(r.GetPermits()), Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
-			Unconfirmed: r.GetUnconfirmed(),
 		})
 		if err != nil {
 			return nil, err

@@ -42,7 +42,7 @@ func Group(runs []record.Run) []Set {
 	for _, run := range runs {
 		for _, r := range run.Records {
 			all := r
-			all.Strategy, all.Unconfirmed = "", false
+			all.Strategy = ""
 			title := Title(all, run.Environment.Server)
 			if m := machine(run, r); m != "" {
 				title += ", measured by " + m
@@ -63,9 +63,6 @@ func (s *Set) add(r record.Record) {
 		return
 	}
 	name := string(r.Strategy)
-	if r.Unconfirmed {
-		name += ", unconfirmed"
-	}
 	if name == "" {
 		name = string(r.Recipe)
 	}

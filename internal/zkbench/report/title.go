@@ -16,9 +16,6 @@ func Title(r record.Record, s record.Server) string {
 	if r.Strategy != "" {
 		t += fmt.Sprintf(", %s", r.Strategy)
 	}
-	if r.Unconfirmed {
-		t += ", unconfirmed"
-	}
 	t += ", " + through(r.Transport)
 	if r.Hold > 0 {
 		t += fmt.Sprintf(", hold %v", r.Hold)

@@ -23,7 +23,7 @@ var columns = []column{
 	{"via", func(r, _ row) string { return r.Transport }, 1, true},
 	{"delay", func(r, _ row) string { return r.Delay.String() }, 0, true},
 	{"contenders", func(r, _ row) string { return strconv.Itoa(r.Contenders) }, 99, true},
-	{"strategy", func(r, _ row) string { return r.waiting() }, 98, true},
+	{"strategy", func(r, _ row) string { return string(r.Strategy) }, 98, true},
 	{"runs", func(r, _ row) string { return strconv.Itoa(len(r.runs)) }, 8, false},
 	median("time/op", unit.Time, 12),
 	{"speed", row.speed, 20, false},

@@ -135,7 +135,7 @@ func rows(records []record.Record) []row {
 			cmp.Compare(a.Hold, b.Hold), cmp.Compare(a.Transport, b.Transport), cmp.Compare(a.Delay, b.Delay),
 			cmp.Compare(a.Contenders, b.Contenders),
 			cmp.Compare(slices.Index(recipes.Strategies(), a.Strategy), slices.Index(recipes.Strategies(), b.Strategy)),
-			cmp.Compare(a.waiting(), b.waiting()),
+			cmp.Compare(a.Strategy, b.Strategy),
 		)
 	})
 	sorted := make([]row, len(all))
@@ -148,16 +148,7 @@ func rows(records []record.Record) []row {
 func (r row) sameButStrategy(other row) bool {
 	a, b := r.Record, other.Record
 	a.Strategy, b.Strategy = "", ""
-	a.Unconfirmed, b.Unconfirmed = false, false
 	return a.Name() == b.Name()
-}
-
-// waiting says how the row's contenders wait and are granted.
-func (r row) waiting() string {
-	if r.Unconfirmed {
-		return string(r.Strategy) + ", unconfirmed"
-	}
-	return string(r.Strategy)
 }
 
 // median returns the median of a figure over the row's records.

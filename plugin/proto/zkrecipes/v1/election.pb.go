@@ -36,8 +36,6 @@ type CampaignRequest struct {
 	Announce bool `protobuf:"varint,6,opt,name=announce,proto3" json:"announce,omitempty"`
 	// As AcquireRequest.dialect.
 	Dialect string `protobuf:"bytes,7,opt,name=dialect,proto3" json:"dialect,omitempty"`
-	// As AcquireRequest.unconfirmed.
-	Unconfirmed bool `protobuf:"varint,8,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
 	// As AcquireRequest.resumed.
 	Resumed       *Grant `protobuf:"bytes,9,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -121,13 +119,6 @@ func (x *CampaignRequest) GetDialect() string {
 		return x.Dialect
 	}
 	return ""
-}
-
-func (x *CampaignRequest) GetUnconfirmed() bool {
-	if x != nil {
-		return x.Unconfirmed
-	}
-	return false
 }
 
 func (x *CampaignRequest) GetResumed() *Grant {
@@ -672,7 +663,7 @@ var File_zkrecipes_v1_election_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\n" +
-	"\x1bzkrecipes/v1/election.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\x9d\x02\n" +
+	"\x1bzkrecipes/v1/election.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\x8e\x02\n" +
 	"\x0fCampaignRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -681,9 +672,8 @@ const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\bstrategy\x18\x04 \x01(\tR\bstrategy\x12\x1a\n" +
 	"\bproposal\x18\x05 \x01(\fR\bproposal\x12\x1a\n" +
 	"\bannounce\x18\x06 \x01(\bR\bannounce\x12\x18\n" +
-	"\adialect\x18\a \x01(\tR\adialect\x12 \n" +
-	"\vunconfirmed\x18\b \x01(\bR\vunconfirmed\x12-\n" +
-	"\aresumed\x18\t \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"h\n" +
+	"\adialect\x18\a \x01(\tR\adialect\x12-\n" +
+	"\aresumed\x18\t \x01(\v2\x13.zkrecipes.v1.GrantR\aresumedJ\x04\b\b\x10\tR\vunconfirmed\"h\n" +
 	"\x10CampaignResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"a\n" +

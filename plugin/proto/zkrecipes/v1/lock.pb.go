@@ -44,10 +44,6 @@ type AcquireRequest struct {
 	// "zookeeper". A plugin that does not know the name fails with UNSUPPORTED; one
 	// without the capability "dialects" does not read the field.
 	Dialect string `protobuf:"bytes,8,opt,name=dialect,proto3" json:"dialect,omitempty"`
-	// Grant a contender that has waited before the leader has confirmed that its znode
-	// is there, and ask the leader beside the grant. A plugin that does not know the
-	// field asks first, which promises more.
-	Unconfirmed bool `protobuf:"varint,9,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
 	// In a session that was resumed, before DropRest: do not join the line, but take up
 	// what this request id had before. With a token: the grant. It is the same again, or
 	// the call fails with NOT_HELD (and REMOVED if the znode is gone). With a token of 0:
@@ -144,13 +140,6 @@ func (x *AcquireRequest) GetDialect() string {
 	return ""
 }
 
-func (x *AcquireRequest) GetUnconfirmed() bool {
-	if x != nil {
-		return x.Unconfirmed
-	}
-	return false
-}
-
 func (x *AcquireRequest) GetResumed() *Grant {
 	if x != nil {
 		return x.Resumed
@@ -215,7 +204,7 @@ var File_zkrecipes_v1_lock_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17zkrecipes/v1/lock.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xa6\x02\n" +
+	"\x17zkrecipes/v1/lock.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\x97\x02\n" +
 	"\x0eAcquireRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -225,10 +214,10 @@ const file_zkrecipes_v1_lock_proto_rawDesc = "" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x10\n" +
 	"\x03try\x18\x06 \x01(\bR\x03try\x12\x1a\n" +
 	"\bannounce\x18\a \x01(\bR\bannounce\x12\x18\n" +
-	"\adialect\x18\b \x01(\tR\adialect\x12 \n" +
-	"\vunconfirmed\x18\t \x01(\bR\vunconfirmed\x12-\n" +
+	"\adialect\x18\b \x01(\tR\adialect\x12-\n" +
 	"\aresumed\x18\n" +
-	" \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"g\n" +
+	" \x01(\v2\x13.zkrecipes.v1.GrantR\aresumedJ\x04\b\t\x10\n" +
+	"R\vunconfirmed\"g\n" +
 	"\x0fAcquireResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place2U\n" +

@@ -47,8 +47,6 @@ type AcquireReadWriteRequest struct {
 	Ask bool `protobuf:"varint,13,opt,name=ask,proto3" json:"ask,omitempty"`
 	// Of a shared lock: as AcquireRequest.dialect.
 	Dialect string `protobuf:"bytes,14,opt,name=dialect,proto3" json:"dialect,omitempty"`
-	// Of a shared lock: as AcquireRequest.unconfirmed.
-	Unconfirmed bool `protobuf:"varint,15,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
 	// As AcquireRequest.resumed.
 	Resumed       *Grant `protobuf:"bytes,16,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -181,13 +179,6 @@ func (x *AcquireReadWriteRequest) GetDialect() string {
 		return x.Dialect
 	}
 	return ""
-}
-
-func (x *AcquireReadWriteRequest) GetUnconfirmed() bool {
-	if x != nil {
-		return x.Unconfirmed
-	}
-	return false
 }
 
 func (x *AcquireReadWriteRequest) GetResumed() *Grant {
@@ -652,7 +643,7 @@ var File_zkrecipes_v1_rwlock_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_rwlock_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/rwlock.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xe8\x03\n" +
+	"\x19zkrecipes/v1/rwlock.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xd9\x03\n" +
 	"\x17AcquireReadWriteRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -669,9 +660,8 @@ const file_zkrecipes_v1_rwlock_proto_rawDesc = "" +
 	"\x04kind\x18\v \x01(\tR\x04kind\x12\x1a\n" +
 	"\bpriority\x18\f \x01(\x05R\bpriority\x12\x10\n" +
 	"\x03ask\x18\r \x01(\bR\x03ask\x12\x18\n" +
-	"\adialect\x18\x0e \x01(\tR\adialect\x12 \n" +
-	"\vunconfirmed\x18\x0f \x01(\bR\vunconfirmed\x12-\n" +
-	"\aresumed\x18\x10 \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"p\n" +
+	"\adialect\x18\x0e \x01(\tR\adialect\x12-\n" +
+	"\aresumed\x18\x10 \x01(\v2\x13.zkrecipes.v1.GrantR\aresumedJ\x04\b\x0f\x10\x10R\vunconfirmed\"p\n" +
 	"\x18AcquireReadWriteResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"K\n" +

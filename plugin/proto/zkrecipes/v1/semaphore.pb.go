@@ -35,8 +35,6 @@ type AcquirePermitRequest struct {
 	// How many permits there are, at least 1. Contenders that disagree are
 	// refused with MISMATCH.
 	Permits int32 `protobuf:"varint,8,opt,name=permits,proto3" json:"permits,omitempty"`
-	// As AcquireRequest.unconfirmed.
-	Unconfirmed bool `protobuf:"varint,9,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
 	// As AcquireRequest.dialect.
 	Dialect string `protobuf:"bytes,10,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	// As AcquireRequest.resumed.
@@ -131,13 +129,6 @@ func (x *AcquirePermitRequest) GetPermits() int32 {
 	return 0
 }
 
-func (x *AcquirePermitRequest) GetUnconfirmed() bool {
-	if x != nil {
-		return x.Unconfirmed
-	}
-	return false
-}
-
 func (x *AcquirePermitRequest) GetDialect() string {
 	if x != nil {
 		return x.Dialect
@@ -209,7 +200,7 @@ var File_zkrecipes_v1_semaphore_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_semaphore_proto_rawDesc = "" +
 	"\n" +
-	"\x1czkrecipes/v1/semaphore.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xc6\x02\n" +
+	"\x1czkrecipes/v1/semaphore.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xb7\x02\n" +
 	"\x14AcquirePermitRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -219,11 +210,11 @@ const file_zkrecipes_v1_semaphore_proto_rawDesc = "" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x10\n" +
 	"\x03try\x18\x06 \x01(\bR\x03try\x12\x1a\n" +
 	"\bannounce\x18\a \x01(\bR\bannounce\x12\x18\n" +
-	"\apermits\x18\b \x01(\x05R\apermits\x12 \n" +
-	"\vunconfirmed\x18\t \x01(\bR\vunconfirmed\x12\x18\n" +
+	"\apermits\x18\b \x01(\x05R\apermits\x12\x18\n" +
 	"\adialect\x18\n" +
 	" \x01(\tR\adialect\x12-\n" +
-	"\aresumed\x18\v \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"m\n" +
+	"\aresumed\x18\v \x01(\v2\x13.zkrecipes.v1.GrantR\aresumedJ\x04\b\t\x10\n" +
+	"R\vunconfirmed\"m\n" +
 	"\x15AcquirePermitResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place2l\n" +

@@ -102,11 +102,6 @@
 // of it, on the same connection; otherwise its znode is read again behind the
 // sync. It is one round trip to the leader and no transaction.
 //
-// With [Line.Unconfirmed] the contender asks beside the grant: one sync and one read of
-// its znode. Until the answer the grant may be one that the leader has taken back.
-// Then Done closes with the answer. Where none comes, the session's clock ends the
-// grant. Writes under it are guarded, so ZooKeeper refuses them.
-//
 // A contender that has not waited has just been answered by the leader, which made
 // its znode. If an answer takes longer than the session may be relied on, the
 // session's own deadline ends the grant (see package session, "What the leader

@@ -1,0 +1,200 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// waitFor is how to enter a line.
+type waitFor struct {
+	name  string
+	enter func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error)
+}
+
+func waitsFor(t *testing.T) []waitFor {
+	var all []waitFor
+	for _, strategy := range recipes.Strategies() {
+		all = append(all,
+			waitFor{"lock/" + string(strategy), func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+				l := must[recipes.Lock](t)(s.Lock("/line", recipes.LockConfig{Strategy: strategy, Joined: joined}))
+				h, err := l.Acquire(ctx)
+				if err != nil {
+					return nil, nil, err
+				}
+				return h, h.Release, nil
+			}},
+			waitFor{"election/" + string(strategy), func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+				e := must[recipes.Election](t)(s.Election("/line", recipes.ElectionConfig{Strategy: strategy, Joined: joined}))
+				l, err := e.Campaign(ctx, nil)
+				if err != nil {
+					return nil, nil, err
+				}
+				return l, l.Resign, nil
+			}},
+			waitFor{"semaphore/" + string(strategy), func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+				m := must[recipes.Semaphore](t)(s.Semaphore("/line", recipes.SemaphoreConfig{Permits: 1, Strategy: strategy, Joined: joined}))
+				h, err := m.Acquire(ctx)
+				if err != nil {
+					return nil, nil, err
+				}
+				return h, h.Release, nil
+			}},
+			waitFor{"shared lock/" + string(strategy), func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, func(context.Context) error, error) {
+				l := must[recipes.SharedLock](t)(s.SharedLock("/line", recipes.SharedLockConfig{Strategy: strategy, Joined: joined}))
+				h, err := l.AcquireWrite(ctx)
+				if err != nil {
+					return nil, nil, err
+				}
+				return h, h.Release, nil
+			}})
+	}
+	return all
+}
+
+// tooLate is a contender whose server lags. It is told of the release that was meant for it
+// when its znode has been deleted and somebody else holds.
+type tooLate struct {
+	t        *testing.T
+	follower *zkserver.Follower
+	present  recipes.Grant // who holds
+	done     chan struct{}
+	grant    recipes.Grant // of the late one, when done
+	err      error
+}
+
+const (
+	lateTimeout = 10 * time.Second
+	oneWay      = 30 * time.Millisecond // to the server that lags
+)
+
+// tellLate runs a test with such a contender, in a bubble, right after it was told. The
+// holder has released, or its session has ended.
+func tellLate(t *testing.T, w waitFor, then func(*tooLate)) {
+	for _, ends := range []bool{false, true} {
+		tellLateOf(t, w, ends, then)
+	}
+}
+
+func tellLateOf(t *testing.T, w waitFor, sessionEnds bool, then func(*tooLate)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		defer time.Sleep(10 * oneWay) // until what is on its way has arrived
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		l := &tooLate{t: t, follower: srv.Follower(), done: make(chan struct{})}
+		lags := linkTo(delayed(l.follower.ServeConn)).open(t, lateTimeout)
+		holder, next := linkTo(srv.ServeConn).open(t, lateTimeout), linkTo(srv.ServeConn).open(t, lateTimeout)
+		_, release, err := w.enter(ctx, holder, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		joined := make(chan recipes.Place, 2)
+		join := func(p recipes.Place) { joined <- p }
+		go func() {
+			defer close(l.done)
+			l.grant, _, l.err = w.enter(ctx, lags, join)
+		}()
+		place := <-joined
+		granted := make(chan struct{})
+		go func() {
+			defer close(granted)
+			l.present, _, err = w.enter(ctx, next, join)
+		}()
+		<-joined
+		time.Sleep(4 * oneWay) // all watches are set
+		l.follower.CutOff()
+		if sessionEnds {
+			release = holder.Close
+		}
+		if err := release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		l.follower.Lag()
+		operator := must[recipes.Barrier](t)(next.Barrier(place.Znode))
+		if err := operator.Remove(ctx); err != nil {
+			t.Fatal(err)
+		}
+		<-granted
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.follower.Deliver() // of all that has happened, the first: that the holder has left
+		then(l)
+		if err := l.present.Err(); err != nil {
+			t.Errorf("who holds: %v", err)
+		}
+		l.follower.Heal()
+		<-l.done
+		for _, s := range []recipes.Session{lags, holder, next} {
+			s.Close(ctx)
+		}
+	})
+}
+
+// delayed leads to a server that is far away.
+func delayed(serve func(net.Conn)) func(net.Conn) {
+	return func(near net.Conn) {
+		far, server := net.Pipe()
+		go serve(server)
+		go carry(far, near)
+		carry(near, far)
+	}
+}
+
+// carry writes what it reads, each piece oneWay later.
+func carry(to, from net.Conn) {
+	type piece struct {
+		due   time.Time
+		bytes []byte
+	}
+	pieces := make(chan piece, 1000)
+	go func() {
+		defer close(pieces)
+		for {
+			b := make([]byte, 64<<10)
+			n, err := from.Read(b)
+			if err != nil {
+				return
+			}
+			pieces <- piece{time.Now().Add(oneWay), b[:n]}
+		}
+	}()
+	for p := range pieces {
+		time.Sleep(time.Until(p.due))
+		if _, err := to.Write(p.bytes); err != nil {
+			break
+		}
+	}
+	to.Close()
+	from.Close()
+	for range pieces { // until its reader has seen the end
+	}
+}
+
+// PITFALLS 63: the contender is not granted.
+func TestAGrantIsNotMadeLate(t *testing.T) {
+	for _, w := range waitsFor(t) {
+		t.Run(w.name, func(t *testing.T) {
+			tellLate(t, w, func(l *tooLate) {
+				time.Sleep(10 * oneWay)
+				select {
+				case <-l.done:
+					t.Errorf("entering ended before the leader has answered: %v", l.err)
+				default:
+				}
+				l.follower.Heal()
+				<-l.done
+				if !errors.Is(l.err, recipes.ErrRemoved) {
+					t.Errorf("entering ended with %v", l.err)
+				}
+			})
+		})
+	}
+}
