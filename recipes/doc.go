@@ -37,8 +37,8 @@
 //     since then, the session declares itself lost. By then the leader cannot have
 //     given its locks to another contender. So a process that runs sees Done close
 //     before another contender is granted.
-//   - A waiter is granted only after the leader has answered once more, and only if
-//     the waiter's znode is still there then. So a server that lags cannot grant what
+//   - Nothing is granted, in any recipe, unless the leader is proved to keep the
+//     session for another quarter of its timeout. So a server that lags cannot grant what
 //     the leader has given to another contender.
 //   - Assumption for both: clocks run at the same rate and do not stop. (The
 //     monotonic clock of a suspended machine stops.)

@@ -46,9 +46,10 @@ var (
 	// the configuration that is wrong.
 	ErrMismatch = errors.New("contenders disagree")
 
-	// ErrForeign: a contender of another library, or of another dialect, stands at the
-	// path. The two would not exclude each other, so this one has left the line and
-	// holds nothing. The error is a *ForeignError that names the other one. Give the
+	// ErrForeign: a contender of another library, or of another dialect, is at the
+	// path. The two would not exclude each other. A contender that joins has left the
+	// wait queue and holds nothing. A hold ends with ErrForeign and ErrNotHeld when such a
+	// contender has joined after the grant; it still has to be released. The error is a *ForeignError that names the other one. Give the
 	// Dialect that all contenders use, or another path. See docs/interop.md for what
 	// this can and cannot see.
 	ErrForeign = errors.New("foreign contender")

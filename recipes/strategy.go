@@ -9,8 +9,9 @@ import (
 // Strategy is how a contender waits for its turn. It decides what waiting costs,
 // never which contender is next. Contenders of every strategy can stand in one line.
 //
-// With every strategy a grant after a wait also costs one sync: a round trip to the
-// leader of the ensemble, without a transaction.
+// With every strategy a grant costs one or two syncs more (round trips to the leader of the
+// ensemble, without a transaction) if the session has been idle for long. A session that
+// has written or held something of late sends none.
 type Strategy string
 
 const (
@@ -33,10 +34,10 @@ const (
 	// Handoff: every waiter watches the contender with the number before its own,
 	// whose name it knows without listing the line. A holder releases in a way that
 	// tells its successor that it was a release, and the successor lists nothing. One
-	// handoff costs one write, one watch event, one small read when the waiter joins,
-	// and one or two when its turn comes, however many wait. After anything else ahead (a crash, a contender that
-	// gives up, a contender of another kind or library) the waiter looks again, as
-	// with Predecessor.
+	// handoff costs one write, one watch event, and one small read when the waiter joins,
+	// however many wait. After anything else ahead (a crash, a contender that gives up, a
+	// contender of another kind or library) the waiter lists the line, as with
+	// Predecessor.
 	//
 	// It is for locks and elections, and for semaphores with one permit. The other
 	// recipes use Predecessor in its place. A reader is blocked by the nearest writer

@@ -9,12 +9,12 @@
 //
 // # Why it is safe
 //
-// A contender is granted after two looks. A listing of the line, in which its own
-// znode stands, shows nobody ahead that blocks it. A look at its znode after that
+// A contender is granted after two reads and a proof. A listing of the line, which has
+// its own znode, shows no contender ahead that blocks it. A read of its znode after that
 // listing finds it there, and owned by this session. Sequence numbers of one
 // parent only grow, so a contender that was not ahead at the listing never will be.
-// The znode is ephemeral. As long as it exists nobody else can be granted, and the
-// leader keeps it until the session is over. The session declares itself lost
+// The znode is ephemeral. As long as it exists no other contender can be granted, and the
+// leader is proved to keep it until the session is over. The session declares itself lost
 // before that.
 //
 // A waiter wakes when the znode it watches goes, and whenever the connection is
@@ -94,35 +94,29 @@
 //
 // # A server that lags
 //
-// A follower that was cut off tells late what has happened, and first of a release
-// that was meant for a session which has expired since. Somebody else holds then,
-// with a larger token. So a contender that has waited asks the leader before it is
-// granted. By a sync its server catches up. An expiry, or a deletion, from before
-// the sync is told before its answer. With handoff the contender's own watch tells
-// of it, on the same connection; otherwise its znode is read again behind the
-// sync. It is one round trip to the leader and no transaction.
+// A follower that was cut off reports late what has happened, and may report a release that
+// was meant for a session which has expired since. Another client holds by then, with a
+// larger token. So a grant needs more than the event: the leader must be proved to keep the
+// session, and with it the contender's znode ([session.Session.BeginHold]). This holds for
+// each contender, whether it has waited or not, and for each way to be granted: by a
+// release, by a listing, by a claim, by resuming. In a busy line the session's own requests
+// are the proof, and nothing is sent between the event and the grant.
 //
-// A contender that has not waited has just been answered by the leader, which made
-// its znode. If an answer takes longer than the session may be relied on, the
-// session's own deadline ends the grant (see package session, "What the leader
-// knows").
+// # Third-party contenders
 //
-// # Contenders of other libraries
+// A contender that lists the line looks for those of other libraries (see Line.foreign),
+// and fails with ErrForeign if it finds one. Listings come after its znode was created, so
+// it finds each contender that came before it. By handoff, too: numbers are the parent's,
+// so the first of ours behind a third-party contender finds its number missing, lists, and
+// leaves without a release. So does the next.
 //
-// A contender looks for foreign ones (see Line.foreign) in each of its listings, and
-// those come after its znode was made. What that does for it:
-//
-//   - A foreign contender that came before it, and stands there, is seen. By handoff
-//     too: numbers are the parent's, so the first of ours behind a foreign one finds
-//     its number missing, lists, and leaves without a release. So does the next.
-//   - One that comes behind it while it waits is seen when its turn comes. By
-//     predecessor and herd it is in the listing with which the contender looks.
-//     By handoff the contender looks at the number that was given last (see
-//     waiter.behind), and lists only where no place has it. One case is left: another
-//     of ours has joined behind the foreign one, and has not looked yet. It leaves as
-//     soon as it has, and from then on the number is not there.
-//   - One that comes while it holds is not seen. It does not look for ours, and
-//     nothing that ours could do keeps it out. Only a common dialect does.
+// A third-party contender that joins later does not look for ours, and nothing that ours
+// could do keeps it out. Only a compatibility mode does. By predecessor and herd a waiter
+// finds it in the listing with which it is next. Where a handoff passes the turn on, nothing
+// is listed. Then the holder finds it: while a hold lasts, the path's record is read a tenth
+// of the timeout apart, and the line is listed if children were created since the last
+// listing without a third-party contender (see Line.inspected). The hold ends with
+// ErrForeign. Its release deletes the znode without a handoff, so the next one lists.
 //
 // In a dialect the znode has the library's marker, and the contender waits by the
 // plain recipe, which is that of the library.
