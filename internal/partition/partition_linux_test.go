@@ -75,6 +75,7 @@ func TestPartition(t *testing.T) {
 	r.reportBeliefs("/lock")
 	r.reportBeliefs("/election")
 	r.reportAvailability()
+	r.reportSurvival()
 }
 
 // checkGuarded checks a register that was written only under a guard: each write that
@@ -246,32 +247,67 @@ func (r *run) checkMonotone() {
 	}
 }
 
-// reportBeliefs says how often two clients believed at the same time that they hold.
-// Nobody is promised otherwise about a process that stands still; such times are
-// left out. It is no error: a busy machine may wake a client too late.
-func (r *run) reportBeliefs(recipe string) {
-	type belief struct {
-		token      recipes.Token
-		from, till int64
-		client     int
-	}
+// belief is for how long a client took a grant for held.
+type belief struct {
+	token      recipes.Token
+	from, till int64
+	client     int
+	lost       bool // Done closed before the client began to release
+}
+
+// beliefs are those about grants of a recipe that have ended.
+func (r *run) beliefs(recipe string) (all []belief) {
 	open := make(map[recipes.Token]belief)
-	var all []belief
 	for _, m := range r.messages {
 		if m.Path != recipe {
 			continue
 		}
 		switch m.Kind {
 		case granted:
-			open[m.Token] = belief{m.Token, m.At, 0, m.Client}
+			open[m.Token] = belief{token: m.Token, from: m.At, client: m.Client}
 		case released, believed:
 			if b, ok := open[m.Token]; ok {
-				b.till = m.At
+				b.till, b.lost = m.At, m.Kind == believed
 				all = append(all, b)
 				delete(open, m.Token)
 			}
 		}
 	}
+	return all
+}
+
+// reportSurvival says how long holds lasted that a fault ended, by their age when the fault
+// began: a hold that is younger than half of the timeout may rest on an older proof. What
+// happens to a process itself is left out.
+func (r *run) reportSurvival() {
+	const width = sessionTimeout / 4
+	lasted := make([][]time.Duration, 5)
+	for _, recipe := range []string{"/lock", "/election"} {
+		for _, b := range r.beliefs(recipe) {
+			for _, f := range r.faults {
+				if f.how == killed || f.how == frozen || !b.lost || b.from > f.start || b.till < f.start || b.till > f.end {
+					continue
+				}
+				age := min(int(time.Duration(f.start-b.from)/width), len(lasted)-1)
+				lasted[age] = append(lasted[age], time.Duration(b.till-f.start))
+			}
+		}
+	}
+	table := "holds that a fault ended, in shares of the session timeout\n| age | holds | Done after, least | median | most |\n|---|---|---|---|---|\n"
+	share := func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()/sessionTimeout.Seconds()) }
+	for i, d := range lasted {
+		if len(d) > 0 {
+			table += fmt.Sprintf("| from %.2f | %d | %s | %s | %s |\n", float64(i)/4, len(d), share(slices.Min(d)), share(median(d)), share(slices.Max(d)))
+		}
+	}
+	r.Log(table)
+}
+
+// reportBeliefs says how often two clients believed at the same time that they hold.
+// Nobody is promised otherwise about a process that stands still; such times are
+// left out. It is no error: a busy machine may wake a client too late.
+func (r *run) reportBeliefs(recipe string) {
+	all := r.beliefs(recipe)
 	overlaps, worst := 0, time.Duration(0)
 	slices.SortFunc(all, func(a, b belief) int { return int(a.token - b.token) })
 	for i := 1; i < len(all); i++ {
