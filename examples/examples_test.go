@@ -14,11 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
 // patience bounds every wait; nothing waits for it if all is well.
-const patience = 2 * time.Minute
+const patience = watchdog.Patience
 
 func TestExamples(t *testing.T) {
 	if testing.Short() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -28,7 +29,7 @@ func realPlugin() {
 // lingeringPlugin is one that does not end when it was told to.
 func lingeringPlugin() {
 	realPlugin()
-	select {}
+	watchdog.Hang()
 }
 
 // doings are what a host is doing when a process dies. Those that end report it.
@@ -128,5 +129,5 @@ func runRealHost() {
 	}()
 	<-s.Done()
 	say(fmt.Sprintf("lost %d", time.Now().UnixNano()))
-	select {}
+	watchdog.Hang()
 }

@@ -71,8 +71,8 @@ var points = []point{
 }
 
 const (
-	// soon is "at once" on a busy machine.
-	soon = 4 * time.Second
+	// soon is "at once" on a busy machine: sooner than the longTimeout.
+	soon = longTimeout * 2 / 3
 	// longTimeout is for a session whose timeout must not matter, and
 	// shortTimeout for one whose timeout the test waits for.
 	longTimeout  = 30 * time.Second

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -44,7 +45,7 @@ func sideBySide() {
 }
 
 // patience bounds every wait of a test; nothing waits for it if all is well.
-const patience = 30 * time.Second
+const patience = watchdog.Patience
 
 func ctx(t testing.TB) context.Context {
 	t.Helper()
@@ -102,14 +103,12 @@ func acquire(t testing.TB, s recipes.Session) recipes.Hold {
 	return h
 }
 
-// closes waits for a channel to be closed, and returns how long that took.
-func closes(t testing.TB, what string, ch <-chan struct{}) time.Duration {
+// closes waits for a channel to be closed.
+func closes(t testing.TB, what string, ch <-chan struct{}) {
 	t.Helper()
-	start := time.Now()
 	select {
 	case <-ch:
 	case <-time.After(patience):
 		t.Fatalf("%s did not close", what)
 	}
-	return time.Since(start)
 }

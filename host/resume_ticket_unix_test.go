@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -64,7 +65,7 @@ const (
 // are, and the session is resumed with its own ticket after that.
 func TestAPluginResumesOnlyByATicketOfItsServers(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
 	here, there := zooKeeper(t), zooKeeper(t)
 	first := launchReal(ctx, t)

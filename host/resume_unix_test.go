@@ -17,6 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -202,7 +203,7 @@ func (n *tenure) useAndRelease(ctx context.Context, id string) {
 // A lock outlives its plugin's process, killed again and again, frozen or not. The next
 // in line, which waits through another plugin, is granted when it was released.
 func TestALockOutlivesTheProcessThatHeldIt(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
 	servers := ensembletest.Start(t, ensembletest.Quick(3)).Addrs()
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/fake"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -42,7 +43,7 @@ var roles = map[string]func(){
 	"dying":             func() { fmt.Fprintln(os.Stderr, "cannot find my\nconfiguration"); os.Exit(3) },
 	"mute":              mute,
 	"finder":            runFinder,
-	"silent":            func() { report("silent"); select {} },
+	"silent":            func() { report("silent"); watchdog.Hang() },
 }
 
 // report connects to the test and says something; the connection lasts as long
@@ -146,5 +147,5 @@ func mute() {
 		panic(err)
 	}
 	fmt.Printf("1|1|tcp|%s|grpc|%s\n", l.Addr(), "")
-	select {}
+	watchdog.Hang()
 }

@@ -38,7 +38,7 @@ func TestAPluginIsKilledAgainAndAgain(t *testing.T) {
 
 func killedAgainAndAgain(t *testing.T, v *surviving, kills int) {
 	var held []recipes.Hold
-	life, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	life, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	waits, giveUp := context.WithCancel(life)
 	defer giveUp()

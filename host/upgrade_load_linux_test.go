@@ -35,7 +35,7 @@ func TestUpgradesUnderLoad(t *testing.T) {
 
 func upgradesUnderLoad(t *testing.T, servers []string) {
 	const holds = 10
-	life, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	life, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	opened := func(open recipes.Opener) recipes.Session {
 		session, err := open(life, recipes.SessionConfig{Servers: servers, SessionTimeout: longTimeout})

@@ -157,14 +157,10 @@ func TestOlderPluginRefusesWhatItDoesNotKnow(t *testing.T) {
 		"BarrierService":  b.Wait,
 		"CounterService":  func(ctx context.Context) error { _, err := c.Add(ctx, 1); return err },
 	} {
-		start := time.Now()
 		err := use(ctx(t))
 		if !errors.Is(err, recipes.ErrUnsupported) || errors.Is(err, recipes.ErrInternal) || errors.Is(err, recipes.ErrUnknownOutcome) ||
 			!strings.Contains(err.Error(), service) {
 			t.Errorf("%s: %v", service, err)
-		}
-		if time.Since(start) > time.Second {
-			t.Errorf("%s: it took %v to say so", service, time.Since(start))
 		}
 	}
 	if _, err := e.Observe(ctx(t)); !errors.Is(err, recipes.ErrUnsupported) {

@@ -5,10 +5,10 @@ import (
 	"os"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 )
 
 // pluginEnv says that the test binary is the plugin of the example.
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 // It has no output of its own: a host launches it.
 func TestTheExampleServesAHost(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
 	self, err := os.Executable()
 	if err != nil {

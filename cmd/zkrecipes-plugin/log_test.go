@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -83,7 +84,7 @@ func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, fai
 	} {
 		c := cfg
 		change(&c)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // subject: it cannot be opened
 		other, err := p.Open(ctx, c)
 		if err == nil { // some are seen by the server only
 			err = other.Close(t.Context())
@@ -96,7 +97,7 @@ func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, fai
 	s.Close() // the session is lost
 	select {
 	case <-opened.Done():
-	case <-time.After(30 * time.Second):
+	case <-time.After(watchdog.Patience):
 		t.Fatal("not lost")
 	}
 	said = append(said, opened.Err().Error())

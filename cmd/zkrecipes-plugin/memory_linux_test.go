@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/race"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -87,7 +88,7 @@ func TestWaitingSessionsTakeLittleMemory(t *testing.T) {
 	}
 
 	kib := each(p.PID(), plugin)
-	for first, limit := kib, time.Now().Add(2*time.Minute); kib > mostPlugin; kib = each(p.PID(), plugin) {
+	for first, limit := kib, time.Now().Add(watchdog.Patience); kib > mostPlugin; kib = each(p.PID(), plugin) {
 		if time.Now().After(limit) {
 			t.Fatalf("a plugin takes %d KiB for a waiting session, and %d at first; want %d at most", kib, first, mostPlugin)
 		}

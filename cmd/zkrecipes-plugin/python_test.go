@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
-	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -32,7 +32,7 @@ func TestHostInPython(t *testing.T) {
 	if python == "" {
 		skip("NOT RUN, the interface is not shown to work from Python: no python3 that has grpc")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/scripttest"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -230,7 +231,7 @@ func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
 
 // eventually looks again and again: what it looks at is another process.
 func eventually(ts *testscript.TestScript, what []string, happened func() bool) {
-	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(watchdog.Patience); !happened(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			ts.Fatalf("%v did not happen", what)
 		}

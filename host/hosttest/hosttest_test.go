@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/host/hosttest"
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -32,7 +33,7 @@ func closes(t *testing.T, what string, ch <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-ch:
-	case <-time.After(30 * time.Second):
+	case <-time.After(watchdog.Patience):
 		t.Fatalf("%s did not close", what)
 	}
 }

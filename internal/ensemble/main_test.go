@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 )
 
 // helperDirEnv makes the test binary an ensemble's parent that is to be killed.
@@ -31,5 +32,5 @@ func startAndHang(dir string) {
 		os.Exit(1)
 	}
 	fmt.Println(e.Server(0).Pid())
-	select {}
+	watchdog.Hang()
 }

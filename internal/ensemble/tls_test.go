@@ -21,6 +21,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 )
 
 func TestTLSWithoutClientCertificates(t *testing.T) {
@@ -68,7 +69,7 @@ func askOverTLS(s *ensemble.Server, cfg *tls.Config) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(5 * time.Second))
+	conn.SetDeadline(time.Now().Add(watchdog.Patience))
 	if _, err := io.WriteString(conn, "srvr"); err != nil {
 		return "", err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -58,7 +59,7 @@ func say(format string, args ...any) {
 // broken ends a peer that cannot go on, in one line that the test reads.
 func broken(err error) {
 	say("violation ours failed: %v", err)
-	select {} // until the test ends it
+	watchdog.Hang() // until the test ends it
 }
 
 // witness is the directory in which peers leave what two of them must not see.
@@ -96,7 +97,7 @@ func (w witness) turn(ctx context.Context, s recipes.Session, dialect recipes.Di
 		if rand.N(2) == 0 {
 			acquire, do = l.AcquireRead, w.shared
 		}
-		bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
+		bounded, cancel := context.WithTimeout(ctx, 2*time.Second) // subject: a contender that gives up
 		defer cancel()
 		h, err := acquire(bounded)
 		if bounded.Err() != nil && err != nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 )
 
 const peersOfAMatch = 4
@@ -27,7 +29,7 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 		for _, p := range peers {
 			select {
 			case <-p.exited:
-			case <-time.After(10 * time.Second): // it is stuck, which is not what is tested here
+			case <-time.After(10 * time.Second): // clean-up: it is stuck, which is not what is tested here
 				_ = p.cmd.Process.Kill()
 				<-p.exited
 			}
@@ -43,7 +45,7 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 		case <-p.ready:
 		case <-p.exited:
 			m.t.Fatalf("%s has ended; told %q", p.side.name, m.broken)
-		case <-time.After(time.Minute):
+		case <-time.After(watchdog.Patience):
 			m.t.Fatalf("%s is not ready", p.side.name)
 		}
 	}

@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { Main(m) }
 // The second is go-zookeeper's.
 func TestAGoroutineThatEndsWithinASecondIsNoLeak(t *testing.T) {
 	others := goleak.IgnoreCurrent()
-	go func() { <-time.After(time.Second) }()
+	go func() { <-time.After(time.Second) }() // subject: it ends within a second
 	if goleak.Find(others) == nil {
 		t.Fatal("goleak alone waits as long: this package is not needed")
 	}

@@ -101,7 +101,7 @@ func (c *client) live(ctx context.Context, s recipes.Session) {
 	}
 	workers.Go(func() { c.worker(ctx, s).transactions() })
 	workers.Wait()
-	closing, cancelClosing := context.WithTimeout(context.Background(), time.Second)
+	closing, cancelClosing := context.WithTimeout(context.Background(), time.Second) // clean-up: the servers may be cut off
 	defer cancelClosing()
 	s.Close(closing)
 }

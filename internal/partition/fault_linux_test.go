@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/partition"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 )
 
 // parties are those that a fault can meet. The client is the one that holds the lock.
@@ -61,8 +62,8 @@ type fault struct {
 const (
 	shortestFault = 3 * time.Second
 	longestFault  = 15 * time.Second // where the lock is not held again before it is mended
-	settling      = 2 * time.Minute  // on a busy machine; then the test fails
-	quiet         = time.Second      // between faults
+	settling      = watchdog.Patience
+	quiet         = time.Second // between faults
 )
 
 // inject makes one fault, waits until the lock is held in spite of it, mends it, and

@@ -18,6 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/partition"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -120,7 +121,7 @@ func (r *run) session() recipes.Session {
 		r.Fatal(err)
 	}
 	r.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // clean-up: the servers may be cut off
 		defer cancel()
 		s.Close(ctx)
 	})
@@ -162,7 +163,7 @@ func (r *run) stop() {
 	for _, p := range r.clients {
 		select {
 		case <-p.done:
-		case <-time.After(time.Minute):
+		case <-time.After(watchdog.Patience):
 			r.Errorf("client %d does not end", p.number)
 			r.kill(p)
 		}

@@ -23,7 +23,7 @@ func (c *worker) transactions() {
 		number := now() / int64(transactionRound)
 		commits := c.random.IntN(8) > 0
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(c.ctx, transactionPatience)
+			ctx, cancel := context.WithTimeout(c.ctx, transactionPatience) // subject: its outcome is unknown then
 			defer cancel()
 			path := fmt.Sprintf("/transactions/%d", number)
 			tx := must(c.session.Transaction(path, recipes.TransactionConfig{}))

@@ -34,6 +34,10 @@ const (
 	// looks is how often a test is looked at within the patience. As many in a row
 	// have to see the same stack.
 	looks = 10
+	// Patience bounds what a test waits for. It is longer than a watchdog waits, which
+	// shows where the test hangs: a busy machine fails no test. It ends what hangs in a
+	// bubble of testing/synctest, where time is virtual.
+	Patience = (longest/looks + 2) * defaultPatience
 	// longest is in how many looks in a row a test may be seen at work.
 	longest = 3 * looks
 	// busyShare is the part of a processor that children at work take at least. Servers
@@ -60,6 +64,15 @@ func Start() (stop func()) {
 	return func() {
 		close(end)
 		watching.Wait()
+	}
+}
+
+// Hang never returns. It is for a process that a test starts, and that has to hang.
+// There select {} does not do: without cgo the runtime sees that no goroutine can go on,
+// and ends the process.
+func Hang() {
+	for {
+		time.Sleep(time.Hour)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func standStill() { select {} }
+func standStill() { Hang() }
 
 // standInAChild waits for an end of its input that never comes.
 func standInAChild() { _, _ = os.Stdin.Read(make([]byte, 1)) }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 )
 
 // rawClient speaks the wire protocol and shows all that a server sends. It shares no
@@ -29,7 +31,7 @@ type sent struct {
 }
 
 // patience bounds the wait for a frame. It only ends a broken run.
-const patience = 20 * time.Second
+const patience = watchdog.Patience
 
 var errClosed = errors.New("closed")
 

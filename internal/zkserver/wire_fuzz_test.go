@@ -66,7 +66,7 @@ func FuzzConnection(f *testing.F) {
 		near, far := net.Pipe()
 		go s.ServeConn(far)
 		go func() { _, _ = io.Copy(io.Discard, near) }()
-		_ = near.SetDeadline(time.Now().Add(time.Second))
+		_ = near.SetDeadline(time.Now().Add(time.Second)) // clean-up: the server may not read it
 		_, _ = near.Write(in)
 		_ = near.Close()
 		if err := s.Close(); err != nil {

@@ -10,12 +10,13 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 const (
 	// patience bounds a test. It only ends a broken run.
-	patience = 30 * time.Second
+	patience = watchdog.Patience
 	// brief is a context that is meant to end: long enough for a request that
 	// can be answered, which then shows.
 	brief = 50 * time.Millisecond
@@ -116,7 +117,7 @@ func withTimeout(d time.Duration) func(*recipes.SessionConfig) {
 // close closes a session, in whatever state it and its connection are.
 func (f *fixture) close(s recipes.Session) {
 	f.proxy.restore(s.ID())
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), 5*time.Second) // clean-up: the server may not answer
 	defer cancel()
 	_ = s.Close(ctx) // some tests leave it lost
 }

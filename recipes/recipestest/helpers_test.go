@@ -8,14 +8,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// patience only ends a broken run.
-const patience = 60 * time.Second
-
 func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -33,7 +31,7 @@ func open(t testing.TB, opener recipes.Opener, timeout time.Duration, servers ..
 // closeSession closes a session that may be lost. Nothing depends on whether it does in
 // time: the server of the test ends all the same.
 func closeSession(s recipes.Session) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // clean-up: the server may not answer
 	defer cancel()
 	_ = s.Close(ctx)
 }
@@ -75,7 +73,7 @@ func wait(t testing.TB, s recipes.Session, path string) *waiter {
 		w.at = time.Now()
 	}()
 	t.Cleanup(func() { <-w.done })
-	await(t, joined, patience, "joining the line")
+	await(t, joined, "joining the line")
 	return w
 }
 
@@ -88,23 +86,21 @@ func (w *waiter) waiting() bool {
 	}
 }
 
-func (w *waiter) granted(t testing.TB, within time.Duration) recipes.Hold {
+func (w *waiter) granted(t testing.TB) recipes.Hold {
 	t.Helper()
-	await(t, w.done, within, "the grant")
+	await(t, w.done, "the grant")
 	if w.err != nil {
 		t.Fatal(w.err)
 	}
 	return w.hold
 }
 
-func await(t testing.TB, ch <-chan struct{}, within time.Duration, what string) {
+func await(t testing.TB, ch <-chan struct{}, what string) {
 	t.Helper()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
 	select {
 	case <-ch:
-	case <-timer.C:
-		t.Fatalf("%s did not come within %v", what, within)
+	case <-time.After(watchdog.Patience):
+		t.Fatalf("%s did not come", what)
 	}
 }
 
@@ -123,7 +119,7 @@ func connect(t testing.TB, servers ...string) *zk.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	await(t, connected, patience, "a plain ZooKeeper session")
+	await(t, connected, "a plain ZooKeeper session")
 	return conn
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -117,7 +118,7 @@ func (h *history) check(t testing.TB, model porcupine.Model) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if result := porcupine.CheckOperationsTimeout(model, h.ops, patience); result != porcupine.Ok {
+	if result := porcupine.CheckOperationsTimeout(model, h.ops, watchdog.Patience); result != porcupine.Ok {
 		t.Errorf("the history of %d operations is %s", len(h.ops), result)
 		for _, op := range h.ops {
 			t.Logf("contender %d, %v to %v: %s", op.ClientId, time.Duration(op.Call), time.Duration(op.Return),

@@ -156,7 +156,7 @@ func TestOrderWithGoZookeeper(t *testing.T) {
 			if err := theirs.Unlock(); err != nil {
 				t.Fatal(err)
 			}
-			h := w.granted(t, patience)
+			h := w.granted(t)
 			locked := make(chan error, 1)
 			go func() { locked <- theirs.Lock() }()
 			second := connect(t, addrs...)

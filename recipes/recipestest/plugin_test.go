@@ -106,7 +106,7 @@ func closePlugin(t testing.TB, p *host.Plugin) {
 		return
 	default:
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // clean-up: the server may not answer
 	defer cancel()
 	if err := p.Close(ctx); err != nil && !errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Error(err)

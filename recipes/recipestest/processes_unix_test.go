@@ -31,7 +31,7 @@ func TestPluginFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	frozen := time.Now()
-	await(t, next.done, patience, "the grant of the next")
+	await(t, next.done, "the grant of the next")
 	if next.err != nil {
 		t.Fatal(next.err)
 	}
@@ -49,5 +49,5 @@ func TestPluginFrozen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_ = p.Close(ctx)
-	await(t, p.Exited(), patience, "the plugin's end")
+	await(t, p.Exited(), "the plugin's end")
 }

@@ -89,7 +89,7 @@ func (p *proxy) expire(session int64) error {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
 	if _, err := conn.Write(resumeFrame(session, s.timeout, s.password)); err != nil {

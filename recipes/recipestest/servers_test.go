@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/recipestest"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -27,7 +28,7 @@ func TestFrozenServer(t *testing.T) {
 		t.Skip(err)
 	}
 	defer server.Thaw()
-	await(t, h.Done(), 3*time.Second, "the loss of the hold")
+	await(t, h.Done(), "the loss of the hold")
 	if err := h.Err(); !errors.Is(err, recipes.ErrDeadline) || !errors.Is(err, recipes.ErrNotHeld) {
 		t.Errorf("lost by %v; want the session's own clock", err)
 	}
@@ -37,7 +38,7 @@ func TestFrozenServer(t *testing.T) {
 	if err := server.Thaw(); err != nil {
 		t.Fatal(err)
 	}
-	if got := next.granted(t, 10*time.Second); got.Token() <= h.Token() {
+	if got := next.granted(t); got.Token() <= h.Token() {
 		t.Errorf("token %d after %d", got.Token(), h.Token())
 	}
 	if err := patientSession.Err(); err != nil {
@@ -70,7 +71,7 @@ func TestLossComesBeforeTheNextGrant(t *testing.T) {
 		}()
 		next := wait(t, open(t, zookeeper.Open, 0, addrs...), path)
 		proxy.Freeze(s.ID())
-		next.granted(t, 30*time.Second)
+		next.granted(t)
 		// The loss came first, so it is there now, and its time is earlier.
 		if err := h.Err(); !errors.Is(err, recipes.ErrDeadline) {
 			t.Errorf("the next is granted and the first has lost by %v", err)
@@ -80,7 +81,7 @@ func TestLossComesBeforeTheNextGrant(t *testing.T) {
 			if at.After(next.at) {
 				t.Errorf("lost %v after the next grant", at.Sub(next.at))
 			}
-		case <-time.After(patience):
+		case <-time.After(watchdog.Patience):
 			t.Error("not lost")
 		}
 	}
@@ -127,7 +128,7 @@ func TestLeadersSessionsKilled(t *testing.T) {
 				c.won <- l
 			}
 		}()
-		await(t, joined, patience, "joining the line")
+		await(t, joined, "joining the line")
 		candidates = append(candidates, c)
 	}
 	for _, c := range candidates {
@@ -141,7 +142,7 @@ func TestLeadersSessionsKilled(t *testing.T) {
 		if err := proxy.Expire(c.session.ID()); err != nil {
 			t.Fatal(err)
 		}
-		await(t, l.Done(), patience, "the loss of the leadership")
+		await(t, l.Done(), "the loss of the leadership")
 		if err := l.Err(); !errors.Is(err, recipes.ErrExpired) {
 			t.Errorf("lost by %v", err)
 		}
@@ -197,12 +198,12 @@ func TestEnsembleLeaderKilled(t *testing.T) {
 			}
 			return h.Token()
 		})
-		await(t, lost, patience, "Done")
+		await(t, lost, "Done")
 		if err := h.Err(); !errors.Is(err, recipes.ErrReleased) {
 			t.Errorf("waiter %d's predecessor has lost the lock: %v", i, err)
 		}
 		history.record(i+1, granted, func() recipes.Token {
-			h = w.granted(t, 20*time.Second)
+			h = w.granted(t)
 			return h.Token()
 		})
 		lost = h.Done()

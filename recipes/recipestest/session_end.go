@@ -1,7 +1,6 @@
 package recipestest
 
 import (
-	"context"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -117,13 +116,13 @@ func closeTogether(f *fixture) {
 }
 
 func closeUnconfirmed(f *fixture) {
-	s := f.open()
+	s := f.open(withTimeout(time.Minute))
 	h := f.acquire(s, f.path("a"))
 	f.proxy.freeze(s.ID())
 	begun := time.Now()
 	err := s.Close(f.briefly())
 	f.is(err, recipes.ErrUnknownOutcome)
-	if took := time.Since(begun); took > 5*time.Second {
+	if took := time.Since(begun); took >= s.Timeout()/2 {
 		f.Errorf("it took %v", took)
 	}
 	f.over(s, recipes.ErrClosed)
@@ -142,10 +141,8 @@ func closeSevered(f *fixture) {
 func closeLost(f *fixture) {
 	s := f.open()
 	f.expire(s)
-	ctx, cancel := context.WithTimeout(f.ctx, 5*time.Second)
-	defer cancel()
-	_ = s.Close(ctx) // nothing is promised but that it returns
-	f.must(ctx.Err())
+	_ = s.Close(f.ctx) // nothing is promised but that it returns
+	f.must(f.ctx.Err())
 	f.over(s, recipes.ErrExpired)
 }
 

@@ -55,7 +55,7 @@ func TestOrderAcrossTheWrap(t *testing.T) {
 				if err := h.Release(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				next := w.granted(t, patience)
+				next := w.granted(t)
 				if next.Token() <= h.Token() {
 					t.Errorf("token %d after %d", next.Token(), h.Token())
 				}

@@ -158,7 +158,7 @@ func (st stance) fill(l *late, ctx context.Context) (giveBack func() error, err 
 
 // turn is another session's, which waits for nobody for long.
 func (st stance) turn(l *late, ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // virtual
 	defer cancel()
 	giveBack, err := st.fill(l, ctx)
 	if err != nil {
@@ -282,7 +282,7 @@ func (st stance) between(l *late, ctx context.Context) doing {
 				return err
 			}
 			done := st.inBackground(acting, l.victim)
-			bounded, cancel := context.WithTimeout(ctx, time.Minute)
+			bounded, cancel := context.WithTimeout(ctx, time.Minute) // virtual
 			l.Cleanup(cancel)
 			behind = st.inBackground(bounded, third)
 			if err := holders(); err != nil {

@@ -126,7 +126,7 @@ func part(first recipes.Passage, firstCtx context.Context, second recipes.Passag
 
 // meet has two members of other sessions enter and leave.
 func (l *late) meet(ctx context.Context, d recipes.Dialect) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // virtual
 	defer cancel()
 	one, two := l.goes(ctx, l.other, d), l.goes(ctx, l.other, d)
 	a, b := <-one, <-two

@@ -51,7 +51,7 @@ func onRealFollower(t *testing.T, timeout time.Duration) *real {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second) // clean-up: the servers may be frozen
 			defer cancel()
 			session.Close(ctx)
 		})

@@ -98,7 +98,7 @@ func runHistory(t *testing.T, turn rwTurn, seed uint64, fromToken bool) {
 						return
 					}
 				}
-				closing, cancel := context.WithTimeout(context.Background(), time.Second)
+				closing, cancel := context.WithTimeout(context.Background(), time.Second) // clean-up: the server is made to fail
 				s.Close(closing)
 				cancel()
 				srv.ExpireSession(s.ID())

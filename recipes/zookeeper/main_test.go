@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -15,7 +16,7 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 
 // deadline bounds what must end by itself.
-const deadline = 20 * time.Second
+const deadline = watchdog.Patience
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -26,10 +25,8 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 		}
 		site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
 		must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
-		ctx, cancel := context.WithTimeout(s.ctx, 5*time.Second)
-		defer cancel()
 		for _, end := range []func(context.Context) error{site.Done, tx.Forget} {
-			if err := end(ctx); !errors.Is(err, recipes.ErrNotEmpty) {
+			if err := end(s.ctx); !errors.Is(err, recipes.ErrNotEmpty) {
 				s.Error(err)
 			}
 		}

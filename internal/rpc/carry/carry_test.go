@@ -23,6 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -30,7 +31,7 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // patience bounds every wait of a test; nothing waits for it if all is well.
-const patience = 20 * time.Second
+const patience = watchdog.Patience
 
 // locks is a service of one method.
 type locks struct {

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -27,7 +28,7 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // patience bounds every wait of a test; nothing waits for it if all is well.
-const patience = 20 * time.Second
+const patience = watchdog.Patience
 
 // link is a client and a server with a wire between them that can be stalled
 // and cut.

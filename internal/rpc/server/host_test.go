@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -36,7 +37,7 @@ func TestHostsOfOtherTimes(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			conn := serve(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 			defer cancel()
 			st, err := pb.NewSessionServiceClient(conn).Open(ctx)
 			if err != nil {

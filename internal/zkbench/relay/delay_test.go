@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/relay"
 )
 
@@ -22,7 +23,7 @@ func delayed(t *testing.T, roundTrip time.Duration) (net.Conn, *relay.Relay) {
 	}
 	t.Cleanup(r.Cut)
 	conn := pingThrough(t, r)
-	if err := conn.SetDeadline(time.Now().Add(soon)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(watchdog.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	return conn, r
@@ -116,7 +117,7 @@ func TestTheEndIsDelayedToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(soon)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(watchdog.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	if said, err := io.ReadAll(conn); err != nil || string(said) != "last words" {

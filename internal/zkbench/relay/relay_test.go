@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/relay"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -44,7 +45,7 @@ const soon = time.Minute
 // session does, it dials again if the relay reached no server in its time.
 func pingThrough(t *testing.T, r *relay.Relay) net.Conn {
 	t.Helper()
-	deadline := time.Now().Add(soon)
+	deadline := time.Now().Add(watchdog.Patience)
 	for {
 		conn, err := net.Dial("tcp", r.Addr())
 		if err != nil {

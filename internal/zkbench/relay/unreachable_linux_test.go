@@ -67,7 +67,7 @@ func TestCutDoesNotWaitForAServerThatDoesNotAnswer(t *testing.T) {
 	}()
 	select {
 	case <-cut:
-	case <-time.After(soon):
+	case <-time.After(soon): // subject: the system gives up later
 		t.Errorf("it has not returned in %v", soon)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 )
 
 // chromium returns where a headless browser is, or skips the test and says so.
@@ -28,7 +30,7 @@ func chromium(t *testing.T) string {
 // logged.
 func browse(t *testing.T, browser, file string, flags ...string) (dom, log string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
 	args := append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

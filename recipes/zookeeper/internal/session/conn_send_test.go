@@ -145,8 +145,8 @@ func TestASilentServerIsLeft(t *testing.T) {
 	open := func(t *testing.T) (*conn, net.Conn) {
 		client, server := net.Pipe()
 		w := newWire(nil)
-		w.timeout.Store(int64(scriptTimeout)) // of the connection before
-		c, err := newConn(client, w, time.Now().Add(handshake), func(error) {})
+		w.timeout.Store(int64(scriptTimeout))                                   // of the connection before
+		c, err := newConn(client, w, time.Now().Add(handshake), func(error) {}) // virtual
 		if err != nil {
 			t.Fatal(err)
 		}

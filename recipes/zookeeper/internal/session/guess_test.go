@@ -92,7 +92,7 @@ func word(addr, word string) string {
 		return ""
 	}
 	defer c.Close()
-	if c.SetDeadline(time.Now().Add(time.Second)) != nil {
+	if c.SetDeadline(time.Now().Add(time.Second)) != nil { // tried again
 		return ""
 	}
 	if _, err := c.Write([]byte(word)); err != nil {

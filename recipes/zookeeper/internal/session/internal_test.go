@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -89,7 +90,7 @@ func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	defer server.Close()
 	w := newWire(nil)
 	w.lastZxid.Store(7)
-	c, err := newConn(client, w, time.Now().Add(time.Minute), func(error) {})
+	c, err := newConn(client, w, time.Now().Add(watchdog.Patience), func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func FuzzWireReads(f *testing.F) {
 			server.Write(data)
 			server.Close()
 		}()
-		c, err := newConn(client, newWire(func(zk.EventType, string) {}), time.Now().Add(time.Minute), func(error) {})
+		c, err := newConn(client, newWire(func(zk.EventType, string) {}), time.Now().Add(watchdog.Patience), func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -18,7 +19,7 @@ func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -64,7 +65,7 @@ func onVirtualTime(t *testing.T, test func(t *testing.T, srv *zkserver.Server, s
 
 // closeNow closes a session without insisting on the server's answer.
 func closeNow(s *session.Session) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // clean-up: the server may not answer
 	defer cancel()
 	s.Close(ctx)
 }
@@ -78,7 +79,7 @@ func next(t *testing.T, events <-chan recipes.Event) recipes.Event {
 	select {
 	case e := <-events:
 		return e
-	case <-time.After(20 * time.Second):
+	case <-time.After(watchdog.Patience):
 		t.Fatal("no event")
 		panic("unreachable")
 	}
@@ -89,7 +90,7 @@ func awaitLost(t *testing.T, s *session.Session) error {
 	select {
 	case <-s.Done():
 		return s.Err()
-	case <-time.After(20 * time.Second):
+	case <-time.After(watchdog.Patience):
 		t.Fatal("the session is not lost")
 		return nil
 	}

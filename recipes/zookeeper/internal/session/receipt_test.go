@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -98,7 +98,7 @@ func TestReceiptsThatWaitLongestAreGivenBack(t *testing.T) {
 		commit(fmt.Sprintf("/once/%d", i))
 		commit("/once/busy")
 	}
-	patience, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	patience, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
 	for len(receipts("/once/")) != session.IdleReceipts { // deletions go on in the background
 		if patience.Err() != nil {

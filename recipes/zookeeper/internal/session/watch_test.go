@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
@@ -15,7 +16,7 @@ func fired(t *testing.T, w *session.Watch) {
 	t.Helper()
 	select {
 	case <-w.Fired():
-	case <-time.After(20 * time.Second):
+	case <-time.After(watchdog.Patience):
 		t.Fatal("the watch does not fire")
 	}
 }
