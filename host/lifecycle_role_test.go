@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
@@ -30,6 +31,24 @@ func realPlugin() {
 func lingeringPlugin() {
 	realPlugin()
 	watchdog.Hang()
+}
+
+// cutOffPlugin is one that reaches no server, though it says that it can resume.
+func cutOffPlugin() {
+	plugin.Serve(func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+		return nil, fmt.Errorf("%w: cut off", recipes.ErrUnavailable)
+	}, plugin.Resume(zookeeper.Resume))
+}
+
+// killedInResume is one that ends when it is asked for the second session.
+func killedInResume() {
+	var asked atomic.Int32
+	plugin.Serve(zookeeper.Open, plugin.Resume(func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error) {
+		if asked.Add(1) == 2 {
+			os.Exit(3)
+		}
+		return zookeeper.Resume(ctx, cfg, ticket, contact)
+	}))
 }
 
 // doings are what a host is doing when a process dies. Those that end report it.

@@ -28,9 +28,21 @@ func (s *Supervisor) run(p *Plugin) {
 		}
 		err := fmt.Errorf("host: %w: %s", recipes.ErrPluginLost, p.other.ending())
 		s.gone(p, err)
-		p = s.restart(b, err, s.client != nil && time.Since(since) >= 10*s.cfg.MinBackoff)
+		p = s.restart(b, err, s.fallBack(err) || s.client != nil && time.Since(since) >= 10*s.cfg.MinBackoff)
 		since = time.Now()
 	}
+}
+
+// fallBack has the plugin before an upgrade started next, if the new one has ended, as err
+// says, before it had all sessions.
+func (s *Supervisor) fallBack(err error) bool {
+	t := s.trial
+	s.trial = nil
+	if t == nil || !t.fail(err) {
+		return false
+	}
+	s.cfg.Plugin = t.before
+	return true
 }
 
 // restart returns the next plugin, or nil after Close. The first attempt may be made at

@@ -30,6 +30,8 @@ var roles = map[string]func(){
 	"debugged":          serveDebugged,
 	"real plugin":       realPlugin,
 	"lingering plugin":  lingeringPlugin,
+	"cut-off plugin":    cutOffPlugin,
+	"killed in resume":  killedInResume,
 	"real host":         runRealHost,
 	"environment":       func() { report("environment", strings.Join(os.Environ(), "\x00")) },
 	"newer plugin":      func() { serveVersions(saysMore(), answersMore, all, 1, 2) },

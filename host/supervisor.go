@@ -75,6 +75,7 @@ type Supervisor struct {
 	done   chan struct{} // closed when run has returned
 
 	upgrades  chan *upgrade  // to run, which then owns the new plugin until it answers
+	trial     *trial         // of the latest upgrade; run's
 	upgrading sync.WaitGroup // calls of Upgrade: added to under mu while ctx lasts
 
 	mu      sync.Mutex

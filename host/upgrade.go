@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -13,10 +14,13 @@ import (
 var (
 	// ErrNotUpgraded is returned by Supervisor.Upgrade when it has replaced nothing. The
 	// plugin that ran goes on with its sessions. The new one, if it was started, has ended.
+	// If it ended while it took up the sessions, another process of the program that ran
+	// before has them.
 	ErrNotUpgraded = errors.New("the plugin was not replaced")
 
 	// ErrLosesSessions is returned by Supervisor.Upgrade, with ErrNotUpgraded, when the
-	// sessions cannot go on in the new plugin. UpgradeConfig.LoseSessions allows that.
+	// sessions cannot go on in the new plugin, or may not now: during an outage for example.
+	// UpgradeConfig.LoseSessions allows that.
 	ErrLosesSessions = errors.New("sessions would be lost")
 )
 
@@ -28,9 +32,9 @@ type UpgradeConfig struct {
 	Plugin Config
 
 	// LoseSessions allows an upgrade that ends the sessions. Without it, Upgrade fails with
-	// ErrLosesSessions unless both plugins have the capability "resume", and
-	// SupervisorConfig.LoseSessions is not set. Where the sessions can go on, they do all
-	// the same.
+	// ErrLosesSessions unless both plugins have the capability "resume",
+	// SupervisorConfig.LoseSessions is not set, the new plugin reaches ZooKeeper, and all
+	// sessions are Connected. Where the sessions can go on, they do all the same.
 	LoseSessions bool
 }
 
@@ -49,9 +53,9 @@ const (
 // old plugin goes on until the new one is known to start. It first answers what is under way.
 //
 //  1. The new plugin is launched and asked what it can do. If that fails, the error is that
-//     of Launch.
+//     of Launch. It opens and closes a session with each SessionConfig that is in use.
 //  2. New calls wait. So do calls of Open. Calls that change something have a second to
-//     return, and so have calls of Open that are under way.
+//     return, and so have calls of Open that are under way, and sessions that are Suspended.
 //  3. The old plugin lets go of its sessions: it closes the connections to ZooKeeper, and not
 //     the sessions. Then it is ended and waited for. What does not do this within a second is
 //     killed. At no time do two plugins serve a session.
@@ -63,8 +67,9 @@ const (
 // were lost, because their deadline passed for example, the error matches
 // recipes.ErrSessionLost and not ErrNotUpgraded.
 //
-// Any error before step 3 matches ErrNotUpgraded, and nothing has changed. ctx bounds the
-// steps 1 and 2. From then on the upgrade goes on also if ctx ends: Upgrade returns ctx's
+// Any error before step 3 matches ErrNotUpgraded, and nothing has changed. If the new plugin
+// ends before step 4 is done, the program that ran before is started again, and takes up the
+// sessions. That error matches ErrNotUpgraded too. ctx bounds the steps 1 and 2. From then on the upgrade goes on also if ctx ends: Upgrade returns ctx's
 // error, and the new plugin serves. To go back, upgrade to the old one.
 //
 // Upgrade says that sessions would be lost before it does anything: see UpgradeConfig. An
@@ -94,18 +99,41 @@ func (s *Supervisor) Upgrade(ctx context.Context, cfg UpgradeConfig) error {
 	if u.plugin, err = launchFor(starting, cfg.Plugin, s.client); err != nil {
 		return notUpgraded(err)
 	}
-	a := s.hand(u)
+	a := upgraded{err: s.tries(starting, u), ends: u.plugin}
+	if a.err == nil {
+		a = s.hand(u)
+	}
 	if a.ends != nil {
 		err = a.ends.Close(context.WithoutCancel(ctx))
 	}
 	switch {
 	case a.err != nil:
 		return notUpgraded(a.err)
-	case a.moved != nil:
-		err = a.moved(ctx)
-	}
-	if err != nil {
+	case a.trial != nil:
+		return a.trial.result(ctx)
+	case err != nil:
 		return fmt.Errorf("host: the plugin was replaced: %w", err)
+	}
+	return nil
+}
+
+// tries has the new plugin show that it reaches ZooKeeper, before any session depends on it.
+func (s *Supervisor) tries(ctx context.Context, u *upgrade) error {
+	old := s.Plugin()
+	if u.cfg.LoseSessions || old == nil || !old.resumes() || !u.plugin.resumes() {
+		return nil
+	}
+	if err := movable(ctx, old); err != nil {
+		return err
+	}
+	for _, cfg := range old.link.Configs() {
+		session, err := u.plugin.Open(ctx, cfg)
+		if err == nil {
+			err = session.Close(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: the new plugin reaches no server: %w", ErrLosesSessions, err)
+		}
 	}
 	return nil
 }
@@ -113,6 +141,14 @@ func (s *Supervisor) Upgrade(ctx context.Context, cfg UpgradeConfig) error {
 func notUpgraded(err error) error { return fmt.Errorf("host: %w: %w", ErrNotUpgraded, err) }
 
 var errSupervisorClosed = fmt.Errorf("%w: the supervisor is closed", recipes.ErrUnavailable)
+
+// movable fails if sessions of p would be lost in an upgrade now.
+func movable(ctx context.Context, p *Plugin) error {
+	if err := p.link.Movable(ctx, pauseTimeout); err != nil {
+		return fmt.Errorf("%w: %w", ErrLosesSessions, err)
+	}
+	return nil
+}
 
 // upgrade is what run is asked for.
 type upgrade struct {
@@ -124,9 +160,57 @@ type upgrade struct {
 
 // upgraded is what has become of it.
 type upgraded struct {
-	err   error                       // why nothing was replaced
-	ends  *Plugin                     // that is to be closed: the old one, or the new one
-	moved func(context.Context) error // waits for the sessions; may be nil
+	err   error   // why nothing was replaced
+	ends  *Plugin // that is to be closed: the old one, or the new one
+	trial *trial  // nil if no session moves
+}
+
+// trial is the time in which a new plugin takes up the sessions of the one before.
+type trial struct {
+	before Config        // is started again if the new one ends
+	done   chan struct{} // closed when no session is left to be taken up
+
+	mu     sync.Mutex
+	over   bool
+	failed error // the new plugin has ended before
+	lost   error // why sessions were lost
+}
+
+func (t *trial) wait(moved func(context.Context) error) {
+	err := moved(context.Background()) // Close ends the sessions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over, t.lost = true, err
+	close(t.done)
+}
+
+// fail notes that the new plugin has ended. It reports false if the trial was over.
+func (t *trial) fail(err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return false
+	}
+	t.failed = fmt.Errorf("the new one has ended before it had all sessions: %w", err)
+	return true
+}
+
+// result waits for the end of the trial.
+func (t *trial) result(ctx context.Context) error {
+	select {
+	case <-t.done:
+	case <-ctx.Done():
+		return fmt.Errorf("host: the plugin was replaced: %w", ctx.Err())
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.failed != nil:
+		return notUpgraded(errors.Join(t.failed, t.lost))
+	case t.lost != nil:
+		return fmt.Errorf("host: the plugin was replaced: %w", t.lost)
+	}
+	return nil
 }
 
 // hand has run make an upgrade.
@@ -160,9 +244,10 @@ func (s *Supervisor) allows(u *upgrade, old *Plugin) error {
 // replace makes an upgrade. It returns the plugin that runs after it: the new one, or old.
 func (s *Supervisor) replace(old *Plugin, u *upgrade) *Plugin {
 	var a upgraded
+	var moved func(context.Context) error
 	if a.err = s.allows(u, old); a.err == nil && old != nil {
 		if old.resumes() && u.plugin.resumes() {
-			a.moved, a.err = s.vacate(old, u)
+			moved, a.err = s.vacate(old, u)
 		} else {
 			a.ends = old
 		}
@@ -172,11 +257,18 @@ func (s *Supervisor) replace(old *Plugin, u *upgrade) *Plugin {
 		u.answer <- a
 		return old
 	}
+	if moved != nil {
+		a.trial = &trial{before: s.cfg.Plugin, done: make(chan struct{})}
+	}
+	s.trial = a.trial
 	s.cfg.Plugin = u.cfg.Plugin
 	s.log(old, u.plugin)
 	s.mu.Lock()
 	s.set(u.plugin, nil)
 	s.mu.Unlock()
+	if t := a.trial; t != nil {
+		s.upgrading.Go(func() { t.wait(moved) }) // the call of Upgrade is counted yet
+	}
 	u.answer <- a
 	s.call(Change{Plugin: u.plugin})
 	return u.plugin
@@ -197,6 +289,9 @@ func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context
 	case <-ctx.Done():
 		err = ctx.Err()
 	default:
+		if !u.cfg.LoseSessions {
+			err = movable(ctx, old)
+		}
 	}
 	if err != nil {
 		old.link.GoOn()

@@ -4,6 +4,7 @@ package host_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -145,7 +146,7 @@ func TestNoTwoPluginsServeASession(t *testing.T) {
 	}
 }
 
-// watched is a listener that finds the old plugin gone at each connection.
+// watched is a listener that finds the old plugin gone when a session is resumed.
 type watched struct {
 	net.Listener
 	t   *testing.T
@@ -154,10 +155,27 @@ type watched struct {
 
 func (w watched) Accept() (net.Conn, error) {
 	c, err := w.Listener.Accept()
-	if pid := w.old.Load(); err == nil && pid != 0 && runs(int(pid)) {
-		w.t.Errorf("a connection while plugin %d is there", pid)
+	return &watchedConn{Conn: c, in: w}, err
+}
+
+// watchedConn looks at the request that comes first, which names the session that is resumed.
+type watchedConn struct {
+	net.Conn
+	in    watched
+	first []byte
+}
+
+func (w *watchedConn) Read(b []byte) (int, error) {
+	const id, end = 4 + 4 + 8 + 4, 4 + 4 + 8 + 4 + 8 // length, version, zxid, timeout, session
+	n, err := w.Conn.Read(b)
+	if missing := end - len(w.first); missing > 0 {
+		w.first = append(w.first, b[:min(n, missing)]...)
+		resumes := len(w.first) == end && binary.BigEndian.Uint64(w.first[id:]) != 0
+		if pid := w.in.old.Load(); resumes && pid != 0 && runs(int(pid)) {
+			w.in.t.Errorf("a session is resumed while plugin %d is there", pid)
+		}
 	}
-	return c, err
+	return n, err
 }
 
 // TestAnUpgradeThatFailsChangesNothing: the old plugin goes on, and the new one has ended.

@@ -94,6 +94,8 @@ func (s *session) resume(p *Plugin) *tenure {
 			return nil
 		case said && !errors.Is(e, recipes.ErrUnsupported) && !errors.Is(e, recipes.ErrInvalid): // ZooKeeper is not reached, or p ends, for example
 			s.linger(s.over, retryPause)
+		case errors.As(err, new(unreached)): // it is starting or ending, and has not the session
+			s.linger(s.over, retryPause)
 		case !said && p.died(s.over):
 			return nil
 		default:

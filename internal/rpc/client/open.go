@@ -100,10 +100,15 @@ func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *p
 	return newTenure(p, st, hangUp, calls, opened), opened, nil
 }
 
+// unreached is the error of a stream that was not opened: nothing was sent to the plugin.
+type unreached struct{ error }
+
+func (u unreached) Unwrap() error { return u.error }
+
 func (p *Plugin) start(ctx, streamCtx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (stream, *pb.Opened, error) {
 	st, err := p.client.sessions.Open(p.to(streamCtx))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, unreached{err}
 	}
 	deadline, _ := ctx.Deadline()
 	// The plugin gives up a little before the host does, so that its reason

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -77,6 +78,57 @@ func (p *Plugin) GoOn() {
 	for _, s := range p.serving() {
 		s.goOn()
 	}
+}
+
+// Movable returns nil if no session of the plugin is lost because another plugin takes it up
+// now. It waits for at most patience for sessions that are Suspended. An error says which
+// session cannot be moved, and why.
+func (p *Plugin) Movable(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, s := range p.serving() {
+		if err := s.movable(ctx, p); err != nil {
+			return fmt.Errorf("session %#x cannot be moved now: %w", s.id, err)
+		}
+	}
+	return nil
+}
+
+// movable is Movable for one session. A session that moves has no connection to ZooKeeper for
+// a while, and its deadline counts on. In an outage it needs all that is left.
+func (s *session) movable(ctx context.Context, p *Plugin) error {
+	for {
+		left, timeout := s.clock.left(), s.Timeout()
+		s.mu.Lock()
+		t, changed := s.newest, s.turn
+		over := s.err != nil || t.plugin != p || t.over.Err() != nil // there is nothing to move
+		state := t.state
+		s.mu.Unlock()
+		switch {
+		case over:
+			return nil
+		case state == recipes.Connected && left < timeout/4:
+			return fmt.Errorf("%v of its timeout (%v) are left", left.Round(time.Millisecond), timeout)
+		case state == recipes.Connected:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-s.over.Done():
+		case <-ctx.Done():
+			return fmt.Errorf("%w: the plugin has no connection to ZooKeeper", recipes.ErrUnavailable)
+		}
+	}
+}
+
+// Configs returns the configurations of the sessions that the plugin serves, each once.
+func (p *Plugin) Configs() (all []recipes.SessionConfig) {
+	for _, s := range p.serving() {
+		if !slices.ContainsFunc(all, func(c recipes.SessionConfig) bool { return reflect.DeepEqual(c, s.cfg) }) {
+			all = append(all, s.cfg)
+		}
+	}
+	return all
 }
 
 // LetGo has a paused plugin let go of its sessions, until ctx ends. If all is true, it has

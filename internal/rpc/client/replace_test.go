@@ -3,11 +3,16 @@ package client_test
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
@@ -153,6 +158,36 @@ func TestAPluginThatDoesNotLetGoIsKilled(t *testing.T) {
 	kill()
 	play(t, c, &scripted{open: serves(time.Hour)})
 	if err := errors.Join(moved(ctx(t)), s.Err()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestASessionThatNeverReachedAPluginGoesOnInTheNext: a plugin that has left in peace has
+// closed the sessions that it had. It had not this one.
+func TestASessionThatNeverReachedAPluginGoesOnInTheNext(t *testing.T) {
+	c := client.Unconnected()
+	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
+	s := openScripted(t, c)
+	kill()
+	dialed := make(chan struct{})
+	dials := sync.OnceFunc(func() { close(dialed) })
+	conn, err := grpc.NewClient("passthrough:///gone", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { dials(); return nil, syscall.ENOENT }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	gone := c.Connect(conn, nil, func(context.Context) bool { return false })
+	c.Use(gone, true)
+	closes(t, "the dial", dialed)
+	gone.Left(ctx(t))
+	play(t, c, &scripted{open: serves(time.Hour)})
+	for e := range s.Events(ctx(t)) {
+		if e.State == recipes.Connected || e.State == recipes.Lost {
+			break
+		}
+	}
+	if err := s.Err(); err != nil {
 		t.Error(err)
 	}
 }

@@ -166,6 +166,8 @@ func (s *session) tell(t *tenure, state recipes.State) {
 	if s.serving.Load() == t {
 		s.events.Set(recipes.Event{State: state})
 	}
+	close(s.turn) // for movable
+	s.turn = make(chan struct{})
 }
 
 // lose ends the session and hangs up, so that a plugin that still holds it

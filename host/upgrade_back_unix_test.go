@@ -1,0 +1,110 @@
+//go:build unix
+
+package host_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// TestAnUpgradeDuringAnOutageChangesNothing: a session that cannot be resumed at once would
+// have less of its timeout left for the outage.
+func TestAnUpgradeDuringAnOutageChangesNothing(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := v.supervisor.Plugin()
+	v.server.RefuseConnections(true)
+	v.server.CloseConnection(v.session.ID())
+	v.suspended()
+	err = v.supervisor.Upgrade(ctx(t), v.another())
+	if !errors.Is(err, host.ErrNotUpgraded) || !errors.Is(err, host.ErrLosesSessions) || v.supervisor.Plugin() != old {
+		t.Errorf("the upgrade: %v", err)
+	}
+	v.server.RefuseConnections(false)
+	if err := h.Write(ctx(t)); err != nil {
+		t.Error(err)
+	}
+	v.goesOnWith(old, err, host.ErrLosesSessions)
+}
+
+// TestAnUpgradeInTheMiddleOfAReconnectWaitsForIt: connections are lost all the time.
+func TestAnUpgradeInTheMiddleOfAReconnectWaitsForIt(t *testing.T) {
+	v := survive(t)
+	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.server.RefuseConnections(true)
+	v.server.CloseConnection(v.session.ID())
+	v.suspended()
+	v.server.RefuseConnections(false)
+	v.upgrade()
+	if err := h.Write(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnUpgradeToAPluginThatReachesNoServerChangesNothing: it is known before the old one
+// lets go.
+func TestAnUpgradeToAPluginThatReachesNoServerChangesNothing(t *testing.T) {
+	v := survive(t)
+	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := v.supervisor.Plugin()
+	err = v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "cut-off plugin", quickExit)})
+	if !errors.Is(err, recipes.ErrUnavailable) {
+		t.Errorf("the reason is missing: %v", err)
+	}
+	v.goesOnWith(old, err, host.ErrLosesSessions)
+	if err := h.Write(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne: the program that ran is
+// started again, and takes up all sessions, also those that the new one had.
+func TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne(t *testing.T) {
+	v, reports := survive(t), listen(t)
+	before := host.UpgradeConfig{Plugin: config(t, "real plugin", quickExit, reports.env())}
+	if err := v.supervisor.Upgrade(ctx(t), before); err != nil {
+		t.Fatal(err)
+	}
+	first := reports.accept(t, "plugin").pid(t)
+	var held []recipes.Hold
+	for i := range 4 {
+		s, err := v.supervisor.Open(ctx(t), recipes.SessionConfig{Servers: v.servers, SessionTimeout: longTimeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := lockAt(t, s, fmt.Sprint("/l-", i)).Acquire(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, h)
+	}
+	err := v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "killed in resume")})
+	if !errors.Is(err, host.ErrNotUpgraded) {
+		t.Errorf("the upgrade: %v", err)
+	}
+	second := reports.accept(t, "plugin").pid(t)
+	if second == first || v.supervisor.Plugin().PID() != second {
+		t.Errorf("plugin %d runs; the old program had %d, and has %d", v.supervisor.Plugin().PID(), first, second)
+	}
+	for _, h := range held {
+		if err := errors.Join(h.Err(), h.Write(ctx(t))); err != nil {
+			t.Error(err)
+		}
+	}
+	v.kill() // the configuration is the old one too
+	reports.accept(t, "plugin")
+}
