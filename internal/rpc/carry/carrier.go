@@ -31,7 +31,9 @@ type carrier struct {
 }
 
 // Carry is CallService's.
-func (d *Dispatcher) Carry(st stream) error { return d.serve(st.Context(), st.Recv, st.Send) }
+func (d *Dispatcher) Carry(st stream) error {
+	return d.serve(st.Context(), st.Recv, st.Send, func() {})
+}
 
 // ServeConn serves a connection whose handshake has agreed on Protocol, until ctx or
 // the connection ends. It closes the connection. Calls are cancelled after that, so
@@ -44,20 +46,22 @@ func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 		m := new(pb.CarryRequest)
 		return m, f.receive(m)
 	}
-	err := d.serve(context.WithoutCancel(ctx), receive, func(m *pb.CarryResponse) error { return f.send(m) })
+	send := func(m *pb.CarryResponse) error { return f.send(m) }
+	err := d.serve(context.WithoutCancel(ctx), receive, send, func() { _ = conn.Close() })
 	if errors.Is(err, recipes.ErrInvalid) || errors.Is(err, recipes.ErrLimit) {
 		_ = f.send(&pb.CarryResponse{Status: toStatus(wire.ToStatus(err, nil))})
 	}
 }
 
 // serve takes calls and sends answers, until the host sends no more or has broken the
-// rules.
-func (d *Dispatcher) serve(ctx context.Context, receive func() (*pb.CarryRequest, error), send func(*pb.CarryResponse) error) error {
+// rules, or reads too little. hangUp is for the last: the send that is under way would
+// not return.
+func (d *Dispatcher) serve(ctx context.Context, receive func() (*pb.CarryRequest, error), send func(*pb.CarryResponse) error, hangUp func()) error {
 	if err := send(&pb.CarryResponse{Limits: toLimits(d.limits)}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &carrier{Dispatcher: d, ctx: ctx, out: newOutbox(send), calls: make(map[uint64]context.CancelFunc)}
+	c := &carrier{Dispatcher: d, ctx: ctx, out: newOutbox(send, hangUp), calls: make(map[uint64]context.CancelFunc)}
 	defer c.workers.wait()
 	defer cancel()
 	for {

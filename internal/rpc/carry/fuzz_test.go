@@ -59,7 +59,7 @@ func FuzzPlugin(f *testing.F) {
 				answered[a.GetId()] = true
 			}
 			return nil
-		})
+		}, func() {})
 		c := &carrier{Dispatcher: d, ctx: t.Context(), out: out, calls: make(map[uint64]context.CancelFunc)}
 		var taken []uint64
 		for _, message := range cut(b) {

@@ -27,9 +27,18 @@ const (
 // part is the size of the parts into which answers are cut, in bytes.
 const part = 32 << 10
 
-// MaxUnsent is how many bytes of answers may wait for the host. If there are more, the
-// plugin reads no calls.
-const MaxUnsent = 4 << 20
+// What may wait for a host that does not read, in bytes of answers, each of which counts
+// for answerOverhead more than it has. Beyond MaxUnsent the plugin reads no calls. The
+// calls that run by then go on, and may have answers of any size. Beyond MaxKept the
+// connection ends.
+const (
+	MaxUnsent = 4 << 20
+	MaxKept   = 64 << 20
+)
+
+// answerOverhead is what an answer takes beside its payload and its status, in bytes. So
+// as many answers wait as there are calls: MaxUnsent / answerOverhead is MaxCalls.
+const answerOverhead = 256
 
 // overhead bounds what a call has in a message beside its payload, in bytes: the
 // rest of what gRPC calls headers. A call that has more is made by gRPC.

@@ -8,30 +8,37 @@ import (
 
 // outbox holds answers until they are sent.
 type outbox struct {
-	send func(*pb.CarryResponse) error
+	send   func(*pb.CarryResponse) error
+	hangUp func() // ends the connection: a send that does not return fails
 
 	mu      sync.Mutex
 	read    sync.Cond        // bytes are fewer, or failed is set
 	sending bool             // a goroutine sends, and will send what waits
 	failed  bool             // the stream has ended
-	bytes   int              // of payloads
+	bytes   int              // of the answers that wait or are being sent, by answerSize
 	message pb.CarryResponse // that is sent; used again
 	whole   []*pb.Answer
 	cut     []*pb.Answer // whose answers are sent in parts; payload is what is left
 }
 
-func newOutbox(send func(*pb.CarryResponse) error) *outbox {
-	o := &outbox{send: send}
+func newOutbox(send func(*pb.CarryResponse) error, hangUp func()) *outbox {
+	o := &outbox{send: send, hangUp: hangUp}
 	o.read.L = &o.mu
 	return o
 }
 
 // put sends an answer, or leaves it to the goroutine that is sending. Answers that
-// come while one is sent go in one message.
+// come while one is sent go in one message. If too much waits before it, the connection
+// ends: the answers that are lost had calls whose outcome the host does not know then.
 func (o *outbox) put(a *pb.Answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.failed {
+		return
+	}
+	if o.bytes > MaxKept {
+		o.fail()
+		o.hangUp()
 		return
 	}
 	if len(a.Payload) > part {
@@ -39,7 +46,7 @@ func (o *outbox) put(a *pb.Answer) {
 	} else {
 		o.whole = append(o.whole, a)
 	}
-	o.bytes += len(a.Payload)
+	o.bytes += answerSize(a)
 	if o.sending {
 		return
 	}
@@ -75,7 +82,7 @@ func (o *outbox) batch() *pb.CarryResponse {
 	return m
 }
 
-func answerSize(a *pb.Answer) int { return len(a.GetPayload()) + len(a.GetStatus()) + 32 }
+func answerSize(a *pb.Answer) int { return len(a.GetPayload()) + len(a.GetStatus()) + answerOverhead }
 
 // nextPart takes a part of a long answer, and leaves the others a turn. It needs mu.
 func (o *outbox) nextPart() *pb.Answer {
@@ -87,6 +94,7 @@ func (o *outbox) nextPart() *pb.Answer {
 	next := &pb.Answer{Id: a.Id, Payload: a.Payload[:part], More: true}
 	a.Payload = a.Payload[part:]
 	o.cut = append(o.cut, a)
+	o.bytes += answerOverhead // there is one answer more
 	return next
 }
 
@@ -94,14 +102,20 @@ func (o *outbox) nextPart() *pb.Answer {
 func (o *outbox) sent(m *pb.CarryResponse, err error) {
 	before := o.bytes
 	for _, a := range m.GetAnswers() {
-		o.bytes -= len(a.GetPayload())
+		o.bytes -= answerSize(a)
 	}
 	if err != nil {
-		o.failed, o.whole, o.cut = true, nil, nil
+		o.fail()
 	}
-	if o.failed || before > MaxUnsent {
+	if before > MaxUnsent {
 		o.read.Broadcast()
 	}
+}
+
+// fail gives up what waits. It needs mu.
+func (o *outbox) fail() {
+	o.failed, o.whole, o.cut = true, nil, nil
+	o.read.Broadcast()
 }
 
 // wait waits while too much is to be sent.

@@ -16,7 +16,7 @@ import (
 // sessions that wait for their turn are a common plugin, and a goroutine takes 4 KiB or
 // more.
 func (ss *session) serve(st stream, ticket []byte) {
-	ss.out.begin(st.Send, ss.echo, ss.tasks.Go)
+	ss.out.begin(st.Send, ss.echo, func() { ss.giveUp(errUnread) }, ss.tasks.Go)
 	opened := &pb.Opened{
 		Session:   ss.handle,
 		SessionId: ss.ID(),
@@ -33,10 +33,7 @@ func (ss *session) serve(st stream, ticket []byte) {
 // closes the session by itself, because the stream's sender may be stuck: a frozen
 // host does not read either.
 func (ss *session) listen(st stream) {
-	frozen := time.AfterFunc(ss.Timeout(), func() {
-		ss.cancel(errFrozen)
-		_ = ss.close() // end hears the same
-	})
+	frozen := time.AfterFunc(ss.Timeout(), func() { ss.giveUp(errFrozen) })
 	// Nobody waits for it: Recv returns only after Open has.
 	go func() {
 		defer frozen.Stop()
@@ -51,6 +48,12 @@ func (ss *session) listen(st stream) {
 			}
 		}
 	}()
+}
+
+// giveUp ends a session whose stream may be stuck.
+func (ss *session) giveUp(reason error) {
+	ss.cancel(reason)
+	_ = ss.close() // end hears the same
 }
 
 // tell has what changes after the state in Opened sent, in order. The loss of the

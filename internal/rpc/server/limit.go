@@ -20,12 +20,24 @@ const (
 	MaxMessage  = 64 << 20
 )
 
+// MaxRequestID is the longest request id, in bytes. A session remembers many of them.
+const MaxRequestID = 128
+
+// MaxUnsent is how much may wait to be sent on the stream of one session, in bytes. Each
+// message counts for messageOverhead more than it has, which is what it takes in memory.
+// Beyond that the host does not read, and its session ends. That is one KiB for each of
+// MaxGrants: all of them can be lost at once.
+const (
+	MaxUnsent       = 64 << 20
+	messageOverhead = 256
+)
+
 // Limits bound what hosts can have at a time; what goes beyond is refused with
 // recipes.ErrLimit, and a message with recipes.ErrTooLarge. 0 is the constant
 // above.
 //
-// What waits to be sent to a host needs no limit of its own: it is at most one
-// message for each grant, and for each watch the latest value.
+// What waits to be sent to a host has limits of its own, which are constants: MaxUnsent
+// and, for calls, those of package carry. For each watch it is the latest value.
 type Limits struct {
 	// Sessions bounds the sessions of one plugin (MaxSessions).
 	Sessions int
@@ -38,6 +50,14 @@ type Limits struct {
 	// Message bounds one message from a host, in bytes (MaxMessage, which is
 	// far above what ZooKeeper takes in one packet by default).
 	Message int
+}
+
+// checkRequest refuses what no session should remember.
+func checkRequest(r any) error {
+	if r, ok := r.(interface{ GetRequestId() string }); ok && len(r.GetRequestId()) > MaxRequestID {
+		return fmt.Errorf("%w: request_id has %d bytes; it can have %d", recipes.ErrInvalid, len(r.GetRequestId()), MaxRequestID)
+	}
+	return nil
 }
 
 func (l Limits) defaults() Limits {

@@ -1,39 +1,75 @@
 package server
 
 import (
+	"slices"
 	"sync"
+
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
 // outbox sends on a session's stream, in a goroutine that is there while there is
-// something to send. It never refuses and never drops before the end. It holds at most
-// one message for each watched grant and each contender that joins, one state and one
-// beat. So it needs no bound of its own.
+// something to send. It drops no loss before the end. A host that does not read has up to
+// MaxUnsent kept for it. Beyond that the session ends, and its loss stands for all that
+// was kept.
 type outbox struct {
-	send func(*pb.OpenResponse) error
-	echo func(beat uint64) *pb.OpenResponse // made when it is sent: it tells ages
-	run  func(func())                       // in another goroutine
-	over chan error                         // gets an element when nothing more is sent
+	send   func(*pb.OpenResponse) error
+	echo   func(beat uint64) *pb.OpenResponse // made when it is sent: it tells ages
+	unread func()                             // called once, when more than MaxUnsent waits
+	run    func(func())                       // in another goroutine
+	over   chan error                         // gets an element when nothing more is sent
 
-	mu       sync.Mutex
-	sending  bool // a goroutine does, or nothing more is sent
-	messages []*pb.OpenResponse
-	state    *pb.OpenResponse // the latest change, if it was not sent
-	number   uint64           // of the latest beat, 0 if it was echoed
-	last     *pb.OpenResponse
-	then     func() // after last
+	mu      sync.Mutex
+	sending bool // a goroutine does, or nothing more is sent
+	queue   []unsent
+	batch   []unsent         // that goes before the queue
+	size    int              // of both
+	full    bool             // unread was called, and both stay empty
+	state   *pb.OpenResponse // the latest change, if it was not sent
+	number  uint64           // of the latest beat, 0 if it was echoed
+	last    *pb.OpenResponse
+	then    func() // after last
 }
 
-func (o *outbox) begin(send func(*pb.OpenResponse) error, echo func(uint64) *pb.OpenResponse, run func(func())) {
-	o.send, o.echo, o.run, o.over = send, echo, run, make(chan error, 1)
+// unsent is a message that waits.
+type unsent struct {
+	*pb.OpenResponse
+	size int
+}
+
+func (o *outbox) begin(send func(*pb.OpenResponse) error, echo func(uint64) *pb.OpenResponse, unread func(), run func(func())) {
+	o.send, o.echo, o.unread, o.run, o.over = send, echo, unread, run, make(chan error, 1)
 }
 
 func (o *outbox) put(m *pb.OpenResponse) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.messages = append(o.messages, m)
+	if o.full {
+		return
+	}
+	size := proto.Size(m) + messageOverhead
+	if o.size += size; o.size > MaxUnsent {
+		o.full, o.size, o.queue, o.batch = true, 0, nil, nil
+		o.run(o.unread)
+		return
+	}
+	o.queue = append(o.queue, unsent{m, size})
 	o.wake()
+}
+
+// withdraw drops the place of a contender that has left, or holds: the answer has it.
+func (o *outbox) withdraw(requestID string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	drop := func(m unsent) bool {
+		if m.GetJoined() == nil || m.GetJoined().GetRequestId() != requestID {
+			return false
+		}
+		o.size -= m.size
+		return true
+	}
+	o.queue, o.batch = slices.DeleteFunc(o.queue, drop), slices.DeleteFunc(o.batch, drop)
 }
 
 // change replaces the state that waits to be sent.
@@ -73,47 +109,59 @@ func (o *outbox) wake() {
 
 func (o *outbox) work() {
 	for {
-		messages, last := o.take()
-		for _, m := range messages {
-			if err := o.send(m); err != nil {
-				o.close(err)
-				return
-			}
+		m, last := o.next()
+		if m == nil {
+			return
 		}
-		switch {
-		case last:
+		if err := o.send(m); err != nil {
+			o.close(err)
+			return
+		}
+		if last {
 			o.then()
 			o.close(nil)
-			return
-		case len(messages) == 0:
 			return
 		}
 	}
 }
 
-// take empties the outbox. last reports whether nothing comes after messages. If there
-// are none, the goroutine that sends has to end.
-func (o *outbox) take() (messages []*pb.OpenResponse, last bool) {
+// next takes a message out of the outbox. last reports whether nothing comes after it. If
+// there is none, the goroutine that sends has to end.
+func (o *outbox) next() (m *pb.OpenResponse, last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	messages, o.messages = o.messages, nil
+	if len(o.batch) == 0 {
+		o.gather()
+	}
+	switch {
+	case len(o.batch) > 0:
+		first := o.batch[0]
+		o.batch[0], o.batch = unsent{}, o.batch[1:]
+		o.size -= first.size
+		return first.OpenResponse, false
+	case o.last != nil:
+		return o.last, true
+	}
+	o.sending = false
+	return nil, false
+}
+
+// gather makes a batch of what waits, with the state and the echo at its end: an echo
+// comes after the losses that were known before it. It needs mu.
+func (o *outbox) gather() {
+	o.batch, o.queue = o.queue, nil
 	if o.state != nil {
-		messages, o.state = append(messages, o.state), nil
+		o.batch, o.state = append(o.batch, unsent{o.state, 0}), nil
 	}
 	if o.number != 0 {
-		messages = append(messages, o.echo(o.number))
-		o.number = 0
+		o.batch, o.number = append(o.batch, unsent{o.echo(o.number), 0}), 0
 	}
-	if o.last != nil {
-		return append(messages, o.last), true
-	}
-	o.sending = len(messages) > 0
-	return messages, false
 }
 
 func (o *outbox) close(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.messages, o.state = nil, nil // and sending stays true
+	o.queue, o.batch, o.state = nil, nil, nil // and sending stays true
+	o.full = true
 	o.over <- err
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -16,13 +17,14 @@ type sent struct {
 	free  chan struct{}
 	err   error
 	list  []string
+	fulls int // how often there was too much
 }
 
 func newSent() *sent {
 	s := new(sent)
 	s.begin(s.note, func(beat uint64) *pb.OpenResponse {
 		return &pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: beat}}}
-	}, s.tasks.Go)
+	}, func() { s.fulls++ }, s.tasks.Go)
 	return s
 }
 
@@ -35,6 +37,8 @@ func (s *sent) note(m *pb.OpenResponse) error {
 	switch m := m.GetMessage().(type) {
 	case *pb.OpenResponse_Joined:
 		what = m.Joined.GetRequestId()
+	case *pb.OpenResponse_GrantLost:
+		what = "lost " + m.GrantLost.GetRequestId()
 	case *pb.OpenResponse_BeatEcho:
 		what = "echo " + string(rune('0'+m.BeatEcho.GetNumber()))
 	case *pb.OpenResponse_StateChanged:
@@ -46,6 +50,10 @@ func (s *sent) note(m *pb.OpenResponse) error {
 
 func joined(id string) *pb.OpenResponse {
 	return &pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: &pb.Joined{RequestId: id}}}
+}
+
+func grantLost(id string) *pb.OpenResponse {
+	return &pb.OpenResponse{Message: &pb.OpenResponse_GrantLost{GrantLost: &pb.GrantLost{RequestId: id}}}
 }
 
 func state(s pb.State) *pb.OpenResponse {
@@ -119,5 +127,73 @@ func TestOutboxEndsWithItsStream(t *testing.T) {
 	}
 	s.put(joined("b"))
 	s.end(state(pb.State_STATE_LOST), func() { t.Error("nobody hears it") })
+	expect(t, s, "a")
+}
+
+// Only the place of the contender that has left is dropped, wherever it waits.
+func TestOutboxWithdrawsAPlaceAndNoLoss(t *testing.T) {
+	s := newSent()
+	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
+	s.put(joined("a"))
+	<-s.begun // and the next ones wait
+	s.put(joined("b"))
+	s.put(grantLost("b"))
+	s.put(joined("c"))
+	s.withdraw("b")
+	s.free <- struct{}{}
+	<-s.begun // the loss of b; c is left of its batch
+	s.put(joined("d"))
+	s.withdraw("c")
+	s.withdraw("d")
+	s.put(joined("e"))
+	close(s.free)
+	expect(t, s, "a", "lost b", "e")
+	if s.size != 0 {
+		t.Errorf("%d bytes are left", s.size)
+	}
+}
+
+// Losses fill it as well. The loss of the session is sent all the same, and nothing else.
+func TestOutboxThatIsFullKeepsTheLastMessageOnly(t *testing.T) {
+	s := newSent()
+	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
+	s.put(joined("a"))
+	<-s.begun
+	const each = 1 << 20
+	for range MaxUnsent/each - 1 {
+		s.put(grantLost(strings.Repeat("x", each)))
+	}
+	s.mu.Lock()
+	if s.fulls > 0 || len(s.queue) != MaxUnsent/each-1 {
+		t.Errorf("full %d times with %d bytes", s.fulls, s.size)
+	}
+	s.mu.Unlock()
+	for range 3 {
+		s.put(grantLost(strings.Repeat("x", each)))
+	}
+	if len(s.queue)+len(s.batch)+s.size != 0 {
+		t.Errorf("%d messages and %d bytes are kept", len(s.queue)+len(s.batch), s.size)
+	}
+	s.end(state(pb.State_STATE_LOST), func() {})
+	close(s.free)
+	expect(t, s, "a", "STATE_LOST")
+	if s.fulls != 1 {
+		t.Errorf("told %d times", s.fulls)
+	}
+}
+
+// A message of the smallest size counts too: there is a bound by number.
+func TestOutboxCountsMessages(t *testing.T) {
+	s := newSent()
+	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
+	s.put(joined("a"))
+	<-s.begun
+	for range MaxUnsent / messageOverhead {
+		s.put(grantLost(""))
+	}
+	if !s.full {
+		t.Errorf("%d messages are kept", len(s.queue))
+	}
+	close(s.free)
 	expect(t, s, "a")
 }

@@ -51,6 +51,9 @@ type loggerKey struct{}
 func containUnary(logger hclog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 		defer func() { contain(recover(), logger, info.FullMethod, &err) }()
+		if err := checkRequest(r); err != nil {
+			return nil, toStatus(err)
+		}
 		answer, err = handle(context.WithValue(ctx, loggerKey{}, logger), r)
 		return answer, toStatus(err)
 	}

@@ -38,8 +38,12 @@ type session struct {
 	dropping sync.Mutex // held while DropRest runs
 }
 
-// errFrozen ends a session whose host sends no beats.
-var errFrozen = fmt.Errorf("%w: the host has sent no beat for the session timeout", recipes.ErrPluginLost)
+// errFrozen ends a session whose host sends no beats, errUnread that of a host that does
+// not read.
+var (
+	errFrozen = fmt.Errorf("%w: the host has sent no beat for the session timeout", recipes.ErrPluginLost)
+	errUnread = fmt.Errorf("%w: %w: the host does not read the session's stream: %d MiB wait for it", recipes.ErrPluginLost, recipes.ErrLimit, MaxUnsent>>20)
+)
 
 // errShutdown ends the sessions of a plugin that stops. errNoMore is why it opens no
 // more: a host that has another plugin, or can launch one, may use that.

@@ -168,6 +168,7 @@ func (ts *tickets) run(ctx context.Context, c *ticket, announce func(recipes.Pla
 			announce(p)
 		}
 	})
+	ts.ss.out.withdraw(c.id)
 	if ts.ss.ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = lost(ts.ss)
 	}

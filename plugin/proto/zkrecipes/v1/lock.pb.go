@@ -25,8 +25,8 @@ const (
 type AcquireRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// Chosen by the caller, never used before in this session. A call that
-	// repeats one finds what the first made: it waits with it, or gets its
+	// Chosen by the caller, never used before in this session, at most 128 bytes. A call
+	// that repeats one finds what the first made: it waits with it, or gets its
 	// answer, and never joins the line a second time.
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`

@@ -661,7 +661,8 @@ func (x *GrantLost) GetReason() *Failure {
 	return nil
 }
 
-// Joined says that a contender stands in line.
+// Joined says that a contender stands in line. It may be left out if the call is
+// answered first.
 type Joined struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

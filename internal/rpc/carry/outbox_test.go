@@ -1,0 +1,19 @@
+package carry
+
+import (
+	"testing"
+
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
+
+// TestAnswersThatWereSentTakeNoRoom: neither whole nor cut ones.
+func TestAnswersThatWereSentTakeNoRoom(t *testing.T) {
+	parts := 0
+	o := newOutbox(func(m *pb.CarryResponse) error { parts += len(m.GetAnswers()); return nil }, func() {})
+	o.put(&pb.Answer{Id: 1})
+	o.put(&pb.Answer{Id: 2, Payload: make([]byte, 5*part), Status: []byte("because")})
+	o.put(&pb.Answer{Id: 3, Status: []byte("because")})
+	if parts != 7 || o.bytes != 0 {
+		t.Errorf("%d parts were sent, and %d bytes are left", parts, o.bytes)
+	}
+}

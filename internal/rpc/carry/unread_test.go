@@ -1,0 +1,127 @@
+package carry_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
+
+// deafHost is a host on a connection that has read the limits and reads nothing more.
+type deafHost struct {
+	*frames
+	ended chan struct{} // closed when the plugin has left the connection, and its calls have ended
+}
+
+// newDeafHost needs a bubble. A pipe keeps nothing: what the host does not read waits in
+// the plugin.
+func newDeafHost(t *testing.T, acquire func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error)) *deafHost {
+	d := carry.NewDispatcher(carry.Config{})
+	pb.RegisterLockServiceServer(d, locks{acquire: acquire})
+	host, plugin := net.Pipe()
+	h := &deafHost{frames: newFrames(context.Background(), host), ended: make(chan struct{})}
+	go func() { defer close(h.ended); d.ServeConn(context.Background(), plugin) }()
+	t.Cleanup(func() { h.close(); <-h.ended })
+	var m pb.CarryResponse
+	if err := h.receive(&m); err != nil || m.GetLimits() == nil {
+		t.Fatal(&m, err)
+	}
+	return h
+}
+
+// call makes n calls, from an id on.
+func (h *deafHost) call(id, n int) error {
+	var m pb.CarryRequest
+	for i := range n {
+		m.Calls = append(m.Calls, &pb.Call{Id: uint64(id + i), Method: "/zkrecipes.v1.LockService/Acquire"})
+	}
+	return h.send(&m)
+}
+
+// TestHostThatDoesNotReadIsNotReadEither: however little the answers say. A failed answer
+// and an empty one take memory too.
+func TestHostThatDoesNotReadIsNotReadEither(t *testing.T) {
+	const calls = 3 * carry.MaxCalls
+	for name, err := range map[string]error{"empty": nil, "failed": status.Error(codes.NotFound, "no")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				made := 0
+				h := newDeafHost(t, func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					made++
+					return &pb.AcquireResponse{}, err
+				})
+				var sender sync.WaitGroup
+				sender.Go(func() {
+					for id := 1; id <= calls && h.call(id, 256) == nil; id += 256 {
+					}
+				})
+				synctest.Wait()
+				mu.Lock()
+				if made > 2*carry.MaxCalls || made < carry.MaxCalls/2 { // half of them ran when the other half was too much
+					t.Errorf("the plugin has made %d calls, and no answer was read", made)
+				}
+				mu.Unlock()
+				answered := 0
+				for answered < calls { // a host that reads is read again
+					var m pb.CarryResponse
+					if err := h.receive(&m); err != nil {
+						t.Fatal(answered, err)
+					}
+					answered += len(m.GetAnswers())
+				}
+				sender.Wait()
+			})
+		})
+	}
+}
+
+// TestConnectionEndsIfItsHostLeavesTooMuchUnread: calls that run can have answers of any
+// size. Those that still run are cancelled.
+func TestConnectionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20
+		long := strings.Repeat("x", size)
+		proceed := make(chan struct{})
+		h := newDeafHost(t, func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			select {
+			case <-proceed:
+				return &pb.AcquireResponse{Grant: &pb.Grant{Znode: long}}, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		})
+		const enough = carry.MaxKept / size
+		if err := h.call(1, enough+3); err != nil {
+			t.Fatal(err)
+		}
+		answer := func(n int) {
+			for range n {
+				proceed <- struct{}{}
+			}
+			synctest.Wait()
+		}
+		answer(enough - 1)
+		select {
+		case <-h.ended:
+			t.Fatalf("%d MiB are not too much", enough-1)
+		default:
+		}
+		answer(2)
+		select {
+		case <-h.ended:
+		default:
+			t.Errorf("%d MiB wait for a host that does not read", enough+1)
+		}
+	})
+}
