@@ -15,7 +15,7 @@ import (
 
 // saysMore has a plugin say what this host does not know. Every message has another
 // field, every session's stream another message, and every error another reason,
-// which is the most specific one. So has each message on a stream of calls.
+// which is the most specific one.
 func saysMore() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(answersMore),
@@ -25,7 +25,6 @@ func saysMore() []grpc.ServerOption {
 	}
 }
 
-// answersMore is given every call, however it has come.
 func answersMore(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	answer, err := handle(ctx, r)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/plugin"
-	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -45,42 +44,30 @@ func (o only) RegisterService(d *grpc.ServiceDesc, impl any) {
 
 // serveOlder is a plugin from before most of the recipes.
 func serveOlder() {
-	serveVersions(nil, nil, func(g grpc.ServiceRegistrar) grpc.ServiceRegistrar {
+	serveVersions(nil, func(g grpc.ServiceRegistrar) grpc.ServiceRegistrar {
 		return only{g, []string{"PluginService", "SessionService", "GrantService", "LockService"}}
 	}, 1)
 }
 
-// withoutStream leaves out the stream of calls.
-type withoutStream struct{ grpc.ServiceRegistrar }
-
-func (w withoutStream) RegisterService(d *grpc.ServiceDesc, impl any) {
-	if d.ServiceName != pb.CallService_ServiceDesc.ServiceName {
-		w.ServiceRegistrar.RegisterService(d, impl)
-	}
-}
-
-// serveUnary is a plugin that takes no calls on a stream, and otherwise a present one.
+// serveUnary is a plugin that has no connections for calls, and otherwise a present one.
 func serveUnary() {
 	s := server.New(server.Config{Open: new(fake.World).Open})
 	goplugin.Serve(&goplugin.ServeConfig{
-		HandshakeConfig: plugin.Handshake(),
-		VersionedPlugins: map[int]goplugin.PluginSet{1: {plugin.Name: some{register: func(g grpc.ServiceRegistrar) {
-			s.Register(withoutStream{g})
-		}}}},
-		GRPCServer: func(more []grpc.ServerOption) *grpc.Server { return grpc.NewServer(append(more, s.Options()...)...) },
+		HandshakeConfig:  plugin.Handshake(),
+		VersionedPlugins: map[int]goplugin.PluginSet{1: {plugin.Name: some{register: s.Register}}},
+		GRPCServer:       func(more []grpc.ServerOption) *grpc.Server { return grpc.NewServer(append(more, s.Options()...)...) },
 	})
 }
 
 func all(g grpc.ServiceRegistrar) grpc.ServiceRegistrar { return g }
 
 // serveVersions is a plugin that speaks these versions. Of the second one the
-// first host knows nothing. carried is given the calls of a stream, and opts have what
-// is given those of gRPC.
-func serveVersions(opts []grpc.ServerOption, carried grpc.UnaryServerInterceptor, services func(grpc.ServiceRegistrar) grpc.ServiceRegistrar, versions ...int) {
+// first host knows nothing.
+func serveVersions(opts []grpc.ServerOption, services func(grpc.ServiceRegistrar) grpc.ServiceRegistrar, versions ...int) {
 	sets := map[int]goplugin.PluginSet{}
 	for _, v := range versions {
 		sets[v] = goplugin.PluginSet{plugin.Name: some{register: func(g grpc.ServiceRegistrar) {
-			server.New(server.Config{Open: new(fake.World).Open, Version: "another", Intercept: carried}).Register(services(g))
+			server.New(server.Config{Open: new(fake.World).Open, Version: "another"}).Register(services(g))
 		}}}
 	}
 	goplugin.Serve(&goplugin.ServeConfig{

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -17,26 +17,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type callStream = grpc.BidiStreamingServer[pb.CarryRequest, pb.CarryResponse]
-
-// scripted is a plugin that does on a stream what a test wants.
-type scripted struct {
-	pb.UnimplementedCallServiceServer
-	script func(callStream) error
-}
-
-func (s scripted) Carry(st callStream) error { return s.script(st) }
-
 // wide are limits that no test reaches.
 var wide = &pb.Limits{Calls: 1 << 10, Bytes: 16 << 20, Payload: 32 << 10, Message: 64 << 10}
 
-// TestFullStreamRefusesNobody: a call beyond the limits goes by itself.
-func TestFullStreamRefusesNobody(t *testing.T) {
+// TestFullConnectionRefusesNoCall: a call beyond the limits goes by itself.
+func TestFullConnectionRefusesNoCall(t *testing.T) {
 	received, release := make(chan struct{}), make(chan struct{})
-	p := newPair(t, setting{acquire: echo, service: scripted{script: func(st callStream) error {
-		_ = st.Send(&pb.CarryResponse{Limits: &pb.Limits{Calls: 2, Bytes: 1 << 20, Payload: 1 << 10, Message: 4 << 10}})
+	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
+		_ = f.Send(&pb.CarryResponse{Limits: &pb.Limits{Calls: 2, Bytes: 1 << 20, Payload: 1 << 10, Message: 4 << 10}})
 		for n := 0; n < 2; {
-			m, err := st.Recv()
+			m, err := f.Recv()
 			if err != nil {
 				return err
 			}
@@ -44,10 +34,10 @@ func TestFullStreamRefusesNobody(t *testing.T) {
 		}
 		close(received)
 		<-release
-		_ = st.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: 2}, {Id: 1}}})
-		<-st.Context().Done()
+		_ = f.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: 2}, {Id: 1}}})
+		<-f.Context().Done()
 		return nil
-	}}})
+	}})
 	var two sync.WaitGroup
 	for range 2 {
 		two.Go(func() {
@@ -66,18 +56,13 @@ func TestFullStreamRefusesNobody(t *testing.T) {
 
 // TestPluginThatDoesNotReadKeepsNobody: the caller's context ends its call.
 func TestPluginThatDoesNotReadKeepsNobody(t *testing.T) {
-	t.Run("carried", func(t *testing.T) { keepsNobody(t, false) })
-	t.Run("connection", func(t *testing.T) { keepsNobody(t, true) })
-}
-
-func keepsNobody(t *testing.T, alone bool) {
-	p := newPair(t, setting{alone: alone, acquire: echo, service: scripted{script: func(st callStream) error {
-		_ = st.Send(&pb.CarryResponse{Limits: wide})
-		deaf(st)
+	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
+		_ = f.Send(&pb.CarryResponse{Limits: wide})
+		<-f.ctx.Done() // of the test
 		return nil
-	}}})
+	}})
 	for _, size := range []int{0, 20 << 10} {
-		for range 30 { // ten times what gRPC takes without a reader
+		for range 30 { // more than a socket takes without a reader
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			if _, err := p.Acquire(ctx, &pb.AcquireRequest{Data: make([]byte, size)}); status.Code(err) != codes.DeadlineExceeded {
 				t.Error(err)
@@ -90,61 +75,49 @@ func keepsNobody(t *testing.T, alone bool) {
 	}
 }
 
-// deaf waits for the end of the test, and reads nothing of st.
-func deaf(st callStream) {
-	if f, ok := st.(*frames); ok {
-		<-f.ctx.Done()
-		return
-	}
-	<-st.Context().Done()
-}
-
 // TestPluginThatBreaksTheRulesIsGivenUp: a call that waits fails without a word of
-// what has become of it, and the stream says how it was broken. Calls go on by
-// themselves.
+// what has become of it, and Err says how the rules were broken. Calls go on by gRPC.
 func TestPluginThatBreaksTheRulesIsGivenUp(t *testing.T) {
 	answer := func(a ...*pb.Answer) *pb.CarryResponse { return &pb.CarryResponse{Answers: a} }
 	refusal := wire.ToStatus(recipes.ErrInvalid, nil)
-	type script struct {
+	for name, test := range map[string]struct {
 		says []*pb.CarryResponse // after the first call
 		ends error
 		want error // nil: it is not broken
-	}
-	scripts := map[string]script{
+	}{
 		"an answer to nobody":         {says: []*pb.CarryResponse{answer(&pb.Answer{Id: 2})}, want: recipes.ErrInternal},
 		"an answer without id":        {says: []*pb.CarryResponse{answer(&pb.Answer{})}, want: recipes.ErrInternal},
 		"more of an error":            {says: []*pb.CarryResponse{answer(&pb.Answer{Id: 1, More: true, Status: []byte{8, 1}})}, want: recipes.ErrInternal},
 		"limits again":                {says: []*pb.CarryResponse{{Limits: wide}}, want: recipes.ErrInternal},
-		"an end":                      {want: recipes.ErrInternal},
+		"an end":                      {}, // as when the plugin dies
 		"a refusal":                   {ends: refusal, want: recipes.ErrInvalid},
 		"an end of the transport":     {ends: status.Error(codes.Unavailable, "gone")},
 		"an end that gRPC has chosen": {ends: status.Error(codes.ResourceExhausted, "too large")},
-	}
-	run := func(name string, test script, alone bool) {
+	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPair(t, setting{alone: alone, acquire: echo, service: scripted{script: func(st callStream) error {
-				_ = st.Send(&pb.CarryResponse{Limits: wide})
-				if _, err := st.Recv(); err != nil {
+			p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
+				_ = f.Send(&pb.CarryResponse{Limits: wide})
+				if _, err := f.Recv(); err != nil {
 					return err
 				}
 				for _, m := range test.says {
-					_ = st.Send(m)
+					_ = f.Send(m)
 				}
 				if len(test.says) > 0 {
-					<-st.Context().Done() // the host hangs up
+					<-f.Context().Done() // the host hangs up
 				}
 				return test.ends
-			}}})
+			}})
 			_, err := p.Acquire(bounded(t), &pb.AcquireRequest{})
 			if _, said := wire.Error(err); status.Code(err) != codes.Unavailable || said {
 				t.Errorf("the call: %v, %v", err, said)
 			}
 			if test.want != nil {
-				closes(t, "the end of the stream", p.stream.Broken())
-				if err := p.stream.Err(); !errors.Is(err, test.want) || !errors.Is(err, recipes.ErrPluginLost) {
+				closes(t, "the end of the connection", p.calls.Broken())
+				if err := p.calls.Err(); !errors.Is(err, test.want) || !errors.Is(err, recipes.ErrPluginLost) {
 					t.Error(err)
 				}
-			} else if err := p.stream.Err(); err != nil {
+			} else if err := p.calls.Err(); err != nil {
 				t.Error(err)
 			}
 			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || p.unary.get() != 1 {
@@ -152,38 +125,18 @@ func TestPluginThatBreaksTheRulesIsGivenUp(t *testing.T) {
 			}
 		})
 	}
-	for name, test := range scripts {
-		run("carried, "+name, test, false)
-		if test.ends == nil && test.says == nil {
-			test.want = nil // a connection ends so when the plugin dies
-		}
-		run("connection, "+name, test, true)
-	}
 }
 
 func TestFirstMessageHasLimits(t *testing.T) {
-	p := newPair(t, setting{acquire: echo, service: scripted{script: func(st callStream) error {
-		_ = st.Send(&pb.CarryResponse{})
-		<-st.Context().Done()
+	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
+		_ = f.Send(&pb.CarryResponse{})
+		<-f.Context().Done()
 		return nil
-	}}})
-	closes(t, "the end of the stream", p.stream.Broken())
+	}})
+	closes(t, "the end of the connection", p.calls.Broken())
 	if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || p.unary.get() != 1 {
 		t.Error(err)
 	}
-}
-
-// TestPluginWithoutStreamsIsAskedOnce: it is older.
-func TestPluginWithoutStreamsIsAskedOnce(t *testing.T) {
-	p := newPair(t, setting{acquire: echo, none: true})
-	if err := p.stream.Err(); err != nil {
-		t.Errorf("it is broken: %v", err)
-	}
-	s, fresh := p.conn.Start()
-	if fresh {
-		t.Error("it is asked again")
-	}
-	closes(t, "the second", s.Settled())
 }
 
 // TestHostThatBreaksTheRulesIsRefused: with a typed error. Its calls are cancelled,
@@ -202,18 +155,26 @@ func TestHostThatBreaksTheRulesIsRefused(t *testing.T) {
 	for i := range uint64(16<<20/(32<<10) + 1) {
 		heavy = append(heavy, calls(&pb.Call{Id: i + 1, Method: method, Payload: large}))
 	}
+	raw := func(b ...byte) []*pb.CarryRequest {
+		m := new(pb.CarryRequest)
+		m.ProtoReflect().SetUnknown(b)
+		return []*pb.CarryRequest{m}
+	}
 	for name, test := range map[string]struct {
 		sends []*pb.CarryRequest
 		want  error
 	}{
-		"no id":            {[]*pb.CarryRequest{calls(call(0, 0))}, recipes.ErrInvalid},
-		"an id again":      {[]*pb.CarryRequest{calls(call(7, 0)), calls(call(7, 0))}, recipes.ErrInvalid},
-		"a smaller id":     {[]*pb.CarryRequest{calls(call(7, 0), call(6, 0))}, recipes.ErrInvalid},
-		"cancelled before": {[]*pb.CarryRequest{{Cancels: []uint64{1}}}, recipes.ErrInvalid},
-		"cancels nothing":  {[]*pb.CarryRequest{{Cancels: []uint64{0}}}, recipes.ErrInvalid},
-		"a large payload":  {[]*pb.CarryRequest{calls(call(1, 32<<10+1))}, recipes.ErrLimit},
-		"many calls":       {many, recipes.ErrLimit},
-		"many bytes":       {heavy, recipes.ErrLimit},
+		"a long message":       {raw(0, 1, 0, 1), recipes.ErrLimit},
+		"a length without end": {raw(0xff, 0xff, 0xff, 0xff), recipes.ErrLimit},
+		"no message":           {raw(0, 0, 0, 1, 0xff), recipes.ErrInvalid},
+		"no id":                {[]*pb.CarryRequest{calls(call(0, 0))}, recipes.ErrInvalid},
+		"an id again":          {[]*pb.CarryRequest{calls(call(7, 0)), calls(call(7, 0))}, recipes.ErrInvalid},
+		"a smaller id":         {[]*pb.CarryRequest{calls(call(7, 0), call(6, 0))}, recipes.ErrInvalid},
+		"cancelled before":     {[]*pb.CarryRequest{{Cancels: []uint64{1}}}, recipes.ErrInvalid},
+		"cancels nothing":      {[]*pb.CarryRequest{{Cancels: []uint64{0}}}, recipes.ErrInvalid},
+		"a large payload":      {[]*pb.CarryRequest{calls(call(1, 32<<10+1))}, recipes.ErrLimit},
+		"many calls":           {many, recipes.ErrLimit},
+		"many bytes":           {heavy, recipes.ErrLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var running sync.WaitGroup
@@ -226,27 +187,31 @@ func TestHostThatBreaksTheRulesIsRefused(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}})
-			st, err := pb.NewCallServiceClient(p.conn).Carry(bounded(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if m, err := st.Recv(); err != nil || m.GetLimits() == nil {
-				t.Fatal(m, err)
-			}
+			f := p.host(t)
 			for _, m := range test.sends {
-				if st.Send(m) != nil {
+				if f.sendRaw(m) != nil {
 					break // it has ended
 				}
 			}
-			for err == nil {
-				_, err = st.Recv()
+			var m pb.CarryResponse
+			for len(m.GetStatus()) == 0 {
+				if err := f.receive(&m); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err, said := wire.Error(err); !said || !errors.Is(err, test.want) {
+			var s spb.Status
+			if err := proto.Unmarshal(m.GetStatus(), &s); err != nil {
+				t.Fatal(err)
+			}
+			if err, said := wire.Error(status.ErrorProto(&s)); !said || !errors.Is(err, test.want) {
 				t.Error(err)
 			}
+			if err := f.receive(&m); err == nil {
+				t.Error("the connection goes on")
+			}
 			running.Wait()
-			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Path: "free"}); err != nil {
-				t.Errorf("another stream: %v", err)
+			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Path: "free"}); err != nil || p.unary.get() > 0 {
+				t.Errorf("another connection: %v", err)
 			}
 		})
 	}
@@ -265,18 +230,15 @@ var large = func() []byte {
 // what only a newer plugin knows.
 func TestWhatCrossedIsNoBreach(t *testing.T) {
 	p := newPair(t, setting{acquire: echo})
-	st, err := pb.NewCallServiceClient(p.conn).Carry(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := p.host(t)
 	say := func(m *pb.CarryRequest) *pb.Answer {
 		t.Helper()
-		if err := st.Send(m); err != nil {
+		if err := f.send(m); err != nil {
 			t.Fatal(err)
 		}
 		for {
-			m, err := st.Recv()
-			if err != nil {
+			var m pb.CarryResponse
+			if err := f.receive(&m); err != nil {
 				t.Fatal(err)
 			}
 			if a := m.GetAnswers(); len(a) > 0 {
@@ -301,10 +263,10 @@ func TestWhatCrossedIsNoBreach(t *testing.T) {
 // TestAnsweredCallMakesRoom: also if its caller did not wait for the answer.
 func TestAnsweredCallMakesRoom(t *testing.T) {
 	first := make(chan struct{})
-	p := newPair(t, setting{acquire: echo, service: scripted{script: func(st callStream) error {
-		_ = st.Send(&pb.CarryResponse{Limits: &pb.Limits{Calls: 1, Bytes: 1 << 10, Payload: 1 << 10, Message: 4 << 10}})
+	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
+		_ = f.Send(&pb.CarryResponse{Limits: &pb.Limits{Calls: 1, Bytes: 1 << 10, Payload: 1 << 10, Message: 4 << 10}})
 		for {
-			m, err := st.Recv()
+			m, err := f.Recv()
 			if err != nil {
 				return err
 			}
@@ -317,10 +279,10 @@ func TestAnsweredCallMakesRoom(t *testing.T) {
 				}
 			}
 			for _, id := range ids {
-				_ = st.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: id}}})
+				_ = f.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: id}}})
 			}
 		}
-	}}})
+	}})
 	ctx, cancel := context.WithCancel(bounded(t))
 	go func() { closes(t, "the first call", first); cancel() }()
 	if _, err := p.Acquire(ctx, &pb.AcquireRequest{Data: make([]byte, 800)}); status.Code(err) != codes.Canceled {

@@ -33,9 +33,9 @@ func (c *call) add(b []byte) {
 	c.payload = append(c.payload, b...)
 }
 
-// invoke makes a call on the stream, if its payload has at most that many bytes. If
-// the stream cannot have it, carried is false, and nothing was sent.
-func (s *Stream) invoke(ctx context.Context, h stats.Handler, most int, method string, request, reply any) (err error, carried bool) {
+// invoke makes a call on the connection, if its payload has at most that many bytes. If
+// the connection cannot have it, carried is false, and nothing was sent.
+func (cs *Calls) invoke(ctx context.Context, h stats.Handler, most int, method string, request, reply any) (err error, carried bool) {
 	in, ok := request.(proto.Message)
 	out, fits := reply.(proto.Message)
 	md, plain := toMetadata(ctx)
@@ -44,15 +44,15 @@ func (s *Stream) invoke(ctx context.Context, h stats.Handler, most int, method s
 	}
 	payload, err := proto.Marshal(in)
 	m := &pb.Call{Method: method, Payload: payload, Metadata: md}
-	if err != nil || len(payload) > most || size(m)-len(payload) > overhead/2 || !s.reserve(len(payload)) {
+	if err != nil || len(payload) > most || size(m)-len(payload) > overhead/2 || !cs.reserve(len(payload)) {
 		return nil, false
 	}
 	if h == nil {
-		return s.do(ctx, m, out), true
+		return cs.do(ctx, m, out), true
 	}
 	ctx, end := begin(ctx, h, method, payload)
 	m.Metadata, _ = toMetadata(ctx)
-	err = s.do(ctx, m, out)
+	err = cs.do(ctx, m, out)
 	end(out, err)
 	return err, true
 }
@@ -73,26 +73,26 @@ func begin(ctx context.Context, h stats.Handler, method string, payload []byte) 
 }
 
 // do sends a call that has its place and waits for the answer.
-func (s *Stream) do(ctx context.Context, m *pb.Call, reply proto.Message) error {
+func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error {
 	m.Timeout = toTimeout(ctx)
 	read, _ := ctx.Value(earlyKey{}).(func([]byte))
 	m.Early = read != nil
-	c := s.send(m)
+	c := cs.send(m)
 	if c == nil {
-		return status.Error(codes.Unavailable, "the stream of calls has ended")
+		return status.Error(codes.Unavailable, "the connection of calls has ended")
 	}
 	for answered := false; !answered; {
 		select {
 		case <-c.done:
 			answered = true
 		case <-c.part:
-			read(s.soFar(c))
+			read(cs.soFar(c))
 		case <-ctx.Done():
 			select {
 			case <-c.done: // both: the answer is worth more
 				answered = true
 			default:
-				s.cancel(c.id)
+				cs.cancel(c.id)
 				return status.FromContextError(ctx.Err()).Err()
 			}
 		}
@@ -105,7 +105,7 @@ func (s *Stream) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 		default:
 		}
 	}
-	s.recycle(c)
+	cs.recycle(c)
 	if err != nil {
 		return err
 	}
@@ -115,34 +115,34 @@ func (s *Stream) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 	return nil
 }
 
-// reserve has the stream keep a place for a call, if it has one. A stream that has
-// ended has none.
-func (s *Stream) reserve(payload int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.limits
-	if s.taken >= l.Calls || payload > l.Payload || payload+overhead > l.Message || s.bytes+payload > l.Bytes {
+// reserve keeps a place for a call, if there is one. A connection that has ended has
+// none.
+func (cs *Calls) reserve(payload int) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	l := cs.limits
+	if cs.taken >= l.Calls || payload > l.Payload || payload+overhead > l.Message || cs.bytes+payload > l.Bytes {
 		return false
 	}
-	s.taken++
-	s.bytes += payload
+	cs.taken++
+	cs.bytes += payload
 	return true
 }
 
 // soFar returns what has come of the answer.
-func (s *Stream) soFar(c *call) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (cs *Calls) soFar(c *call) []byte {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	return c.payload // of which nothing changes when more comes
 }
 
 // recycle keeps a call that was answered for another one.
-func (s *Stream) recycle(c *call) {
+func (cs *Calls) recycle(c *call) {
 	*c = call{done: c.done}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.idle) < maxIdle {
-		s.idle = append(s.idle, c)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if len(cs.idle) < maxIdle {
+		cs.idle = append(cs.idle, c)
 	}
 }
 
@@ -150,18 +150,18 @@ func (s *Stream) recycle(c *call) {
 const maxIdle = 64
 
 // newCall returns a call. It needs mu.
-func (s *Stream) newCall() *call {
-	n := len(s.idle) - 1
+func (cs *Calls) newCall() *call {
+	n := len(cs.idle) - 1
 	if n < 0 {
 		return &call{done: make(chan struct{}, 1)}
 	}
-	c := s.idle[n]
-	s.idle = s.idle[:n]
+	c := cs.idle[n]
+	cs.idle = cs.idle[:n]
 	return c
 }
 
 // giveBack gives a place back. It needs mu.
-func (s *Stream) giveBack(payload int) {
-	s.taken--
-	s.bytes -= payload
+func (cs *Calls) giveBack(payload int) {
+	cs.taken--
+	cs.bytes -= payload
 }

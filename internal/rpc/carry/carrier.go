@@ -7,16 +7,12 @@ import (
 	"net"
 	"sync"
 
-	"google.golang.org/grpc"
-
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type stream = grpc.BidiStreamingServer[pb.CarryRequest, pb.CarryResponse]
-
-// carrier serves one stream of calls, or one connection.
+// carrier serves one connection.
 type carrier struct {
 	*Dispatcher
 	ctx context.Context
@@ -30,11 +26,6 @@ type carrier struct {
 	calls map[uint64]context.CancelFunc // that run
 }
 
-// Carry is CallService's.
-func (d *Dispatcher) Carry(st stream) error {
-	return d.serve(st.Context(), st.Recv, st.Send, func() {})
-}
-
 // ServeConn serves a connection whose handshake has agreed on Protocol, until ctx or
 // the connection ends. It closes the connection. Calls are cancelled after that, so
 // that a host whose caller has cancelled nothing is not told of a cancellation.
@@ -42,31 +33,25 @@ func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	f := newFramed(conn, d.limits.Message)
-	receive := func() (*pb.CarryRequest, error) {
-		m := new(pb.CarryRequest)
-		return m, f.receive(m)
-	}
-	send := func(m *pb.CarryResponse) error { return f.send(m) }
-	err := d.serve(context.WithoutCancel(ctx), receive, send, func() { _ = conn.Close() })
+	err := d.serve(context.WithoutCancel(ctx), f)
 	if errors.Is(err, recipes.ErrInvalid) || errors.Is(err, recipes.ErrLimit) {
 		_ = f.send(&pb.CarryResponse{Status: toStatus(wire.ToStatus(err, nil))})
 	}
 }
 
-// serve takes calls and sends answers, until the host sends no more or has broken the
-// rules, or reads too little. hangUp is for the last: the send that is under way would
-// not return.
-func (d *Dispatcher) serve(ctx context.Context, receive func() (*pb.CarryRequest, error), send func(*pb.CarryResponse) error, hangUp func()) error {
-	if err := send(&pb.CarryResponse{Limits: toLimits(d.limits)}); err != nil {
+// serve takes calls and sends answers, until the connection ends or the host has broken
+// the rules.
+func (d *Dispatcher) serve(ctx context.Context, f *framed) error {
+	if err := f.send(&pb.CarryResponse{Limits: toLimits(d.limits)}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &carrier{Dispatcher: d, ctx: ctx, out: newOutbox(send, hangUp), calls: make(map[uint64]context.CancelFunc)}
+	c := &carrier{Dispatcher: d, ctx: ctx, out: newOutbox(f), calls: make(map[uint64]context.CancelFunc)}
 	defer c.workers.wait()
 	defer cancel()
 	for {
-		m, err := receive()
-		if err != nil {
+		m := new(pb.CarryRequest)
+		if err := f.receive(m); err != nil {
 			return err
 		}
 		if err := c.take(m); err != nil {

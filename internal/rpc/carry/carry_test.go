@@ -52,10 +52,10 @@ func echo(_ context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) 
 type pair struct {
 	pb.LockServiceClient
 	conn   *carry.Conn
-	stream *carry.Stream
+	calls  *carry.Calls
 	unary  *counter // calls that were gRPC calls of their own
 	socket net.Listener
-	hangUp context.CancelFunc // ends the stream
+	hangUp context.CancelFunc // ends the connection
 }
 
 type counter struct {
@@ -73,10 +73,9 @@ func (c *counter) get() int {
 type setting struct {
 	acquire func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error)
 	carry   carry.Config
-	service pb.CallServiceServer // in the place of the Dispatcher
-	none    bool                 // no stream at all
-	alone   bool                 // on a connection of their own
-	dialer  carry.Dialer         // of such connections, in the place of the pair's
+	script  func(*frames) error // in the place of the Dispatcher
+	none    bool                // no connection for calls
+	dialer  carry.Dialer        // in the place of the pair's
 	dial    []grpc.DialOption
 }
 
@@ -84,14 +83,7 @@ func newPair(t *testing.T, s setting) *pair {
 	t.Helper()
 	p := &pair{unary: new(counter)}
 	d := carry.NewDispatcher(s.carry)
-	g := grpc.NewServer(grpc.WaitForHandlers(true), grpc.StreamInterceptor(
-		func(service any, st grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-			err := handle(service, st)
-			if _, ok := status.FromError(err); ok {
-				return err
-			}
-			return wire.ToStatus(err, nil)
-		}), grpc.UnaryInterceptor(
+	g := grpc.NewServer(grpc.WaitForHandlers(true), grpc.UnaryInterceptor(
 		func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			p.unary.add()
 			return handle(ctx, r)
@@ -99,13 +91,6 @@ func newPair(t *testing.T, s setting) *pair {
 	service := locks{acquire: s.acquire}
 	pb.RegisterLockServiceServer(g, service)
 	pb.RegisterLockServiceServer(d, service)
-	switch {
-	case s.none, s.alone:
-	case s.service != nil:
-		pb.RegisterCallServiceServer(g, s.service)
-	default:
-		pb.RegisterCallServiceServer(g, d)
-	}
 	l := bufconn.Listen(1 << 16)
 	var running sync.WaitGroup
 	running.Go(func() { _ = g.Serve(l) })
@@ -116,36 +101,36 @@ func newPair(t *testing.T, s setting) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.conn = carry.New(conn, s.dialer)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.hangUp = cancel
-	if s.alone {
-		serving, stop := context.WithCancel(context.Background())
-		defer t.Cleanup(stop) // before the cleanup below, which waits for it
-		p.socket = listen(t, serving, &running, d, s.service)
+	serving, stop := context.WithCancel(context.Background())
+	defer t.Cleanup(stop) // before the cleanup below, which waits for it
+	p.socket = listen(t, serving, &running, d, s.script)
+	switch {
+	case s.dialer != nil:
+		p.conn = carry.New(conn, s.dialer)
+	case s.none:
+		p.conn = carry.New(conn, nil)
+	default:
 		p.conn = carry.New(conn, p.dial)
 	}
 	p.LockServiceClient = pb.NewLockServiceClient(p.conn)
-	stream, fresh := p.conn.Start()
-	if !fresh {
-		t.Fatal("a stream was there before")
+	calls, fresh := p.conn.Start()
+	if fresh == s.none {
+		t.Fatalf("a connection that is fresh: %v", fresh)
 	}
-	p.stream = stream
-	running.Go(func() { stream.Run(ctx) })
+	p.calls = calls
+	if fresh {
+		running.Go(func() { calls.Run(ctx) })
+	}
 	t.Cleanup(func() {
 		cancel()
 		_ = conn.Close()
-		if p.socket != nil {
-			_ = p.socket.Close()
-		}
+		_ = p.socket.Close()
 		g.Stop()
 		running.Wait()
 	})
-	select {
-	case <-stream.Settled():
-	case <-time.After(patience):
-		t.Fatal("the stream is not settled")
-	}
+	closes(t, "what calls go over", calls.Settled())
 	return p
 }
 
@@ -164,12 +149,12 @@ func closes(t *testing.T, what string, ch <-chan struct{}) {
 	}
 }
 
-// everyWay runs a test over a stream, over a connection, and by gRPC calls of their own.
+// everyWay runs a test over a connection, and by gRPC calls of their own.
 func everyWay(t *testing.T, s setting, test func(*testing.T, *pair)) {
 	t.Helper()
-	for _, way := range []string{"carried", "connection", "unary"} {
+	for _, way := range []string{"connection", "unary"} {
 		t.Run(way, func(t *testing.T) {
-			s.none, s.alone = way == "unary", way == "connection"
+			s.none = way == "unary"
 			p := newPair(t, s)
 			test(t, p)
 			if got := p.unary.get() > 0; got != s.none {
@@ -200,7 +185,7 @@ func TestACallThatWaitsKeepsNothingOfItsRequest(t *testing.T) {
 	const calls, size = 40, 30 << 10
 	var waiting, all sync.WaitGroup
 	proceed := make(chan struct{})
-	s := setting{alone: true, acquire: func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+	s := setting{acquire: func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 		waiting.Done()
 		<-proceed
 		return &pb.AcquireResponse{}, nil
@@ -257,7 +242,7 @@ func TestMethodThatThePluginLacks(t *testing.T) {
 		got = append(got, err, p.conn.Invoke(bounded(t), "/zkrecipes.v1.LockService/Steal", &pb.AcquireRequest{}, &pb.AcquireResponse{}))
 		_, _ = p.Acquire(bounded(t), &pb.AcquireRequest{}) // gRPC counts no unknown methods
 	})
-	for i := range 4 {
+	for i := range 2 {
 		if a, b := status.Convert(got[i]), status.Convert(got[i+2]); a.Code() != codes.Unimplemented || a.String() != b.String() {
 			t.Errorf("%v and %v", a, b)
 		}
@@ -333,8 +318,8 @@ func TestEarlyPartIsReadWhileTheCallGoesOn(t *testing.T) {
 			t.Error(err)
 		}
 		select {
-		case <-p.stream.Broken():
-			t.Error(p.stream.Err())
+		case <-p.calls.Broken():
+			t.Error(p.calls.Err())
 		default:
 		}
 	})
@@ -379,15 +364,10 @@ func TestDeadlineEndsTheCallAndItsService(t *testing.T) {
 
 // TestWaitingCallHoldsUpNoOther: nor does one whose answer is long.
 func TestWaitingCallHoldsUpNoOther(t *testing.T) {
-	t.Run("carried", func(t *testing.T) { holdsUpNoOther(t, false) })
-	t.Run("connection", func(t *testing.T) { holdsUpNoOther(t, true) })
-}
-
-func holdsUpNoOther(t *testing.T, alone bool) {
 	const waiting = 500
 	release := make(chan struct{})
 	long := strings.Repeat("x", 1<<20)
-	p := newPair(t, setting{alone: alone, acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+	p := newPair(t, setting{acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 		switch r.GetPath() {
 		case "wait":
 			<-release
@@ -427,9 +407,9 @@ func holdsUpNoOther(t *testing.T, alone bool) {
 	}
 }
 
-// TestWhatTheStreamCannotHaveGoesByItself: large requests, metadata of a kind that is
+// TestWhatTheConnectionCannotHaveGoesByItself: large requests, metadata of a kind that is
 // not carried, and options that only gRPC understands.
-func TestWhatTheStreamCannotHaveGoesByItself(t *testing.T) {
+func TestWhatTheConnectionCannotHaveGoesByItself(t *testing.T) {
 	p := newPair(t, setting{acquire: echo})
 	var header metadata.MD
 	for name, call := range map[string]func(context.Context) error{
@@ -464,17 +444,15 @@ func TestWhatTheStreamCannotHaveGoesByItself(t *testing.T) {
 	}
 }
 
-// gRPC refuses such metadata. A stream cannot have them, and goes on without them.
+// gRPC refuses such metadata. The connection cannot have them, and goes on without them.
 func TestMetadataThatIsNotUTF8IsNotCarried(t *testing.T) {
-	for _, alone := range []bool{false, true} {
-		for _, size := range []int{10, 20 << 10} {
-			p := newPair(t, setting{alone: alone, acquire: echo})
-			bad := metadata.AppendToOutgoingContext(bounded(t), "who", "Jos\xe9")
-			_, _ = p.Acquire(bad, &pb.AcquireRequest{Data: bytes.Repeat([]byte("x"), size)})
-			before := p.unary.get()
-			if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || p.unary.get() != before {
-				t.Errorf("alone %v, %d bytes: the next call: %v", alone, size, err)
-			}
+	for _, size := range []int{10, 20 << 10} {
+		p := newPair(t, setting{acquire: echo})
+		bad := metadata.AppendToOutgoingContext(bounded(t), "who", "Jos\xe9")
+		_, _ = p.Acquire(bad, &pb.AcquireRequest{Data: bytes.Repeat([]byte("x"), size)})
+		before := p.unary.get()
+		if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || p.unary.get() != before {
+			t.Errorf("%d bytes: the next call: %v", size, err)
 		}
 	}
 }

@@ -9,16 +9,14 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// Conn is a connection whose unary calls go over a stream while there is one. All
-// else, and every call without a stream, goes over the connection that it was made
-// from.
+// Conn is a connection whose unary calls go over another one, for calls alone, while
+// there is one. All else, and every call without that, is gRPC's.
 type Conn struct {
 	grpc.ClientConnInterface
 	dial Dialer // may be nil
 
 	mu      sync.Mutex
-	present *Stream // that carries calls, or is being opened
-	refused bool    // the plugin does not know streams of calls
+	present *Calls // that carries calls, or is being opened
 }
 
 // A Dialer opens a connection for calls alone. It fails if the plugin does not confirm
@@ -26,66 +24,64 @@ type Conn struct {
 type Dialer func(context.Context) (net.Conn, error)
 
 // New returns a Conn over conn, which stays the caller's. Calls are carried only if
-// conn was dialled with DialOption. They go over a connection from dial, or over a
-// stream of conn if dial is nil or fails.
+// conn was dialled with DialOption. If dial is nil or fails, all calls are gRPC's.
 func New(conn grpc.ClientConnInterface, dial Dialer) *Conn {
 	return &Conn{ClientConnInterface: conn, dial: dial}
 }
 
-// Start returns the present stream. If there is none, it returns a new one, and the
-// caller must Run that.
-func (c *Conn) Start() (s *Stream, fresh bool) {
+// Start returns the present connection for calls. If there is none, it returns a new one,
+// and the caller must Run that.
+func (c *Conn) Start() (cs *Calls, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.present != nil {
 		return c.present, false
 	}
-	s = newStream(c)
-	if c.refused {
-		close(s.settled)
-		return s, false
+	cs = newCalls(c)
+	if c.dial == nil {
+		close(cs.settled)
+		return cs, false
 	}
-	c.present = s
-	return s, true
+	c.present = cs
+	return cs, true
 }
 
-// carrying returns the stream for a call; nil if there is none.
-func (c *Conn) carrying() *Stream {
+// carrying returns what carries a call; nil if nothing does.
+func (c *Conn) carrying() *Calls {
 	c.mu.Lock()
-	s := c.present
+	cs := c.present
 	c.mu.Unlock()
-	if s == nil {
+	if cs == nil {
 		return nil
 	}
 	select {
-	case <-s.settled:
-		return s
+	case <-cs.settled:
+		return cs
 	default:
 		return nil
 	}
 }
 
-// leave notes that s carries no calls from now on.
-func (c *Conn) leave(s *Stream, refused bool) {
+// leave notes that cs carries no calls from now on.
+func (c *Conn) leave(cs *Calls) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.present == s {
+	if c.present == cs {
 		c.present = nil
 	}
-	c.refused = c.refused || refused
 }
 
-// onStream is a call option that asks DialOption's interceptor for a stream.
-type onStream struct {
+// carried is a call option that has DialOption's interceptor carry the call.
+type carried struct {
 	grpc.EmptyCallOption
-	stream *Stream
+	by *Calls
 }
 
 // Invoke is grpc.ClientConnInterface's. A call with options of its own is gRPC's
 // business.
 func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
-	if s := c.carrying(); s != nil && onlyStatic(options) {
-		options = s.options[1-min(len(options), 1):] // gRPC's is the first
+	if cs := c.carrying(); cs != nil && onlyStatic(options) {
+		options = cs.options[1-min(len(options), 1):] // gRPC's is the first
 	}
 	return c.ClientConnInterface.Invoke(ctx, method, request, reply, options...)
 }
@@ -105,18 +101,18 @@ func onlyStatic(options []grpc.CallOption) bool {
 func DialOption(h stats.Handler) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		var s *Stream
+		var cs *Calls
 		most := MaxPayload
 		for _, o := range options {
 			switch o := o.(type) {
-			case onStream:
-				s = o.stream
+			case carried:
+				cs = o.by
 			case grpc.MaxSendMsgSizeCallOption: // of the connection
 				most = o.MaxSendMsgSize
 			}
 		}
-		if s != nil {
-			if err, carried := s.invoke(ctx, h, most, method, request, reply); carried {
+		if cs != nil {
+			if err, carried := cs.invoke(ctx, h, most, method, request, reply); carried {
 				return err
 			}
 		}

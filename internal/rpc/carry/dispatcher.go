@@ -27,10 +27,9 @@ type Config struct {
 	Message int
 }
 
-// Dispatcher is the plugin's end: a registrar of services, and the CallService that
-// makes calls of their unary methods.
+// Dispatcher is the plugin's end: a registrar of services, which makes the calls of their
+// unary methods.
 type Dispatcher struct {
-	pb.UnimplementedCallServiceServer
 	cfg     Config
 	limits  Limits
 	methods map[string]method

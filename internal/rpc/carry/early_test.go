@@ -20,24 +20,22 @@ func TestEarlyPartIsReadThoughThePluginDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, alone := range []bool{false, true} {
-		for range 30 {
-			p := newPair(t, setting{alone: alone, acquire: echo, service: scripted{script: func(st callStream) error {
-				_ = st.Send(&pb.CarryResponse{Limits: wide})
-				if _, err := st.Recv(); err != nil {
-					return err
-				}
-				return st.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: 1, Payload: part, More: true}}})
-			}}})
-			read := 0
-			_, err := p.Acquire(carry.WithEarly(bounded(t), func(got []byte) {
-				if string(got) == string(part) {
-					read++
-				}
-			}), &pb.AcquireRequest{})
-			if err == nil || read != 1 {
-				t.Fatalf("alone %v: read %d times, %v", alone, read, err)
+	for range 30 {
+		p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
+			_ = f.Send(&pb.CarryResponse{Limits: wide})
+			if _, err := f.Recv(); err != nil {
+				return err
 			}
+			return f.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: 1, Payload: part, More: true}}})
+		}})
+		read := 0
+		_, err := p.Acquire(carry.WithEarly(bounded(t), func(got []byte) {
+			if string(got) == string(part) {
+				read++
+			}
+		}), &pb.AcquireRequest{})
+		if err == nil || read != 1 {
+			t.Fatalf("read %d times, %v", read, err)
 		}
 	}
 }

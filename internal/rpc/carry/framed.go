@@ -41,7 +41,7 @@ func (f *framed) send(m proto.Message) (err error) {
 	defer f.mu.Unlock()
 	defer func() {
 		if err != nil {
-			_ = f.conn.Close() // whoever reads tells of it, as on a stream of gRPC's
+			_ = f.conn.Close() // the read fails too, and tells of it
 		}
 	}()
 	b, err := proto.MarshalOptions{}.MarshalAppend(append(f.out[:0], make([]byte, lengthSize)...), m)
@@ -62,7 +62,7 @@ func (f *framed) send(m proto.Message) (err error) {
 func (f *framed) receive(m proto.Message) error {
 	head, err := f.in.Peek(lengthSize)
 	if err != nil {
-		return cutOff(err)
+		return err
 	}
 	n := int64(binary.BigEndian.Uint32(head))
 	if n > int64(f.most) {
@@ -71,7 +71,7 @@ func (f *framed) receive(m proto.Message) error {
 	_, _ = f.in.Discard(lengthSize)
 	b, err := f.next(int(n))
 	if err != nil {
-		return cutOff(err)
+		return err
 	}
 	if err := proto.Unmarshal(b, m); err != nil { // copies what it keeps of b
 		return fmt.Errorf("%w: a message: %v", recipes.ErrInvalid, err)
@@ -89,15 +89,6 @@ func (f *framed) next(n int) ([]byte, error) {
 	b := make([]byte, n)
 	_, err := io.ReadFull(f.in, b)
 	return b, err
-}
-
-// cutOff is the error of a connection that ends. It is never io.EOF, which on gRPC's
-// stream means that the plugin has ended the stream with success.
-func cutOff(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // Abrupt returns a connection that is secured over raw, and whose Close does not wait

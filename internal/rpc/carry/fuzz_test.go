@@ -51,21 +51,20 @@ func FuzzPlugin(f *testing.F) {
 		d := NewDispatcher(Config{})
 		pb.RegisterPluginServiceServer(d, pb.UnimplementedPluginServiceServer{})
 		answered := map[uint64]bool{}
-		out := newOutbox(func(m *pb.CarryResponse) error {
+		out := newOutbox(sink(func(m *pb.CarryResponse) {
 			for _, a := range m.GetAnswers() {
 				if answered[a.GetId()] {
 					t.Errorf("call %d is answered again", a.GetId())
 				}
 				answered[a.GetId()] = true
 			}
-			return nil
-		}, func() {})
+		}))
 		c := &carrier{Dispatcher: d, ctx: t.Context(), out: out, calls: make(map[uint64]context.CancelFunc)}
 		var taken []uint64
 		for _, message := range cut(b) {
 			var m pb.CarryRequest
 			if proto.Unmarshal(message, &m) != nil {
-				break // gRPC ends the stream
+				break // the connection ends
 			}
 			before := c.last
 			err := c.take(&m)
@@ -112,35 +111,35 @@ func FuzzHost(f *testing.F) {
 	f.Add(joined(f, answers(&pb.Answer{Id: 4})))
 	f.Add(joined(f, &pb.CarryResponse{Limits: &pb.Limits{Calls: 1}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s := newStream(New(nil, nil))
-		s.link = deaf{}
-		s.limits = within(0)
+		cs := newCalls(New(nil, nil))
+		cs.framed = sink(func(*pb.CarryResponse) {})
+		cs.limits = within(0)
 		var waiting []*call
 		for range 3 {
-			if !s.reserve(0) {
+			if !cs.reserve(0) {
 				t.Fatal("no place")
 			}
-			waiting = append(waiting, s.send(&pb.Call{}))
+			waiting = append(waiting, cs.send(&pb.Call{}))
 		}
 		var err error
 		for _, message := range cut(b) {
 			var m pb.CarryResponse
 			if err = proto.Unmarshal(message, &m); err == nil {
-				err = s.take(m.GetAnswers())
+				err = cs.take(m.GetAnswers())
 			}
 			if err != nil {
 				break
 			}
 		}
-		s.end(err)
+		cs.end(err)
 		for _, c := range waiting {
 			<-c.done // it ends
 			if len(c.done) > 0 {
 				t.Error("a call ends twice")
 			}
 		}
-		if len(s.calls) > 0 {
-			t.Errorf("%d calls are left", len(s.calls))
+		if len(cs.calls) > 0 {
+			t.Errorf("%d calls are left", len(cs.calls))
 		}
 	})
 }
@@ -158,7 +157,7 @@ func FuzzFramed(f *testing.F) {
 			var m, again pb.CarryRequest
 			if err := in.receive(&m); err != nil {
 				ours := errors.Is(err, recipes.ErrInvalid) || errors.Is(err, recipes.ErrLimit)
-				if ended := errors.Is(err, io.ErrUnexpectedEOF); ours == ended || read > len(b) {
+				if ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF); ours == ended || read > len(b) {
 					t.Fatalf("after %d messages: %v", read, err)
 				}
 				return
@@ -180,8 +179,17 @@ type buffer struct {
 func (b *buffer) Read(p []byte) (int, error)  { return b.Buffer.Read(p) }
 func (b *buffer) Write(p []byte) (int, error) { return b.Buffer.Write(p) }
 
-// deaf takes what is sent.
-type deaf struct{ link }
+// sink is a connection that gives what is sent to f.
+func sink(f func(*pb.CarryResponse)) *framed { return newFramed(writes{f: f}, 0) }
 
-func (deaf) send(*pb.CarryRequest) error { return nil }
-func (deaf) direct() uint64              { return 1 << 20 }
+type writes struct {
+	net.Conn
+	f func(*pb.CarryResponse)
+}
+
+func (w writes) Write(p []byte) (int, error) {
+	var m pb.CarryResponse
+	err := proto.Unmarshal(p[lengthSize:], &m)
+	w.f(&m)
+	return len(p), err
+}

@@ -7,13 +7,10 @@ import (
 )
 
 // Capability is the name of what this package does among a plugin's capabilities.
-const Capability = "calls"
+const Capability = "call-connection"
 
-// ConnectionCapability is that of a plugin that also has connections for calls alone.
-const ConnectionCapability = "call-connection"
-
-// The limits of one stream of calls, unless the plugin accepts only smaller
-// messages. Calls that wait stay on the stream for as long as they wait. So there can
+// The limits of one connection, unless the plugin accepts only smaller
+// messages. Calls that wait stay on it for as long as they wait. So there can
 // be as many as there are sessions.
 const (
 	MaxCalls   = 16 << 10 // that are not answered
@@ -21,7 +18,7 @@ const (
 	MaxPayload = 32 << 10 // of one call, in bytes
 	maxMessage = 64 << 10 // in bytes
 
-	maxResponse = 1 << 20 // a message of the plugin's on a connection of its own, in bytes
+	maxResponse = 1 << 20 // a message of the plugin's, in bytes
 )
 
 // part is the size of the parts into which answers are cut, in bytes.
@@ -44,7 +41,7 @@ const answerOverhead = 256
 // rest of what gRPC calls headers. A call that has more is made by gRPC.
 const overhead = 2 << 10
 
-// Limits bound what a host may have on one stream of calls.
+// Limits bound what a host may have on one connection.
 type Limits struct {
 	Calls   int // that are not answered
 	Bytes   int // of their payloads together

@@ -8,21 +8,20 @@ import (
 
 // outbox holds answers until they are sent.
 type outbox struct {
-	send   func(*pb.CarryResponse) error
-	hangUp func() // ends the connection: a send that does not return fails
+	framed *framed
 
 	mu      sync.Mutex
 	read    sync.Cond        // bytes are fewer, or failed is set
 	sending bool             // a goroutine sends, and will send what waits
-	failed  bool             // the stream has ended
+	failed  bool             // the connection has ended
 	bytes   int              // of the answers that wait or are being sent, by answerSize
 	message pb.CarryResponse // that is sent; used again
 	whole   []*pb.Answer
 	cut     []*pb.Answer // whose answers are sent in parts; payload is what is left
 }
 
-func newOutbox(send func(*pb.CarryResponse) error, hangUp func()) *outbox {
-	o := &outbox{send: send, hangUp: hangUp}
+func newOutbox(f *framed) *outbox {
+	o := &outbox{framed: f}
 	o.read.L = &o.mu
 	return o
 }
@@ -38,7 +37,7 @@ func (o *outbox) put(a *pb.Answer) {
 	}
 	if o.bytes > MaxKept {
 		o.fail()
-		o.hangUp()
+		_ = o.framed.conn.Close() // a send that does not return fails
 		return
 	}
 	if len(a.Payload) > part {
@@ -53,7 +52,7 @@ func (o *outbox) put(a *pb.Answer) {
 	o.sending = true
 	for m := o.batch(); m != nil && !o.failed; m = o.batch() {
 		o.mu.Unlock()
-		err := o.send(m)
+		err := o.framed.send(m)
 		o.mu.Lock()
 		o.sent(m, err)
 	}

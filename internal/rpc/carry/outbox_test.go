@@ -9,7 +9,7 @@ import (
 // TestAnswersThatWereSentTakeNoRoom: neither whole nor cut ones.
 func TestAnswersThatWereSentTakeNoRoom(t *testing.T) {
 	parts := 0
-	o := newOutbox(func(m *pb.CarryResponse) error { parts += len(m.GetAnswers()); return nil }, func() {})
+	o := newOutbox(sink(func(m *pb.CarryResponse) { parts += len(m.GetAnswers()) }))
 	o.put(&pb.Answer{Id: 1})
 	o.put(&pb.Answer{Id: 2, Payload: make([]byte, 5*part), Status: []byte("because")})
 	o.put(&pb.Answer{Id: 3, Status: []byte("because")})

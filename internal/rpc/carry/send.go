@@ -6,39 +6,39 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// send gives a call its id and sends it. It returns nil if the stream has ended.
-func (s *Stream) send(m *pb.Call) *call {
-	s.mu.Lock()
-	if s.limits.Calls == 0 {
-		s.giveBack(len(m.GetPayload()))
-		s.mu.Unlock()
+// send gives a call its id and sends it. It returns nil if the connection has ended.
+func (cs *Calls) send(m *pb.Call) *call {
+	cs.mu.Lock()
+	if cs.limits.Calls == 0 {
+		cs.giveBack(len(m.GetPayload()))
+		cs.mu.Unlock()
 		return nil
 	}
-	s.last++
-	s.queued += uint64(size(m))
-	c := s.newCall()
-	c.id, c.bytes, c.end = s.last, len(m.GetPayload()), s.queued
+	cs.last++
+	cs.queued += uint64(size(m))
+	c := cs.newCall()
+	c.id, c.bytes, c.end = cs.last, len(m.GetPayload()), cs.queued
 	m.Id = c.id
 	if m.Early {
 		c.part = make(chan struct{}, 1)
 	}
-	s.calls[c.id] = c
-	s.waiting.calls = append(s.waiting.calls, m)
-	s.put()
+	cs.calls[c.id] = c
+	cs.waiting.calls = append(cs.waiting.calls, m)
+	cs.put()
 	return c
 }
 
 // cancel tells the plugin that nobody waits for the call. The call keeps its place
 // until it is answered.
-func (s *Stream) cancel(id uint64) {
-	s.mu.Lock()
-	if s.calls[id] == nil {
-		s.mu.Unlock()
+func (cs *Calls) cancel(id uint64) {
+	cs.mu.Lock()
+	if cs.calls[id] == nil {
+		cs.mu.Unlock()
 		return
 	}
-	s.queued += cancelSize
-	s.waiting.cancels = append(s.waiting.cancels, id)
-	s.put()
+	cs.queued += cancelSize
+	cs.waiting.cancels = append(cs.waiting.cancels, id)
+	cs.put()
 }
 
 // cancelSize is what a cancellation takes of a message, at most.
@@ -48,49 +48,54 @@ const cancelSize = 12
 //
 // A call is best sent by its caller: to wake another goroutine for that takes longer
 // than the sending. But a caller whose context ends must not be kept by a plugin that
-// does not read. So it sends only while the link is certain to take the message. After
+// does not read. So it sends only while the socket is certain to take the message. After
 // that, and while another one sends, sendRest does it. An answer tells that the plugin
 // has read all up to its call.
-func (s *Stream) put() {
-	if s.sending {
-		s.mu.Unlock()
+func (cs *Calls) put() {
+	if cs.sending {
+		cs.mu.Unlock()
 		return
 	}
-	s.sending = true
-	if s.queued-s.arrived > s.link.direct() {
-		s.mu.Unlock()
-		s.rest <- struct{}{} // never waits: there is one duty
+	cs.sending = true
+	if cs.queued-cs.arrived > direct {
+		cs.mu.Unlock()
+		cs.rest <- struct{}{} // never waits: there is one duty
 		return
 	}
-	m, _ := s.batch()
-	s.mu.Unlock()
-	_ = s.link.send(m) // read tells of a broken stream
-	s.mu.Lock()
-	more := len(s.waiting.calls)+len(s.waiting.cancels) > 0
-	s.sending = more
-	s.mu.Unlock()
+	m, _ := cs.batch()
+	cs.mu.Unlock()
+	_ = cs.framed.send(m) // read tells of a broken connection
+	cs.mu.Lock()
+	more := len(cs.waiting.calls)+len(cs.waiting.cancels) > 0
+	cs.sending = more
+	cs.mu.Unlock()
 	if more {
-		s.rest <- struct{}{}
+		cs.rest <- struct{}{}
 	}
 }
 
+// direct is how many bytes may be on their way to the plugin when a call is sent in its
+// caller's goroutine. A socket takes 200 KiB before it makes a sender wait, of which a
+// small message takes more than a KiB. That is 80 calls of the smallest size.
+const direct = 8 << 10
+
 // sendRest sends when callers may not.
-func (s *Stream) sendRest(ctx context.Context) {
+func (cs *Calls) sendRest(ctx context.Context) {
 	for {
 		select {
-		case <-s.rest:
+		case <-cs.rest:
 		case <-ctx.Done():
 			return
 		}
 		for {
-			s.mu.Lock()
-			m, any := s.batch()
-			s.sending = any
-			s.mu.Unlock()
+			cs.mu.Lock()
+			m, any := cs.batch()
+			cs.sending = any
+			cs.mu.Unlock()
 			if !any {
 				break
 			}
-			if s.link.send(m) != nil {
+			if cs.framed.send(m) != nil {
 				return // read tells why. What waits is never sent.
 			}
 		}
@@ -99,9 +104,9 @@ func (s *Stream) sendRest(ctx context.Context) {
 
 // batch takes what fits into one message, which is good until the next one. It needs
 // mu.
-func (s *Stream) batch() (m *pb.CarryRequest, any bool) {
-	w := &s.waiting
-	room := s.limits.Message
+func (cs *Calls) batch() (m *pb.CarryRequest, any bool) {
+	w := &cs.waiting
+	room := cs.limits.Message
 	cancels := min(len(w.cancels), room/2/cancelSize)
 	room -= cancels * cancelSize
 	n := 0
@@ -109,7 +114,7 @@ func (s *Stream) batch() (m *pb.CarryRequest, any bool) {
 		room -= size(w.calls[n])
 		n++
 	}
-	m = &s.message
+	m = &cs.message
 	m.Calls = append(m.Calls[:0], w.calls[:n]...)
 	m.Cancels = append(m.Cancels[:0], w.cancels[:cancels]...)
 	w.calls, w.cancels = without(w.calls, n), without(w.cancels, cancels)

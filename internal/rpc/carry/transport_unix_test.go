@@ -25,14 +25,13 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// BenchmarkTransport compares a gRPC call, a call on the stream and the bare TLS
+// BenchmarkTransport compares a gRPC call, a call on a connection of calls and the bare TLS
 // connection, which no call can be cheaper than. All three have mutual TLS on a Unix
 // socket and a request of 120 bytes. Both ends run in this process, so cpu-ns/op is
 // that of both.
 func BenchmarkTransport(b *testing.B) {
-	b.Run("via=unary", func(b *testing.B) { benchmarkCalls(b, secured(b, unary)) })
-	b.Run("via=stream", func(b *testing.B) { benchmarkCalls(b, secured(b, onStream)) })
-	b.Run("via=connection", func(b *testing.B) { benchmarkCalls(b, secured(b, onConnection)) })
+	b.Run("via=unary", func(b *testing.B) { benchmarkCalls(b, secured(b, false)) })
+	b.Run("via=connection", func(b *testing.B) { benchmarkCalls(b, secured(b, true)) })
 	b.Run("via=tls", func(b *testing.B) { benchmarkCalls(b, bareTLS(b)) })
 }
 
@@ -43,7 +42,7 @@ func BenchmarkConnections(b *testing.B) {
 		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
 			calls := make([]func() error, connections)
 			for i := range calls {
-				calls[i] = secured(b, onConnection)
+				calls[i] = secured(b, true)
 				if err := calls[i](); err != nil {
 					b.Fatal(err)
 				}
@@ -127,21 +126,13 @@ func unixSocket(b *testing.B) net.Listener {
 	return l
 }
 
-// Ways of a call.
-const (
-	unary = iota
-	onStream
-	onConnection
-)
-
-// secured returns how to make a call of a service.
-func secured(b *testing.B, way int) func() error {
+// secured returns how to make a call of a service: carried on a connection, or by gRPC.
+func secured(b *testing.B, carried bool) func() error {
 	server, client := mutual(b)
 	d := carry.NewDispatcher(carry.Config{})
 	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(server)), grpc.WaitForHandlers(true))
 	pb.RegisterLockServiceServer(g, locks{acquire: echo})
 	pb.RegisterLockServiceServer(d, locks{acquire: echo})
-	pb.RegisterCallServiceServer(g, d)
 	l := unixSocket(b)
 	var running sync.WaitGroup
 	running.Go(func() { _ = g.Serve(l) })
@@ -151,13 +142,11 @@ func secured(b *testing.B, way int) func() error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	over := carry.New(conn, nil)
-	if way == onConnection {
+	if carried {
 		over = carry.New(conn, dialer(ctx, &running, d, unixSocket(b), server, client))
-	}
-	if way != unary {
-		stream, _ := over.Start()
-		running.Go(func() { stream.Run(ctx) })
-		<-stream.Settled()
+		calls, _ := over.Start()
+		running.Go(func() { calls.Run(ctx) })
+		<-calls.Settled()
 	}
 	b.Cleanup(func() {
 		cancel()

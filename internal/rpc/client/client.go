@@ -51,7 +51,7 @@ type Client struct {
 
 // New returns a Client over a connection, which stays the caller's. If that was dialled
 // with DialOptions, unary calls go over a connection of their own, from dial. If dial is
-// nil or fails, they go over a stream, if the plugin knows such streams.
+// nil or fails, they are gRPC's.
 func New(over grpc.ClientConnInterface, dial carry.Dialer) *Client {
 	c := Unconnected()
 	c.Use(c.Connect(over, dial, nil), false)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -57,9 +58,9 @@ func TestCallsOfAClosedClientAreSettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	c := New(conn, nil)
+	c := New(conn, func(ctx context.Context) (net.Conn, error) { return nil, ctx.Err() })
 	c.Close()
-	calls := c.Plugin().callStream()
+	calls := c.Plugin().callConnection()
 	select {
 	case <-calls.Settled():
 	default:

@@ -143,9 +143,6 @@ func TestElementsOfADialectCross(t *testing.T) {
 // What ZooKeeper has room for crosses whatever it adds up to: gRPC by itself refuses more
 // than 4 MiB.
 func TestASnapshotOfManyMegabytesCrosses(t *testing.T) {
-	if way == "unary" {
-		t.Skip("a plugin that knows only gRPC calls is reached without this client's options")
-	}
 	c := must[recipes.Configuration](t)(newServed(t).open(t, 0).Configuration("/c"))
 	value := bytes.Repeat([]byte("x"), 900<<10)
 	const keys = 6

@@ -39,6 +39,7 @@ type link struct {
 	conn   *grpc.ClientConn
 	wire   *wire
 	calls  chan struct{} // one for each unary call that has reached its handler
+	garbler
 }
 
 func newLink(t *testing.T, opts ...grpc.DialOption) *link {
@@ -90,12 +91,10 @@ func newLinkWithin(t *testing.T, limits server.Limits, open recipes.Opener, opts
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(listener) })
 	var dial func(context.Context) (net.Conn, error)
-	if way == "connection" {
+	if way != "unary" {
 		dial = l.callConnections(t, &serving)
 	}
-	if way != "unary" {
-		opts = append(client.DialOptions(nil, nil), opts...)
-	}
+	opts = append(client.DialOptions(nil, nil), opts...)
 	conn, err := grpc.NewClient("passthrough:///test", append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -130,13 +129,14 @@ func (l *link) count(ctx context.Context, req any, _ *grpc.UnaryServerInfo, hand
 	return handle(ctx, req)
 }
 
-// way is how calls go: over gRPC's stream, or as wayEnv says: TestEverythingAnotherWay.
+// way is how calls go: over a connection of their own, or as wayEnv says:
+// TestEverythingAnotherWay.
 var way = os.Getenv(wayEnv)
 
 const wayEnv = "ZKRECIPES_TEST_WAY"
 
-// TestEverythingAnotherWay runs the tests of this package once more with calls on a
-// connection of their own, and once as with a plugin that knows only gRPC calls.
+// TestEverythingAnotherWay runs the tests of this package once more, as with a plugin that
+// knows only gRPC calls.
 func TestEverythingAnotherWay(t *testing.T) {
 	if way != "" {
 		t.Skip("this is that")
@@ -145,15 +145,10 @@ func TestEverythingAnotherWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, way := range []string{"connection", "unary"} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			tests := exec.CommandContext(t.Context(), self, "-test.short="+strconv.FormatBool(testing.Short()))
-			tests.Env = append(os.Environ(), wayEnv+"="+way)
-			if out, err := tests.CombinedOutput(); err != nil {
-				t.Errorf("%v: %s", err, out)
-			}
-		})
+	tests := exec.CommandContext(t.Context(), self, "-test.short="+strconv.FormatBool(testing.Short()))
+	tests.Env = append(os.Environ(), wayEnv+"=unary")
+	if out, err := tests.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
@@ -173,7 +168,7 @@ func (l *link) callConnections(t *testing.T, serving *sync.WaitGroup) func(conte
 			return nil, err
 		}
 		serving.Go(func() { l.server.ServeCalls(ctx, alongside{plugin, l.wire}) })
-		return host, nil
+		return garbled{host, &l.garbler}, nil
 	}
 }
 

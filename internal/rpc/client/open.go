@@ -85,7 +85,7 @@ func giveUp(ctx context.Context, hangUp context.CancelFunc) (stop func() bool) {
 
 // begin opens the stream of a session, or of one to be resumed.
 func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*tenure, *pb.Opened, error) {
-	calls := p.callStream()
+	calls := p.callConnection()
 	// The stream outlives ctx, which bounds only the opening.
 	streamCtx, hangUp := context.WithCancel(p.ctx)
 	stopWaiting := giveUp(ctx, hangUp)

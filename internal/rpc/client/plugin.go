@@ -165,9 +165,9 @@ func (p *Plugin) failure() error {
 	return fmt.Errorf("%w: %w", recipes.ErrUnavailable, context.Cause(p.ctx))
 }
 
-// callStream returns the stream of calls. It starts one if needed. Whether the
-// plugin knows such streams is known when the stream is settled.
-func (p *Plugin) callStream() *carry.Stream {
+// callConnection returns the connection for calls. It opens one if needed. Whether the
+// plugin has such connections is known when it is settled.
+func (p *Plugin) callConnection() *carry.Calls {
 	calls, fresh := p.conn.Start()
 	if fresh && !p.client.spawn(func() { calls.Run(p.ctx) }) {
 		calls.Run(p.ctx) // which has ended

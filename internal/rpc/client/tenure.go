@@ -18,7 +18,7 @@ type tenure struct {
 	plugin *Plugin
 	stream stream
 	hangUp context.CancelFunc // ends the stream
-	calls  *carry.Stream      // that was there when it began
+	calls  *carry.Calls       // that was there when it began
 
 	over context.Context // ends with the stream
 	stop context.CancelFunc
@@ -32,7 +32,7 @@ type tenure struct {
 	took  chan struct{} // closed when takeUp has returned
 }
 
-func newTenure(p *Plugin, st stream, hangUp context.CancelFunc, calls *carry.Stream, o *pb.Opened) *tenure {
+func newTenure(p *Plugin, st stream, hangUp context.CancelFunc, calls *carry.Calls, o *pb.Opened) *tenure {
 	over, stop := context.WithCancel(context.Background())
 	return &tenure{
 		over: over, stop: stop,

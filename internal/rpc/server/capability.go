@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 )
 
-// capabilities are the names of what a Server offers. They are only ever added.
+// capabilities are the names of what a Server offers.
 var capabilities = []string{
 	"lock",
 	"election",
@@ -24,9 +24,8 @@ var capabilities = []string{
 	"semaphore",
 	"priority-lock",
 	"contenders",
-	carry.Capability,
 	"dialects",
-	carry.ConnectionCapability,
+	carry.Capability,
 	resumeCapability,
 }
 

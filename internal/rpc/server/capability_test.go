@@ -16,7 +16,7 @@ var about = map[string][]string{
 	"zkrecipes.v1.PluginService":        nil,
 	"zkrecipes.v1.SessionService":       {"resume"},
 	"zkrecipes.v1.GrantService":         nil,
-	"zkrecipes.v1.CallService":          {"calls", "call-connection"},
+	"zkrecipes.v1.CallService":          {"call-connection"},
 	"zkrecipes.v1.ContenderService":     {"contenders"},
 	"zkrecipes.v1.LockService":          {"lock", "dialects"},
 	"zkrecipes.v1.ElectionService":      {"election"},

@@ -2,14 +2,22 @@ package server_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
+	"net"
+	"slices"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -20,28 +28,40 @@ type panicking struct{ recipes.Session }
 
 func (panicking) Stats(context.Context) (recipes.Stats, error) { panic("s3cret") }
 
+// callConnections returns how to open connections for calls alone to s.
+func callConnections(t *testing.T, s *server.Server) func(context.Context) (net.Conn, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	t.Cleanup(func() { stop(); serving.Wait() })
+	return func(context.Context) (net.Conn, error) {
+		host, plugin := net.Pipe()
+		serving.Go(func() { s.ServeCalls(ctx, plugin) })
+		return host, nil
+	}
+}
+
 // TestPanicInACarriedCallIsItsError: neither the session nor the other calls of the
-// stream notice it.
+// connection notice it.
 func TestPanicInACarriedCallIsItsError(t *testing.T) {
 	unary := 0
 	count := func(ctx context.Context, method string, r, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		unary++
 		return invoke(ctx, method, r, reply, cc, opts...)
 	}
-	conn, _ := serveWith(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	conn, s := serveWith(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		s, err := new(fake.World).Open(ctx, cfg)
 		return panicking{s}, err
 	}, grpc.WithChainUnaryInterceptor(count)) // behind what carries
-	host := client.New(conn, nil)
+	host := client.New(conn, callConnections(t, s))
 	t.Cleanup(host.Close)
-	s, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}})
+	opened, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Stats(bounded(t)); !errors.Is(err, recipes.ErrInternal) {
+	if _, err := opened.Stats(bounded(t)); !errors.Is(err, recipes.ErrInternal) {
 		t.Errorf("the host is told %v", err)
 	}
-	l, err := s.Lock("/l", recipes.LockConfig{})
+	l, err := opened.Lock("/l", recipes.LockConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +76,7 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 // TestOnlyAContenderThatWaitsIsToldItsPlaceEarly: the first in line has one answer, and
 // the second a part that says where it stands, while it waits.
 func TestOnlyAContenderThatWaitsIsToldItsPlaceEarly(t *testing.T) {
-	conn, _ := serveWith(t, new(fake.World).Open)
+	conn, s := serveWith(t, new(fake.World).Open)
 	open, err := pb.NewSessionServiceClient(conn).Open(bounded(t))
 	if err != nil {
 		t.Fatal(err)
@@ -69,10 +89,11 @@ func TestOnlyAContenderThatWaitsIsToldItsPlaceEarly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := pb.NewCallServiceClient(conn).Carry(bounded(t))
+	calls, err := callConnections(t, s)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer calls.Close()
 	ask := func(id uint64, request string) *pb.Answer {
 		t.Helper()
 		payload, err := proto.Marshal(&pb.AcquireRequest{Session: opened.GetOpened().GetSession(), RequestId: request, Path: "/l", Announce: true})
@@ -80,18 +101,11 @@ func TestOnlyAContenderThatWaitsIsToldItsPlaceEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 		call := &pb.Call{Id: id, Method: pb.LockService_Acquire_FullMethodName, Payload: payload, Early: true}
-		if err := st.Send(&pb.CarryRequest{Calls: []*pb.Call{call}}); err != nil {
-			t.Fatal(err)
+		if id == 1 {
+			_ = receive(t, calls) // the limits
 		}
-		for {
-			m, err := st.Recv()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(m.GetAnswers()) > 0 {
-				return m.GetAnswers()[0]
-			}
-		}
+		send(t, calls, &pb.CarryRequest{Calls: []*pb.Call{call}})
+		return receive(t, calls).GetAnswers()[0]
 	}
 	if a := ask(1, "a"); a.GetId() != 1 || a.GetMore() {
 		t.Errorf("the first in line: %v", a)
@@ -99,5 +113,52 @@ func TestOnlyAContenderThatWaitsIsToldItsPlaceEarly(t *testing.T) {
 	a := ask(2, "b")
 	if place, ok := wire.EarlyPlace(a.GetPayload()); !ok || !a.GetMore() || place.Position != 1 {
 		t.Errorf("the second: %v", a)
+	}
+}
+
+// send writes a message after its length.
+func send(t *testing.T, conn net.Conn, m *pb.CarryRequest) {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	if err == nil {
+		_, err = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func receive(t *testing.T, conn net.Conn) *pb.CarryResponse {
+	t.Helper()
+	head := make([]byte, 4)
+	_, err := io.ReadFull(conn, head)
+	b := make([]byte, binary.BigEndian.Uint32(head))
+	if err == nil {
+		_, err = io.ReadFull(conn, b)
+	}
+	m := new(pb.CarryResponse)
+	if err == nil {
+		err = proto.Unmarshal(b, m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestHostThatAsksForCallsOnAStreamGetsGRPC: plugins had them once. Such a host makes gRPC
+// calls when it gets UNIMPLEMENTED.
+func TestHostThatAsksForCallsOnAStreamGetsGRPC(t *testing.T) {
+	conn := serve(t)
+	st, err := pb.NewCallServiceClient(conn).Carry(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Recv(); status.Code(err) != codes.Unimplemented {
+		t.Error(err)
+	}
+	info, err := pb.NewPluginServiceClient(conn).Info(t.Context(), new(pb.InfoRequest))
+	if err != nil || slices.Contains(info.GetCapabilities(), "calls") {
+		t.Error(info, err)
 	}
 }

@@ -111,11 +111,10 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Register adds the services to a gRPC server, and the one that carries their calls
-// over a stream.
+// Register adds the services to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	s.register(r)
-	pb.RegisterCallServiceServer(r, s.calls)
+	pb.RegisterCallServiceServer(r, pb.UnimplementedCallServiceServer{}) // what it did, ServeCalls does
 }
 
 // ServeCalls serves a connection that has calls and nothing else, until ctx or the

@@ -11,8 +11,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	notrace "go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc/stats"
-
-	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
 // Server returns what traces and measures the calls of a gRPC server; nil if nobody
@@ -35,8 +33,6 @@ func Client(t trace.TracerProvider, m metric.MeterProvider) stats.Handler {
 // options leaves nothing to OpenTelemetry's globals, which belong to the
 // application: where a provider is not given, nothing is recorded. Both ends are
 // ours, so the context goes in W3C's form, whatever the application uses elsewhere.
-//
-// A stream of calls is not a call. What it carries is recorded.
 func options(t trace.TracerProvider, m metric.MeterProvider) []otelgrpc.Option {
 	if t == nil {
 		t = notrace.NewTracerProvider()
@@ -48,6 +44,5 @@ func options(t trace.TracerProvider, m metric.MeterProvider) []otelgrpc.Option {
 		otelgrpc.WithTracerProvider(t),
 		otelgrpc.WithMeterProvider(m),
 		otelgrpc.WithPropagators(propagation.TraceContext{}),
-		otelgrpc.WithFilter(func(call *stats.RPCTagInfo) bool { return call.FullMethodName != pb.CallService_Carry_FullMethodName }),
 	}
 }

@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CarryRequest is what the host sends on a stream of calls.
+// CarryRequest is what the host sends.
 type CarryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Calls []*Call                `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
@@ -80,7 +80,7 @@ func (x *CarryRequest) GetCancels() []uint64 {
 // Call is a unary call.
 type Call struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Greater than that of every earlier call of this stream, and not 0.
+	// Greater than that of every earlier call of this connection, and not 0.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// As in gRPC: "/zkrecipes.v1.LockService/Acquire".
 	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
@@ -171,14 +171,14 @@ func (x *Call) GetEarly() bool {
 	return false
 }
 
-// CarryResponse is what the plugin sends on a stream of calls.
+// CarryResponse is what the plugin sends.
 type CarryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the first message, and only there.
 	Limits  *Limits   `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
 	Answers []*Answer `protobuf:"bytes,2,rep,name=answers,proto3" json:"answers,omitempty"`
-	// On a connection of its own: the plugin's last message, which says why it ends the
-	// connection. It is a google.rpc.Status, as in Answer.
+	// In the plugin's last message: why it ends the connection. It is a google.rpc.Status,
+	// as in Answer.
 	Status        []byte `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -235,8 +235,8 @@ func (x *CarryResponse) GetStatus() []byte {
 	return nil
 }
 
-// Limits bound what a host may have on one stream of calls. A host makes other calls
-// as gRPC calls of their own.
+// Limits bound what a host may have on one connection. A host makes other calls as gRPC
+// calls.
 type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Calls that are not answered.

@@ -26,31 +26,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// CallService carries unary calls of the other services over one stream that stays
-// open. A call then costs a message each way, and no HTTP/2 stream of its own. It is
-// the capability "calls". A host does not need it: each call may be a gRPC call of
-// its own, at any time, and means the same.
-//
-// The same messages can go over a connection of their own, which costs less again.
-// That is the capability "call-connection". The host connects to the plugin's
-// address again, with the same mutual TLS, and offers the application protocol (ALPN)
-// "zkrecipes-calls". On that connection each message comes after its length: four
-// bytes, the highest first. The rules are those of Carry. A plugin has such connections
-// only if it has TLS.
+// CallService is not served any more: it answers UNIMPLEMENTED. It carried calls over a
+// gRPC stream. Its messages go over a connection of their own now.
 type CallServiceClient interface {
-	// Carry carries calls to the plugin, and their answers back. The plugin's first
-	// message has Limits. The host sends no call before it.
-	//
-	// Calls run at the same time, in any order. An answer comes when it is there. A
-	// call that waits holds up no other.
-	//
-	// Every call is answered once, in one or several Answers. That also holds for a
-	// call that was cancelled. When the stream ends, all its calls are cancelled. The
-	// host does not know the outcome of a call that was not answered.
-	//
-	// A message that breaks these rules ends the stream with INVALID, and one beyond
-	// Limits ends it with LIMIT. The sessions and the plugin live on. A host that
-	// receives such a message ends the stream.
+	// Carry is not served any more.
 	Carry(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[CarryRequest, CarryResponse], error)
 }
 
@@ -79,31 +58,10 @@ type CallService_CarryClient = grpc.BidiStreamingClient[CarryRequest, CarryRespo
 // All implementations must embed UnimplementedCallServiceServer
 // for forward compatibility.
 //
-// CallService carries unary calls of the other services over one stream that stays
-// open. A call then costs a message each way, and no HTTP/2 stream of its own. It is
-// the capability "calls". A host does not need it: each call may be a gRPC call of
-// its own, at any time, and means the same.
-//
-// The same messages can go over a connection of their own, which costs less again.
-// That is the capability "call-connection". The host connects to the plugin's
-// address again, with the same mutual TLS, and offers the application protocol (ALPN)
-// "zkrecipes-calls". On that connection each message comes after its length: four
-// bytes, the highest first. The rules are those of Carry. A plugin has such connections
-// only if it has TLS.
+// CallService is not served any more: it answers UNIMPLEMENTED. It carried calls over a
+// gRPC stream. Its messages go over a connection of their own now.
 type CallServiceServer interface {
-	// Carry carries calls to the plugin, and their answers back. The plugin's first
-	// message has Limits. The host sends no call before it.
-	//
-	// Calls run at the same time, in any order. An answer comes when it is there. A
-	// call that waits holds up no other.
-	//
-	// Every call is answered once, in one or several Answers. That also holds for a
-	// call that was cancelled. When the stream ends, all its calls are cancelled. The
-	// host does not know the outcome of a call that was not answered.
-	//
-	// A message that breaks these rules ends the stream with INVALID, and one beyond
-	// Limits ends it with LIMIT. The sessions and the plugin live on. A host that
-	// receives such a message ends the stream.
+	// Carry is not served any more.
 	Carry(grpc.BidiStreamingServer[CarryRequest, CarryResponse]) error
 	mustEmbedUnimplementedCallServiceServer()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -19,17 +18,17 @@ import (
 // maxAnswer bounds one answer, as in a gRPC call of the host's.
 const maxAnswer = 1<<31 - 1
 
-// Stream is the host's end of a stream of calls, or of a connection of their own.
-type Stream struct {
+// Calls is the host's end of a connection for calls alone.
+type Calls struct {
 	conn    *Conn
-	link    link
+	framed  *framed
 	options []grpc.CallOption // of a stub's call that it carries
-	settled chan struct{}     // closed when the stream carries calls, or never will
+	settled chan struct{}     // closed when it carries calls, or never will
 	broken  chan struct{}     // closed when err is set
 	err     error
 
 	mu     sync.Mutex
-	limits Limits // none before the plugin has told them, and when the stream has ended
+	limits Limits // none before the plugin has told them, and when the connection has ended
 	calls  map[uint64]*call
 	idle   []*call // none of them waits
 	taken  int     // calls that have a place, their number and bytes
@@ -41,72 +40,85 @@ type Stream struct {
 		cancels []uint64
 	}
 	message pb.CarryRequest // that is sent; used again
-	sending bool            // somebody sends, and will send what waits
+	sending bool            // a goroutine sends, and will send what waits
 	rest    chan struct{}   // hands that duty to sendRest
 	queued  uint64          // bytes that were ever given to be sent
 	arrived uint64          // of these, which the plugin is known to have read
 }
 
-func newStream(c *Conn) *Stream {
-	s := &Stream{
+func newCalls(c *Conn) *Calls {
+	cs := &Calls{
 		conn: c, settled: make(chan struct{}), broken: make(chan struct{}),
 		calls: make(map[uint64]*call), rest: make(chan struct{}, 1),
 	}
-	s.options = []grpc.CallOption{grpc.StaticMethod(), onStream{stream: s}}
-	return s
+	cs.options = []grpc.CallOption{grpc.StaticMethod(), carried{by: cs}}
+	return cs
 }
 
-// Settled is closed when it is known whether the stream carries calls.
-func (s *Stream) Settled() <-chan struct{} { return s.settled }
+// Settled is closed when it is known whether the connection carries calls.
+func (cs *Calls) Settled() <-chan struct{} { return cs.settled }
 
-// Broken is closed when one side has broken the rules of the stream. Err tells which.
-// A stream that ends with its connection is not broken.
-func (s *Stream) Broken() <-chan struct{} { return s.broken }
+// Broken is closed when one side has broken the rules. Err tells which. A connection that
+// merely ends is not broken.
+func (cs *Calls) Broken() <-chan struct{} { return cs.broken }
 
-// Err says how the stream was broken. It matches recipes.ErrPluginLost.
-func (s *Stream) Err() error { return s.err }
+// Err says how the rules were broken. It matches recipes.ErrPluginLost.
+func (cs *Calls) Err() error { return cs.err }
 
-// Run opens the stream and reads answers until ctx or the stream ends.
-func (s *Stream) Run(ctx context.Context) {
+// Run opens the connection and reads answers until ctx or the connection ends. If it cannot
+// be opened, calls are gRPC's.
+func (cs *Calls) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err := s.open(ctx)
+	err := cs.open(ctx)
 	if err != nil {
-		s.end(err)
-		close(s.settled)
+		cs.end(err)
+		close(cs.settled)
 		return
 	}
 	var sender sync.WaitGroup
-	sender.Go(func() { s.sendRest(ctx) })
-	close(s.settled)
-	err = s.read()
-	s.end(err)
+	sender.Go(func() { cs.sendRest(ctx) })
+	close(cs.settled)
+	err = cs.read()
+	cs.end(err)
 	cancel()
 	sender.Wait()
 }
 
-func (s *Stream) open(ctx context.Context) (err error) {
-	if s.link, err = s.conn.connect(ctx); err != nil {
+func (cs *Calls) open(ctx context.Context) (err error) {
+	conn, err := cs.conn.dial(ctx)
+	if err != nil {
 		return err
 	}
+	context.AfterFunc(ctx, func() { _ = conn.Close() })
+	cs.framed = newFramed(conn, maxResponse)
 	var m pb.CarryResponse
-	if err := s.link.receive(&m); err != nil {
+	if err := cs.receive(&m); err != nil {
 		return err
 	}
 	if m.GetLimits() == nil {
 		return breach("the first message has no limits")
 	}
-	s.mu.Lock()
-	s.limits = limits(m.GetLimits())
-	s.mu.Unlock()
-	return s.take(m.GetAnswers())
+	cs.mu.Lock()
+	cs.limits = limits(m.GetLimits())
+	cs.mu.Unlock()
+	return cs.take(m.GetAnswers())
 }
 
-// read takes answers until the stream ends.
-func (s *Stream) read() error {
+// receive makes a breach of the plugin's of what is no message.
+func (cs *Calls) receive(m *pb.CarryResponse) error {
+	err := cs.framed.receive(m)
+	if errors.Is(err, recipes.ErrInvalid) || errors.Is(err, recipes.ErrLimit) {
+		return breach("%v", err)
+	}
+	return err
+}
+
+// read takes answers until the connection ends.
+func (cs *Calls) read() error {
 	var m pb.CarryResponse
 	for {
-		if err := s.link.receive(&m); err != nil {
+		if err := cs.receive(&m); err != nil {
 			return err
 		}
 		if m.GetLimits() != nil {
@@ -115,25 +127,25 @@ func (s *Stream) read() error {
 		if len(m.GetStatus()) > 0 {
 			return fromStatus(m.GetStatus())
 		}
-		if err := s.take(m.GetAnswers()); err != nil {
+		if err := cs.take(m.GetAnswers()); err != nil {
 			return err
 		}
 	}
 }
 
-// errBreach is what a plugin is told by nobody: it sends what makes no sense.
-var errBreach = errors.New("the plugin broke the rules of the stream of calls")
+// errBreach is the end of a connection whose plugin sends what makes no sense.
+var errBreach = errors.New("the plugin broke the rules of the connection of calls")
 
 func breach(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errBreach}, args...)...)
 }
 
 // take hands answers to those who wait for them.
-func (s *Stream) take(answers []*pb.Answer) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (cs *Calls) take(answers []*pb.Answer) error {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	for _, a := range answers {
-		c := s.calls[a.GetId()]
+		c := cs.calls[a.GetId()]
 		switch {
 		case c == nil:
 			return breach("an answer to call %d, which waits for none", a.GetId())
@@ -143,7 +155,7 @@ func (s *Stream) take(answers []*pb.Answer) error {
 			return breach("the answer to call %d is too large", a.GetId())
 		}
 		c.add(a.GetPayload())
-		s.arrived = max(s.arrived, c.end)
+		cs.arrived = max(cs.arrived, c.end)
 		if a.GetMore() {
 			select {
 			case c.part <- struct{}{}:
@@ -151,8 +163,8 @@ func (s *Stream) take(answers []*pb.Answer) error {
 			}
 			continue
 		}
-		delete(s.calls, c.id)
-		s.giveBack(c.bytes)
+		delete(cs.calls, c.id)
+		cs.giveBack(c.bytes)
 		if len(a.GetStatus()) > 0 {
 			c.err = fromStatus(a.GetStatus())
 		}
@@ -162,28 +174,28 @@ func (s *Stream) take(answers []*pb.Answer) error {
 }
 
 // end fails all calls. Their error has no details, because their outcome is unknown.
-func (s *Stream) end(err error) {
-	s.conn.leave(s, status.Code(err) == codes.Unimplemented)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limits = Limits{}
-	for _, c := range s.calls {
-		c.err = status.Errorf(codes.Unavailable, "the stream of calls ended: %v", err)
+func (cs *Calls) end(err error) {
+	cs.conn.leave(cs)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.limits = Limits{}
+	for _, c := range cs.calls {
+		c.err = status.Errorf(codes.Unavailable, "the connection of calls ended: %v", err)
 		c.done <- struct{}{}
 	}
-	clear(s.calls)
-	if s.err = brokenBy(err); s.err != nil {
-		close(s.broken)
+	clear(cs.calls)
+	if cs.err = brokenBy(err); cs.err != nil {
+		close(cs.broken)
 	}
 }
 
 // brokenBy says which side has broken the rules, if any has.
 func brokenBy(err error) error {
-	if errors.Is(err, errBreach) || errors.Is(err, io.EOF) {
+	if errors.Is(err, errBreach) {
 		return fmt.Errorf("%w: %w: %w", recipes.ErrPluginLost, recipes.ErrInternal, err)
 	}
-	if e, said := wire.Error(err); said && !errors.Is(e, recipes.ErrUnsupported) {
-		return fmt.Errorf("%w: the plugin has ended the stream of calls: %w", recipes.ErrPluginLost, e)
+	if e, said := wire.Error(err); said {
+		return fmt.Errorf("%w: the plugin has ended the connection of calls: %w", recipes.ErrPluginLost, e)
 	}
 	return nil
 }
