@@ -53,6 +53,7 @@ func TestProtocolPageIsTrue(t *testing.T) {
 		fmt.Sprintf("%d calls, %d MiB of payloads, %d KiB of one", carry.MaxCalls, carry.MaxBytes>>20, carry.MaxPayload>>10),
 		fmt.Sprintf("%d MiB of answers that wait", carry.MaxUnsent>>20), fmt.Sprintf("%d MiB of answers, of", carry.MaxKept>>20),
 		fmt.Sprintf("%d MiB that wait", server.MaxUnsent>>20), fmt.Sprintf("a request id | %d bytes", server.MaxRequestID),
+		fmt.Sprintf("%d calls and streams", server.MaxCalls),
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)

@@ -67,6 +67,11 @@ func (l Limits) defaults() Limits {
 	}
 }
 
+// MaxCalls bounds the gRPC calls and streams on one connection. gRPC keeps the answers of
+// all that a host does not read, some 2 KiB for the smallest. A host with more of them
+// waits. Calls on a connection of their own are not among them.
+const MaxCalls = 128 << 10
+
 // limiter counts streams.
 type limiter struct {
 	limits   Limits

@@ -21,6 +21,7 @@ func (s *Server) Options() []grpc.ServerOption {
 	l := newLimiter(s.cfg.Limits)
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(s.cfg.Limits.Message),
+		grpc.MaxConcurrentStreams(MaxCalls),
 		grpc.StaticStreamWindowSize(wire.StreamWindow),
 		grpc.StaticConnWindowSize(wire.ConnectionWindow),
 		grpc.ChainUnaryInterceptor(s.unary()),

@@ -2,8 +2,11 @@ package server_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +133,59 @@ func TestSessionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
 		}
 	}
 }
+
+// TestGRPCCallsOfAConnectionAreLimited: gRPC keeps what a host does not read, and has no
+// other bound for the calls of a host that goes on making them. The limit is in the plugin's
+// first frame, SETTINGS: six bytes for each.
+func TestGRPCCallsOfAConnectionAreLimited(t *testing.T) {
+	host, plugin := net.Pipe()
+	g := grpc.NewServer(server.New(server.Config{}).Options()...)
+	l := &once{conn: plugin, closed: make(chan struct{})}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = g.Serve(l) })
+	defer serving.Wait()
+	defer g.Stop()
+	defer host.Close()
+	go func() {
+		_, _ = io.WriteString(host, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+	}()
+	head := make([]byte, 9)
+	if _, err := io.ReadFull(host, head); err != nil || head[3] != 4 {
+		t.Fatalf("%x, %v", head, err)
+	}
+	settings := make([]byte, int(head[1])<<8|int(head[2]))
+	if _, err := io.ReadFull(host, settings); err != nil {
+		t.Fatal(err)
+	}
+	const maxConcurrentStreams = 3
+	for ; len(settings) > 0; settings = settings[6:] {
+		if binary.BigEndian.Uint16(settings) == maxConcurrentStreams {
+			if n := binary.BigEndian.Uint32(settings[2:]); n != server.MaxCalls {
+				t.Errorf("%d calls", n)
+			}
+			return
+		}
+	}
+	t.Error("no limit")
+}
+
+// once is a listener with one connection.
+type once struct {
+	conn   net.Conn // nil when it was accepted
+	closed chan struct{}
+}
+
+func (o *once) Accept() (net.Conn, error) {
+	if conn := o.conn; conn != nil {
+		o.conn = nil
+		return conn, nil
+	}
+	<-o.closed
+	return nil, net.ErrClosed
+}
+
+func (o *once) Close() error   { close(o.closed); return nil }
+func (o *once) Addr() net.Addr { return &net.UnixAddr{} }
 
 // TestRequestIDThatIsTooLongIsRefused: however the call comes.
 func TestRequestIDThatIsTooLongIsRefused(t *testing.T) {
