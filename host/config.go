@@ -53,16 +53,6 @@ type Config struct {
 	// open sessions. 0 is DefaultStartTimeout.
 	StartTimeout time.Duration
 
-	// KeepSessions has the sessions of Launch's plugin outlive its process, if it has the
-	// capability "resume". When the process is killed or crashes they are Suspended. They go
-	// on when [Plugin.Relaunch] has started the next plugin before their deadline, and are
-	// lost then otherwise. Close ends them at any time, and must be called: the goroutines of
-	// a session last until its end.
-	//
-	// Most applications want Supervise, which does all of it. It does not read this field, and
-	// neither does Upgrade: see SupervisorConfig.LoseSessions.
-	KeepSessions bool
-
 	// Logger receives what the plugin logs. The plugin logs at its level. nil
 	// discards all; the error of a failed start has the end of the plugin's
 	// stderr all the same.

@@ -15,10 +15,9 @@
 //   - The host is frozen: the plugin closes a session when it has heard nothing
 //     from the host for the session timeout.
 //   - The plugin is killed: with a [Supervisor], sessions go on in the next plugin, and
-//     what they hold stands (see below). After [Launch] they do so if the application
-//     has set Config.KeepSessions and calls [Plugin.Relaunch]. Otherwise sessions and
-//     holds are lost in well under a second, with recipes.ErrPluginLost. ZooKeeper frees
-//     the locks at the session timeout.
+//     what they hold stands (see below). After [Launch] sessions and holds are lost in
+//     well under a second, with recipes.ErrPluginLost. ZooKeeper frees the locks at the
+//     session timeout.
 //   - The plugin is frozen: the host's own clock ends the sessions before
 //     ZooKeeper does, with recipes.ErrDeadline. Close still returns.
 //   - The host's process group gets a signal (Ctrl-C, a shell that ends a job,
@@ -30,8 +29,7 @@
 // # Resuming
 //
 // A session that a [Supervisor] has opened outlives a plugin that is killed or crashes, or
-// is replaced by [Supervisor.Upgrade]. So does one of a plugin with Config.KeepSessions that
-// is killed or crashes. Both plugins need the capability "resume". The
+// is replaced by [Supervisor.Upgrade]. Both plugins need the capability "resume". The
 // session is Suspended until the next plugin has taken it up. Its deadline counts on
 // meanwhile.
 //

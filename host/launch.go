@@ -34,24 +34,8 @@ import (
 // Checksum the error is ErrReattach.
 //
 // A Plugin is one process, and its sessions end with it at the latest. To have them go on in
-// the next process, use Supervise. A caller that starts the next process itself sets
-// Config.KeepSessions and calls Plugin.Relaunch.
-func Launch(ctx context.Context, cfg Config) (*Plugin, error) {
-	if !cfg.KeepSessions || debugged() {
-		return launchFor(ctx, cfg, nil)
-	}
-	c, err := cfg.unconnected()
-	if err != nil {
-		return nil, err
-	}
-	p, err := launchFor(ctx, cfg, c)
-	if err != nil {
-		return nil, err
-	}
-	c.Use(p.link, p.resumes())
-	p.keeps = true
-	return p, nil
-}
+// the next process, use Supervise.
+func Launch(ctx context.Context, cfg Config) (*Plugin, error) { return launchFor(ctx, cfg, nil) }
 
 // debugged reports whether Launch starts nothing. Nobody can wait for that plugin's process,
 // so that its sessions cannot outlive it.

@@ -34,10 +34,6 @@ type Plugin struct {
 	exited    chan struct{} // closed when everything is cleaned up
 	closing   sync.Once
 	shutdowns error
-
-	mu     sync.Mutex
-	keeps  bool // client is shared, and ends with Close; otherwise a Supervisor or another plugin has it
-	closed bool
 }
 
 // other is the other side of a Plugin: a process, or a server in this one.
@@ -189,15 +185,8 @@ func (p *Plugin) Info(ctx context.Context) (Info, error) {
 // says that some sessions may live until their timeout, because the plugin or
 // ZooKeeper has not answered. The plugin is gone all the same. Further calls wait for
 // the first one and return its result.
-//
-// With Config.KeepSessions, Close also ends the sessions that wait for the next plugin. After
-// Relaunch they are the next plugin's, and Close of this one does nothing.
 func (p *Plugin) Close(ctx context.Context) error {
 	p.closing.Do(func() {
-		if p.disown() {
-			p.client.Fail(errClosedByHost)
-			defer p.client.Close() // which waits for what p.exited waits for too
-		}
 		// The sessions are lost for the host before ZooKeeper gives away what
 		// they hold. The plugin closes them when their streams end.
 		p.link.Fail(errClosedByHost)
