@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/version"
@@ -34,12 +35,13 @@ const (
 	exitNobody        = 3 // no host has attached
 	exitCannotListen  = 4 // for example because of PLUGIN_UNIX_SOCKET_DIR
 	exitCertificate   = 5 // PLUGIN_CLIENT_CERT is not a certificate
+	exitLifetime      = 6 // LifetimeEnv is not a pipe
 	clientCertificate = "PLUGIN_CLIENT_CERT"
 )
 
 // Serve serves sessions that open opens to the host that launched this process,
 // and returns when the host has gone: it closed the plugin, or it died, however
-// it died. All sessions are closed by then, or a bounded attempt to close them
+// it died. Sessions of a host that has died last as [LifetimeEnv] says. All sessions are closed by then, or a bounded attempt to close them
 // has been made; main has nothing left to do.
 //
 // A process that no host has launched, or that cannot serve one, says so on stderr and
@@ -67,6 +69,10 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 		return exitNotLaunched
 	}
 	defer removeSocketDirectory()
+	if cfg.Lifetime, err = lifetime(); err != nil {
+		cfg.Logger.Error(err.Error())
+		return exitLifetime
+	}
 	var secured func() (*tls.Config, error)
 	var config *tls.Config
 	if pem := os.Getenv(clientCertificate); pem != "" {
@@ -90,6 +96,10 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 	calls := newCallConnections(srv)
 	defer calls.close()
 	process := &process{server: srv, logger: cfg.Logger, stopped: make(chan struct{})}
+	transport := insecure.NewCredentials()
+	if config != nil {
+		transport = calls.credentials(config)
+	}
 	listens := false
 	var watch sync.WaitGroup
 	goplugin.Serve(&goplugin.ServeConfig{
@@ -99,9 +109,7 @@ func serve(open recipes.Opener, options []Option) (exitCode int) {
 		TLSProvider:      secured,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			listens = true
-			if config != nil {
-				opts = append(opts, grpc.Creds(calls.credentials(config))) // in go-plugin's place
-			}
+			opts = append(opts, grpc.Creds(server.Connections(transport))) // in go-plugin's place
 			s := grpcServer(srv)(opts)
 			watch.Go(func() { process.watch(s, terminated) })
 			watch.Go(func() { trim(process.stopped) })

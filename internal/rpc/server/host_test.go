@@ -80,17 +80,22 @@ func serveWith(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) (*grp
 
 func serveConfig(t *testing.T, cfg server.Config, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {
 	t.Helper()
+	return serveGRPC(t, cfg, nil, opts...)
+}
+
+func serveGRPC(t *testing.T, cfg server.Config, served []grpc.ServerOption, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {
+	t.Helper()
 	l := bufconn.Listen(64 << 10)
 	s := server.New(cfg)
-	g := grpc.NewServer(append(s.Options(), grpc.WaitForHandlers(true))...)
+	g := grpc.NewServer(append(append(s.Options(), grpc.WaitForHandlers(true)), served...)...)
 	s.Register(g)
-	served := make(chan struct{})
-	go func() { defer close(served); _ = g.Serve(l) }()
+	done := make(chan struct{})
+	go func() { defer close(done); _ = g.Serve(l) }()
 	conn, err := grpc.NewClient("passthrough:///memory", append(append(client.DialOptions(nil, nil), opts...), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(); g.Stop(); <-served; _ = s.Close(context.Background()) })
+	t.Cleanup(func() { _ = conn.Close(); g.Stop(); <-done; _ = s.Close(context.Background()) })
 	return conn, s
 }

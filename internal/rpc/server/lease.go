@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -36,10 +37,13 @@ func (ss *session) listen(st stream) {
 	frozen := time.AfterFunc(ss.Timeout(), func() { ss.giveUp(errFrozen) })
 	// Nobody waits for it: Recv returns only after Open has.
 	go func() {
-		defer frozen.Stop()
 		for {
 			m, err := st.Recv()
-			if err != nil { // io.EOF too: a host that will send no more beats
+			if err != nil {
+				frozen.Stop()
+				if err != io.EOF { // which says that the host will send no more beats
+					ss.outlive(st)
+				}
 				ss.cancel(recipes.ErrClosed)
 				return
 			}

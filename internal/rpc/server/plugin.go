@@ -16,7 +16,8 @@ type pluginService struct {
 // Attached is closed when a host has attached for the first time.
 func (s *Server) Attached() <-chan struct{} { return s.attach }
 
-// Orphaned is closed when the last attached host has gone, or died.
+// Orphaned is closed when the last attached host has gone, or died. With Config.Lifetime
+// the last session has to have ended too.
 func (s *Server) Orphaned() <-chan struct{} { return s.orphaned }
 
 func (s pluginService) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer[pb.AttachResponse]) error {
@@ -43,9 +44,20 @@ func (s *Server) arrive() {
 func (s *Server) depart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.attached--; s.attached == 0 && !s.detached {
+	s.attached--
+	s.orphan()
+}
+
+// orphan needs mu.
+func (s *Server) orphan() {
+	if s.attached > 0 || s.detached || s.cfg.Lifetime != nil && len(s.sessions) > 0 {
+		return
+	}
+	select {
+	case <-s.attach:
 		s.detached = true
 		close(s.orphaned)
+	default: // a session before the first Attach has ended
 	}
 }
 

@@ -50,6 +50,10 @@ type Config struct {
 	// its ResumeTicket method gave. contact is when ZooKeeper's leader is known to have
 	// heard of it. Without Resume, sessions cannot be moved to another plugin.
 	Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Session, error)
+	// Lifetime keeps the sessions of a host that has died, until it is closed: something
+	// that the host started may still rely on them. It needs [Connections]. nil has them
+	// closed at once.
+	Lifetime <-chan struct{}
 	// Version is told to those who ask for Info.
 	Version string
 	// Logger has names added for what logs: "session" for sessions that come and go,
@@ -217,6 +221,7 @@ func (s *Server) remove(ss *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, ss.handle)
+	s.orphan()
 }
 
 // session finds a session by its handle. If it is not found it has ended, and its

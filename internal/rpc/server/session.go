@@ -26,6 +26,7 @@ type session struct {
 	recipes.Session
 	contacts
 
+	lifetime    <-chan struct{} // Config.Lifetime
 	ctx         context.Context // ends when the session is on its way out
 	cancel      context.CancelCauseFunc
 	out         outbox
@@ -62,7 +63,11 @@ func (s sessionService) Open(st stream) error {
 	}
 	defer leave()
 	defer s.end(ss)
-	return <-ss.out.over
+	err := <-ss.out.over
+	if err != nil { // it was not sent: the host may have died
+		ss.outlive(st)
+	}
+	return err
 }
 
 // begin opens the session that the stream's first message asks for. leave is to be
@@ -136,7 +141,7 @@ func (s *Server) opener(r *pb.Resume) recipes.Opener {
 
 func (s *Server) start(opened recipes.Session, r *pb.Resume) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, resumed: r != nil, taking: newTaking(r != nil), handle: r.GetSession()}
+	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, resumed: r != nil, taking: newTaking(r != nil), handle: r.GetSession(), lifetime: s.cfg.Lifetime}
 	ss.tickets = newTickets(ss, s.cfg.Limits.Grants)
 	s.add(ss)
 	s.log.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout().String(), "resumed", r != nil)

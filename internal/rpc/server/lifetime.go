@@ -1,0 +1,77 @@
+package server
+
+import (
+	"net"
+	"sync/atomic"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+)
+
+// Connections returns credentials by which a session can tell that its host has died:
+// see Config.Lifetime. A live host ends the stream and keeps the connection. When a host
+// dies, the system closes the connection, and gRPC then ends the streams.
+func Connections(c credentials.TransportCredentials) credentials.TransportCredentials {
+	return connections{c}
+}
+
+type connections struct {
+	credentials.TransportCredentials
+}
+
+func (c connections) Clone() credentials.TransportCredentials {
+	return connections{c.TransportCredentials.Clone()}
+}
+
+// ServerHandshake is TransportCredentials'.
+func (c connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		return conn, info, err
+	}
+	noted := &connection{Conn: conn}
+	return noted, authInfo{info, noted}, nil
+}
+
+type authInfo struct {
+	credentials.AuthInfo
+	connection *connection
+}
+
+// connection notes its end before gRPC can know of it.
+type connection struct {
+	net.Conn
+	ended atomic.Bool
+}
+
+func (c *connection) Read(b []byte) (int, error)  { return c.note(c.Conn.Read(b)) }
+func (c *connection) Write(b []byte) (int, error) { return c.note(c.Conn.Write(b)) }
+
+func (c *connection) Close() error {
+	c.ended.Store(true)
+	return c.Conn.Close()
+}
+
+func (c *connection) note(n int, err error) (int, error) {
+	if err != nil {
+		c.ended.Store(true)
+	}
+	return n, err
+}
+
+// outlive returns at once if the session's stream has ended and its connection has not.
+// If the connection has ended, it waits for the end of the lifetime, or of the session.
+func (ss *session) outlive(st stream) {
+	p, _ := peer.FromContext(st.Context())
+	if p == nil || ss.lifetime == nil {
+		return
+	}
+	if info, ok := p.AuthInfo.(authInfo); !ok || !info.connection.ended.Load() {
+		return
+	}
+	select {
+	case <-ss.lifetime:
+	case <-ss.Session.Done():
+	case <-ss.ctx.Done():
+	}
+}

@@ -1,0 +1,175 @@
+package server_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/zkrecipes/zkrecipes/internal/fake"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// bereaved is a host that holds a lock, waits for another, and may die.
+type bereaved struct {
+	*testing.T
+	world    *fake.World
+	server   *server.Server
+	conn     *grpc.ClientConn
+	stream   grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
+	hangUp   context.CancelFunc // ends the session's stream alone
+	detach   context.CancelFunc // ends Attach alone
+	lifetime chan struct{}
+	other    recipes.Session
+}
+
+func newBereaved(t *testing.T) *bereaved {
+	b := &bereaved{T: t, world: new(fake.World), lifetime: make(chan struct{})}
+	b.conn, b.server = serveGRPC(t, server.Config{Open: b.world.Open, Lifetime: b.lifetime},
+		[]grpc.ServerOption{grpc.Creds(server.Connections(insecure.NewCredentials()))})
+	attached, detach := context.WithCancel(t.Context())
+	opened, hangUp := context.WithCancel(t.Context())
+	b.detach, b.hangUp = detach, hangUp
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := pb.NewPluginServiceClient(b.conn).Attach(attached, &pb.AttachRequest{})
+	must(err)
+	_, err = a.Recv()
+	must(err)
+	b.stream, err = pb.NewSessionServiceClient(b.conn).Open(opened)
+	must(err)
+	must(b.stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: &pb.Start{
+		Config: &pb.Config{Servers: []string{"fake"}, SessionTimeout: durationpb.New(time.Second)},
+	}}}))
+	m, err := b.stream.Recv()
+	must(err)
+	b.other, err = b.world.Open(t.Context(), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Second})
+	must(err)
+	l, err := b.other.Lock("/theirs", recipes.LockConfig{})
+	must(err)
+	_, err = l.Acquire(t.Context())
+	must(err)
+	locks, session := pb.NewLockServiceClient(b.conn), m.GetOpened().GetSession()
+	_, err = locks.Acquire(t.Context(), &pb.AcquireRequest{Session: session, RequestId: "1", Path: "/ours"})
+	must(err)
+	go func() { // to the end of the connection, or of the session
+		_, _ = locks.Acquire(t.Context(), &pb.AcquireRequest{Session: session, RequestId: "2", Path: "/theirs"})
+	}()
+	must(b.world.Wait(t.Context(), func() bool { return len(b.world.Line("/theirs")) == 2 }))
+	return b
+}
+
+// holds checks whether the host's session stands, and whether the plugin is to end.
+func (b *bereaved) holds(want bool) {
+	b.Helper()
+	synctest.Wait()
+	if err := b.world.Session(0).Err(); (err == nil) != want {
+		b.Errorf("the session's error is %v; does it stand? want %v", err, want)
+	}
+	if got := len(b.world.Line("/ours")); (got == 1) != want {
+		b.Errorf("%d contenders at the lock that was held", got)
+	}
+	select {
+	case <-b.server.Orphaned():
+		if want {
+			b.Error("the plugin is to end")
+		}
+	default:
+		if !want {
+			b.Error("the plugin is not to end")
+		}
+	}
+}
+
+// TestSessionOutlivesItsHostForTheLifetime: whatever ends it after that.
+func TestSessionOutlivesItsHostForTheLifetime(t *testing.T) {
+	for name, end := range map[string]func(*bereaved){
+		"lifetime": func(b *bereaved) { close(b.lifetime) },
+		"session":  func(b *bereaved) { b.world.Session(0).Lose(recipes.ErrExpired) },
+		"after a message that could not be sent": func(b *bereaved) {
+			b.world.Session(0).Suspend()
+			b.holds(true)
+			close(b.lifetime)
+		},
+		"session, after a message that could not be sent": func(b *bereaved) {
+			b.world.Session(0).Suspend()
+			b.holds(true)
+			b.world.Session(0).Lose(recipes.ErrExpired)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBereaved(t)
+				_ = b.conn.Close()
+				b.holds(true)
+				if n := len(b.world.Line("/theirs")); n != 1 {
+					t.Errorf("%d contenders; a host that has died waits for nothing", n)
+				}
+				time.Sleep(time.Minute) // without a beat
+				b.holds(true)
+				end(b)
+				b.holds(false)
+			})
+		})
+	}
+}
+
+// TestSessionOfAHostThatHasDiedEndsWithThePlugin: as at SIGTERM.
+func TestSessionOfAHostThatHasDiedEndsWithThePlugin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBereaved(t)
+		_ = b.conn.Close()
+		b.holds(true)
+		if err := b.server.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		b.holds(false)
+	})
+}
+
+// TestLiveHostEndsItsSession: the lifetime is for hosts that have died.
+func TestLiveHostEndsItsSession(t *testing.T) {
+	for name, end := range map[string]func(*bereaved){
+		"hangs up":    func(b *bereaved) { b.hangUp() },
+		"half-closes": func(b *bereaved) { _ = b.stream.CloseSend(); time.Sleep(time.Second) },
+		"half-closes, and dies": func(b *bereaved) {
+			_ = b.stream.CloseSend()
+			synctest.Wait()
+			_ = b.conn.Close()
+		},
+		"frozen": func(*bereaved) { time.Sleep(time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBereaved(t)
+				end(b)
+				synctest.Wait()
+				if b.world.Session(0).Err() == nil {
+					t.Error("the session stands")
+				}
+				b.detach()
+				b.holds(false)
+			})
+		})
+	}
+}
+
+// TestHostThatDiesAfterTheLifetime: what it has started had ended before.
+func TestHostThatDiesAfterTheLifetime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBereaved(t)
+		close(b.lifetime)
+		b.holds(true)
+		_ = b.conn.Close()
+		b.holds(false)
+	})
+}

@@ -1,0 +1,32 @@
+//go:build unix
+
+package plugin
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// inherited opens the reading end of a pipe that this process was started with. The
+// runtime's poller reads it, so that no thread waits there.
+func inherited(number string) (*os.File, error) {
+	fd, err := strconv.Atoi(number)
+	if err != nil || fd < 3 {
+		return nil, errors.New("not a number from 3")
+	}
+	if _, err := syscall.Read(fd, nil); err != nil { // as of a descriptor that is closed, or the writing end
+		return nil, err
+	}
+	syscall.CloseOnExec(fd)
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), LifetimeEnv)
+	if info, err := f.Stat(); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		return nil, errors.New("not a pipe")
+	}
+	return f, nil
+}
