@@ -2,8 +2,10 @@ package host
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -12,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // DefaultStartTimeout bounds the start of a plugin.
@@ -48,6 +51,19 @@ type Config struct {
 	// passes the host's variable on, if there is one. The plugin gets those of
 	// InheritedEnv in any case.
 	Env []string
+
+	// Lifetime is the reading end of a pipe. If this process dies, however it dies, the
+	// plugin keeps the sessions for as long as any process has the writing end: for as long
+	// as this process's children run, for example. A child has it by os/exec's ExtraFiles,
+	// and so have all processes that it starts, unless they close it. Keep the writing end
+	// open here too, until the last child was started. A plugin that starts in place of
+	// another one gets the pipe too.
+	//
+	// A process that lives ends its sessions as without a Lifetime, and so does one that is
+	// frozen. The file stays the caller's, who closes it when the plugin has ended. On
+	// Windows a Lifetime is refused: recipes.ErrInvalid. nil has the sessions closed when
+	// this process dies.
+	Lifetime *os.File
 
 	// StartTimeout bounds the time from the start of the process until it can
 	// open sessions. 0 is DefaultStartTimeout.
@@ -101,6 +117,8 @@ func (c Config) normalize() (n Config, beside bool, err error) {
 // defaults fills in what does not depend on the executable.
 func (c Config) defaults() (Config, error) {
 	switch {
+	case c.Lifetime != nil && runtime.GOOS == "windows":
+		return c, fmt.Errorf("host: %w: Config.Lifetime: a process inherits no descriptors on Windows", recipes.ErrInvalid)
 	case c.StartTimeout < 0:
 		return c, fmt.Errorf("host: Config.StartTimeout is %v; it must not be negative", c.StartTimeout)
 	case c.StartTimeout == 0:

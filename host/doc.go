@@ -11,7 +11,8 @@
 // # Who may die
 //
 //   - The host is killed: the plugin notices at once. It closes its sessions, which
-//     frees their locks, and exits.
+//     frees their locks, and exits. With Config.Lifetime it does so when the host's
+//     children have ended too.
 //   - The host is frozen: the plugin closes a session when it has heard nothing
 //     from the host for the session timeout.
 //   - The plugin is killed: with a [Supervisor], sessions go on in the next plugin, and

@@ -13,6 +13,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin/runner"
+
+	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
 // drainTimeout bounds how long the pipes of a process are read after its exit. Its
@@ -46,6 +48,10 @@ func newProcess(cfg Config, env []string) *process {
 	cmd := exec.Command(cfg.Path, cfg.Args...)
 	cmd.SysProcAttr = ownGroup()
 	cmd.Env = append(environment(cfg.Env, level(cfg.Logger)), env...)
+	if cfg.Lifetime != nil {
+		cmd.ExtraFiles = []*os.File{cfg.Lifetime}
+		cmd.Env = append(cmd.Env, plugin.LifetimeEnv+"=3") // the first after stderr
+	}
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	p.clean, p.cleanEnd = io.Pipe()
 	return p

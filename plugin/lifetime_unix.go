@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// inherited opens the reading end of a pipe that this process was started with. The
-// runtime's poller reads it, so that no thread waits there.
+// inherited opens the reading end of a pipe that this process was started with.
 func inherited(number string) (*os.File, error) {
 	fd, err := strconv.Atoi(number)
 	if err != nil || fd < 3 {
@@ -21,9 +20,6 @@ func inherited(number string) (*os.File, error) {
 		return nil, err
 	}
 	syscall.CloseOnExec(fd)
-	if err := syscall.SetNonblock(fd, true); err != nil {
-		return nil, err
-	}
 	f := os.NewFile(uintptr(fd), LifetimeEnv)
 	if info, err := f.Stat(); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
 		return nil, errors.New("not a pipe")

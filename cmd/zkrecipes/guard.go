@@ -30,6 +30,9 @@ type guard struct {
 	path           string
 	argv           []string
 
+	close bool          // the command does not get life
+	life  *job.Lifetime // for the plugin to know what the command has started, if zkrecipes dies; nil is none
+
 	kindOfLine recipes.Kind // where contenders can be shown, or ""
 	verbose    bool         // show them elsewhere than at a terminal too
 
@@ -50,6 +53,25 @@ func (g *guard) flags(f *flag.FlagSet) {
 	durationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted within this `duration`, connecting included; 0 waits for ever")
 	durationVar(f, &g.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
 	f.StringVar(&g.data, "data", "", "`text` that zkrecipes contenders shows; by default this host, process and command")
+	g.closeFlag(f)
+}
+
+// closeFlag defines -close, which flock has too.
+func (g *guard) closeFlag(f *flag.FlagSet) {
+	f.BoolVar(&g.close, "close", false, "if zkrecipes is killed, hold PATH no longer, although something that the command has\nstarted still runs")
+}
+
+// live has the plugin outlive a zkrecipes that is killed, until all that the command has
+// started has ended. It goes before the plugin is launched, and end after its end.
+func (g *guard) live(t *tool) (end func(), err error) {
+	if g.close {
+		return func() {}, nil
+	}
+	if g.life, err = job.NewLifetime(); err != nil {
+		return nil, err
+	}
+	t.life = g.life
+	return g.life.Close, nil
 }
 
 // verboseFlag defines -v, for verbs whose contenders stand in line.
@@ -118,6 +140,11 @@ func (g *guard) run(ctx context.Context, t *tool, out *output, acquire func(cont
 	if err != nil {
 		return err
 	}
+	end, err := g.live(t)
+	if err != nil {
+		return err
+	}
+	defer end()
 	r, ctx := job.NewRelay(ctx)
 	defer r.Stop()
 	p := patience{

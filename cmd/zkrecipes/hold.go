@@ -41,7 +41,7 @@ func (g *guard) hold(h grant, out *output, r *job.Relay, program string) (*holdi
 	lost := h.Done() // asks to be told, from now on
 	j, err := r.Start(program, g.argv, []string{
 		tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path,
-	})
+	}, g.life)
 	if err != nil {
 		g.release(h, out)
 		return nil, exitError{exitCannot, fmt.Errorf("command %s: %w", g.argv[0], err)}

@@ -70,6 +70,7 @@ Exit code: 0 when a signal has ended it. Otherwise:
 
 func (v *queueWorkVerb) flags(f *flag.FlagSet) {
 	durationVar(f, &v.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
+	v.closeFlag(f)
 	f.BoolVar(&v.priorities, "priorities", false, prioritiesUsage)
 	f.BoolVar(&v.argument, "argument", false, "give the data as the last argument, and nothing on stdin")
 	f.IntVar(&v.parallel, "parallel", 1, "work on this `number` of elements at a time")
@@ -98,6 +99,11 @@ func (v *queueWorkVerb) run(ctx context.Context, t *tool, out *output) error {
 		return err
 	}
 	p := patience{failure: "no element was worked on any more"}
+	end, err := v.live(t)
+	if err != nil {
+		return err
+	}
+	defer end()
 	err = waitFor(ctx, t, out, p, func(ctx context.Context, s recipes.Session) (struct{}, error) {
 		return struct{}{}, v.work(ctx, s, &worker{queueWorkVerb: v, out: out, program: program})
 	}, func(struct{}) error { return nil })
@@ -162,7 +168,7 @@ func (w *worker) handle(ctx context.Context, d recipes.Delivery) error {
 	j, err := job.StartWith(w.program, argv, []string{
 		tokenEnv + "=" + strconv.FormatInt(int64(d.Token()), 10), znodeEnv + "=" + d.Znode(), pathEnv + "=" + w.path,
 		elementEnv + "=" + string(d.Element().ID), attemptEnv + "=" + strconv.Itoa(d.Attempt()),
-	}, stdin)
+	}, w.life, stdin)
 	if err != nil {
 		return fmt.Errorf("command %s: %w", w.argv[0], err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -21,6 +22,7 @@ const closeTimeout = 10 * time.Second
 type tool struct {
 	stdout, stderr io.Writer
 	config         string // the flag
+	life           *job.Lifetime
 
 	// launch is host.Supervise, but for a test.
 	launch func(context.Context, host.Config) (launchedPlugin, error)
@@ -47,6 +49,9 @@ func (t *tool) load(out *output) (hostconfig.Config, error) {
 	cfg, err := hostconfig.Load(t.config)
 	if err != nil {
 		return cfg, exitError{exitUsage, err}
+	}
+	if t.life != nil {
+		cfg.Plugin.Lifetime = t.life.Reader
 	}
 	var told hclog.ExcludeByMessage // by the tool itself, once, with what depends on it
 	told.Add("session lost")

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -16,19 +15,18 @@ type Job struct {
 	alone  bool          // it has a process group of its own
 	exited chan struct{} // closed when it was waited for
 	gone   chan struct{} // closed when nothing of a group of its own is left; else it is exited
-	life   *os.File      // the write end of the pipe that gone follows; nil where gone is exited
 	told   atomic.Bool   // the group was told to end
 }
 
 // Start starts program with argv and the variables env, which are added to this
-// process's. The command has this process's stdin. A goroutine waits for its end. After
-// an error nothing runs.
-func Start(program string, argv, env []string) (*Job, error) {
-	return StartWith(program, argv, env, os.Stdin)
+// process's. The command has this process's stdin, and life, which may be nil. A goroutine
+// waits for its end. After an error nothing runs.
+func Start(program string, argv, env []string, life *Lifetime) (*Job, error) {
+	return StartWith(program, argv, env, life, os.Stdin)
 }
 
 // StartWith is Start with another stdin. What the command does not read is dropped.
-func StartWith(program string, argv, env []string, stdin io.Reader) (*Job, error) {
+func StartWith(program string, argv, env []string, life *Lifetime, stdin io.Reader) (*Job, error) {
 	j := &Job{cmd: exec.Command(program, argv[1:]...), exited: make(chan struct{})}
 	j.cmd.Args[0] = argv[0]
 	j.cmd.Env = append(os.Environ(), env...)
@@ -42,7 +40,7 @@ func StartWith(program string, argv, env []string, stdin io.Reader) (*Job, error
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(j.exited)
-		err := j.start()
+		err := j.start(life)
 		started <- err
 		if err == nil {
 			_ = j.cmd.Wait()
@@ -51,17 +49,13 @@ func StartWith(program string, argv, env []string, stdin io.Reader) (*Job, error
 	return j, <-started
 }
 
-// starting is held while a command starts: no other may inherit the pipe that follow
-// opens for it.
-var starting sync.Mutex
-
-func (j *Job) start() error {
-	starting.Lock()
-	defer starting.Unlock()
-	j.arrange()
-	err := j.cmd.Start()
-	_ = j.life.Close() // the command has it
-	return err
+func (j *Job) start(life *Lifetime) error {
+	started, err := j.arrange(life)
+	if err != nil {
+		return err
+	}
+	defer started()
+	return j.cmd.Start()
 }
 
 // Pass passes a signal on.

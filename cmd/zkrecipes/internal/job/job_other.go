@@ -12,7 +12,10 @@ var relayed = []os.Signal{os.Interrupt}
 func dropped(os.Signal) bool { return false }
 func ends(os.Signal) bool    { return true }
 
-func (j *Job) arrange()       {}
+const inherits = false
+
+func (j *Job) arrange(*Lifetime) (started func(), err error) { return func() {}, nil }
+
 func (j *Job) pass(os.Signal) {}
 func (j *Job) terminate()     { j.Kill() }
 

@@ -25,35 +25,34 @@ func ends(s os.Signal) bool { return s != syscall.SIGUSR1 && s != syscall.SIGUSR
 
 // arrange gives the command a process group of its own, so that all that it
 // starts can be ended with it. Not at a terminal: there the group would be in
-// the background, and could not read what is typed.
-func (j *Job) arrange() {
+// the background, and could not read what is typed. started is to be called after the
+// start.
+func (j *Job) arrange(life *Lifetime) (started func(), err error) {
 	j.alone = !atTerminal()
 	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: j.alone}
 	dieWithParent(j.cmd.SysProcAttr)
-	if j.alone {
-		j.follow()
+	var pipes []*os.File
+	if life != nil {
+		pipes = append(pipes, life.writer)
 	}
+	if j.alone {
+		if theirs := j.follow(); theirs != nil {
+			defer theirs.Close()
+			pipes = append(pipes, theirs)
+		}
+	}
+	return j.inherit(pipes...)
 }
 
-// follow closes gone at the end of all that the command starts. A shell that is told
+// follow returns the writing end of a pipe for the command, and closes gone at the end of all that the command starts. A shell that is told
 // to end does so at once, while what it waited for is still at work. The end of a
 // process that is not one's child shows in one way only: all of them inherit a pipe,
-// which ends with the last of them. Its descriptor is free in this process, because
-// the command inherits the others too, as by 3>file. It is not one of the first ten,
-// which shells leave to scripts. No other process that starts here inherits it: see
-// starting.
-func (j *Job) follow() {
+// which ends with the last of them.
+func (j *Job) follow() (theirs *os.File) {
 	ours, theirs, err := os.Pipe()
 	if err != nil {
-		return // gone is exited then
+		return nil // gone is exited then
 	}
-	defer theirs.Close()
-	fd, err := unix.FcntlInt(theirs.Fd(), unix.F_DUPFD, 10)
-	if err != nil {
-		_ = ours.Close()
-		return
-	}
-	j.life = os.NewFile(uintptr(fd), "life")
 	j.gone = make(chan struct{})
 	go func() { // until then; a daemon may live longer than this process
 		defer close(j.gone)
@@ -61,6 +60,7 @@ func (j *Job) follow() {
 		<-j.exited // the command may have closed a descriptor that it does not know
 		_ = ours.Close()
 	}()
+	return theirs
 }
 
 // atTerminal reports whether this process group is in the foreground of a

@@ -79,9 +79,9 @@ func (r *Relay) take(s os.Signal) {
 // Start starts the command as [Start] does. Signals are the command's from the
 // beginning: it may be ready for them before this process knows that it runs. So is
 // one that came too late to end the wait for it.
-func (r *Relay) Start(program string, argv, env []string) (*Job, error) {
+func (r *Relay) Start(program string, argv, env []string, life *Lifetime) (*Job, error) {
 	r.begin()
-	j, err := Start(program, argv, env)
+	j, err := Start(program, argv, env, life)
 	if err != nil {
 		r.pass(nil)
 		return nil, err

@@ -16,7 +16,7 @@ func TestSignalDuringStartReachesCommand(t *testing.T) {
 	r, _ := NewRelay(t.Context())
 	defer r.Stop()
 	r.begin()
-	j, err := Start("/bin/sh", []string{"sh", "-c", `trap 'exit 7' USR1; : >"$READY"; while :; do sleep 0.01; done`}, []string{"READY=" + ready})
+	j, err := Start("/bin/sh", []string{"sh", "-c", `trap 'exit 7' USR1; : >"$READY"; while :; do sleep 0.01; done`}, []string{"READY=" + ready}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,61 @@
+//go:build unix
+
+package job
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// inherits: a process inherits descriptors.
+const inherits = true
+
+// firstDescriptor is the first that the command can get: shells leave those below 10 to scripts.
+const firstDescriptor = 10
+
+// inherit has the command inherit files, at numbers that are free in this process: the
+// command inherits other descriptors of this process too, as by 3>file. They are closed
+// on exec here, so that no other process that starts at the same time inherits them: not
+// the plugin, which waits for the end of the files. started closes what the command has.
+//
+// os/exec numbers ExtraFiles from 3 on. So the descriptors in between are among them.
+func (j *Job) inherit(files ...*os.File) (started func(), err error) {
+	var given []*os.File
+	started = func() {
+		for _, f := range given {
+			_ = f.Close()
+		}
+	}
+	give := func(from, at int) (*os.File, error) {
+		fd, err := unix.FcntlInt(uintptr(from), unix.F_DUPFD_CLOEXEC, at)
+		if err != nil {
+			return nil, err
+		}
+		f := os.NewFile(uintptr(fd), "inherited")
+		given = append(given, f)
+		return f, nil
+	}
+	extra := map[int]*os.File{} // by its number in the command
+	last := 0                   // of them
+	for _, f := range files {
+		copied, err := give(int(f.Fd()), firstDescriptor)
+		if err != nil {
+			started()
+			return nil, err
+		}
+		last = max(last, int(copied.Fd()))
+		extra[int(copied.Fd())] = copied
+	}
+	for fd := 3; fd <= last; fd++ {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if extra[fd] == nil && err == nil && flags&unix.FD_CLOEXEC == 0 {
+			if extra[fd], err = give(fd, last+1); err != nil {
+				started()
+				return nil, err
+			}
+		}
+		j.cmd.ExtraFiles = append(j.cmd.ExtraFiles, extra[fd]) // nil is closed in the command, as on exec
+	}
+	return started, nil
+}
