@@ -33,6 +33,8 @@ var roles = map[string]func(){
 	"cut-off plugin":    cutOffPlugin,
 	"killed in resume":  killedInResume,
 	"real host":         runRealHost,
+	"outlived host":     runOutlivedHost,
+	"child":             runChild,
 	"environment":       func() { report("environment", strings.Join(os.Environ(), "\x00")) },
 	"newer plugin":      func() { serveVersions(saysMore(), all, 1, 2) },
 	"much newer plugin": func() { serveVersions(nil, all, 2) },

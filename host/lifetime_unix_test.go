@@ -1,0 +1,243 @@
+//go:build unix
+
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// runOutlivedHost holds a lock through a supervised plugin, and has started a child that
+// the plugin's pipe knows. It reports when the session is served by another plugin.
+func runOutlivedHost() {
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	self, err := os.Executable()
+	must(err)
+	reader, writer, err := os.Pipe()
+	must(err)
+	ctx := context.Background()
+	timeout, err := time.ParseDuration(os.Getenv("TEST_TIMEOUT"))
+	must(err)
+	p, err := host.Supervise(ctx, host.SupervisorConfig{Plugin: host.Config{
+		Path: self, Env: []string{roleEnv + "=real plugin", reportEnv}, Lifetime: reader,
+	}})
+	must(err)
+	s, err := p.Open(ctx, recipes.SessionConfig{Servers: []string{os.Getenv(serverEnv)}, SessionTimeout: timeout})
+	must(err)
+	h, err := lockOf(ctx, s)
+	must(err)
+	child := exec.Command(self)
+	child.Env = append(os.Environ(), roleEnv+"=child")
+	child.ExtraFiles = []*os.File{writer}
+	said, err := child.StdoutPipe()
+	must(err)
+	must(child.Start())
+	_, err = io.ReadFull(said, make([]byte, len(ready)))
+	must(err)
+	conn := report("host")
+	suspended := false
+	for e := range s.Events(ctx) {
+		switch {
+		case e.State == recipes.Suspended:
+			suspended = true
+		case e.State == recipes.Connected && suspended:
+			_, _ = conn.Write([]byte("resumed\n"))
+		}
+	}
+	runtime.KeepAlive(h)
+}
+
+const ready = "ready\n"
+
+// runChild runs until it is killed.
+func runChild() {
+	conn := report("child", fmt.Sprint(os.Getpid()))
+	fmt.Print(ready)
+	_, _ = conn.Read(make([]byte, 1)) // to the test's end, at the latest
+}
+
+// outlivedTimeout is the timeout of its session.
+const outlivedTimeout = 8 * time.Second
+
+// outlived is a host that has started a child.
+type outlived struct {
+	*testing.T
+	server              *zkserver.Server
+	contacts            atomic.Int64 // requests so far
+	closed              atomic.Bool  // the session, by its plugin
+	reports             *reports
+	cmd                 *exec.Cmd
+	host, plugin, child *reporter
+}
+
+func newOutlived(t *testing.T) *outlived {
+	s, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	o := &outlived{T: t, server: s, reports: listen(t)}
+	s.SetFault(func(r zkserver.Request) (none zkserver.Fault) {
+		o.contacts.Add(1)
+		if r.Op == zkserver.OpCloseSession {
+			o.closed.Store(true)
+		}
+		return none
+	})
+	o.cmd = exec.Command(self(t))
+	o.cmd.Env = append(os.Environ(), roleEnv+"=outlived host", o.reports.env(), "TMPDIR="+shortTempDir(t),
+		serverEnv+"="+s.Addr(), "TEST_TIMEOUT="+outlivedTimeout.String())
+	if err := o.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.cmd.Process.Kill(); _ = o.cmd.Wait() })
+	o.plugin = o.reports.accept(t, "plugin")
+	o.child = o.reports.accept(t, "child")
+	o.host = o.reports.accept(t, "host")
+	return o
+}
+
+func (o *outlived) held() bool {
+	for _, n := range o.server.Tree() {
+		if n.Stat.EphemeralOwner != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// standsWithoutHost checks that the session stands after the host's death. A plugin that
+// closes it does so before it has confirmed it a few times more.
+func (o *outlived) standsWithoutHost() {
+	o.Helper()
+	o.host.died(o.T)
+	for until := o.contacts.Load() + 4; o.contacts.Load() < until; time.Sleep(time.Millisecond) {
+		if !o.held() {
+			o.Fatal("the lock is free, and the host's child runs")
+		}
+	}
+}
+
+// free waits until the lock is free.
+func (o *outlived) free() {
+	o.Helper()
+	for end := time.Now().Add(patience); o.held(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			o.Fatal("the lock is not free")
+		}
+	}
+}
+
+// TestLifetime: who dies, in order, and when the lock is free.
+func TestLifetime(t *testing.T) {
+	kill := func(o *outlived) { _ = o.cmd.Process.Kill() }
+	for _, test := range []struct {
+		name    string
+		expires bool // the session is not closed, but expires
+		dies    func(*outlived)
+		// then has the lock be free: the child's end, unless it says otherwise.
+		then func(*outlived)
+	}{
+		{name: "the host", dies: kill},
+		{name: "the plugin, and then the host", dies: func(o *outlived) {
+			signal(o.T, o.plugin.pid(o), syscall.SIGKILL)
+			o.plugin = o.reports.accept(o.T, "plugin")
+			if line := o.host.line(o.T); line != "resumed" {
+				o.Fatal(line)
+			}
+			kill(o)
+		}},
+		{name: "the host, and the plugin by SIGTERM", dies: kill, then: func(o *outlived) {
+			signal(o.T, o.plugin.pid(o), syscall.SIGTERM)
+		}},
+		{name: "the host, and the plugin by SIGKILL", expires: true, dies: kill, then: func(o *outlived) {
+			signal(o.T, o.plugin.pid(o), syscall.SIGKILL)
+		}},
+		{name: "the host, and the session expires", expires: true, dies: kill, then: func(o *outlived) {
+			for _, id := range o.server.Sessions() {
+				o.server.ExpireSession(id)
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOutlived(t)
+			test.dies(o)
+			o.standsWithoutHost()
+			if test.then != nil {
+				test.then(o)
+			} else {
+				signal(t, o.child.pid(t), syscall.SIGKILL)
+			}
+			o.free()
+			o.plugin.died(t)
+			if o.closed.Load() == test.expires {
+				t.Errorf("was the session closed? %v", o.closed.Load())
+			}
+			if test.then != nil {
+				signal(t, o.child.pid(t), syscall.SIGKILL)
+			}
+		})
+	}
+}
+
+// TestPluginRefusesALifetimeThatIsNoPipe: it would keep nothing.
+func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	defer writer.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	handshake := plugin.Handshake()
+	for name, test := range map[string]struct {
+		value string
+		file  *os.File
+	}{
+		"writing end":   {"3", writer},
+		"another file":  {"3", null},
+		"closed":        {"3", nil},
+		"stdin":         {"0", nil},
+		"no descriptor": {"x", reader},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stderr bytes.Buffer
+			cmd := exec.Command(self(t))
+			cmd.Env = append(os.Environ(), roleEnv+"=real plugin", handshake.MagicCookieKey+"="+handshake.MagicCookieValue,
+				"PLUGIN_PROTOCOL_VERSIONS=1", plugin.LifetimeEnv+"="+test.value)
+			cmd.Stderr = &stderr
+			if test.file != nil {
+				cmd.ExtraFiles = []*os.File{test.file}
+			}
+			err := cmd.Run()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 6 || !bytes.Contains(stderr.Bytes(), []byte(plugin.LifetimeEnv+"="+test.value)) {
+				t.Errorf("%v, %s", err, &stderr)
+			}
+		})
+	}
+}
