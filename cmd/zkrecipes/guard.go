@@ -96,8 +96,11 @@ Signals that zkrecipes gets are passed on to the command. Before the command run
 they end the wait, and nothing is left behind. Under systemd set KillMode=mixed, so
 that the lock is held until the command has ended.
 
-A zkrecipes that is stopped (Ctrl-Z) loses the hold at the session timeout. On Linux
-the command is killed if zkrecipes is killed; what the command has started is not.
+A zkrecipes that is stopped (Ctrl-Z) loses the hold at the session timeout. If zkrecipes
+is killed, the command is killed too, on Linux. PATH is held until all that the command
+has started has ended, as by flock; a process that has closed its descriptors does not
+count. Nothing ends such a process if the hold is lost then. With -close, and on Windows,
+PATH is free at once.
 
 Exit code: the command's, or 128+n if signal n ended it. Otherwise:
 

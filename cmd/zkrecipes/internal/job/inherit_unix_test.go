@@ -1,0 +1,105 @@
+//go:build unix
+
+package job
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// inheritable returns this process's descriptors that a process which it starts inherits.
+func inheritable() map[int]bool {
+	open := map[int]bool{}
+	for fd := range 256 {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			open[fd] = true
+		}
+	}
+	return open
+}
+
+// TestCommandInheritsWhatThisProcessHas: as by 3>file, and the pipes beside it.
+func TestCommandInheritsWhatThisProcessHas(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if fd != 9 {
+		t.Fatalf("descriptor %d", fd)
+	}
+	life, err := NewLifetime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer life.Close()
+	j, err := Start("/bin/sh", []string{"sh", "-c", "echo one >&9"}, nil, life)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-j.Exited()
+	if got, err := os.ReadFile(f.Name()); err != nil || string(got) != "one\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestLifetimeLastsAsLongAsWhatTheCommandHasStarted: the command itself may have ended.
+func TestLifetimeLastsAsLongAsWhatTheCommandHasStarted(t *testing.T) {
+	life, err := NewLifetime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer life.Close()
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	j, err := StartWith("/bin/sh", []string{"sh", "-c", "exec 3<&0; cat <&3 >/dev/null 2>&1 &"}, nil, life, ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-j.Exited()
+	_ = life.writer.Close()
+	ended := []unix.PollFd{{Fd: int32(life.Reader.Fd()), Events: unix.POLLIN}}
+	if n, err := unix.Poll(ended, 0); err != nil || n > 0 {
+		t.Errorf("it has ended (%v), and a child of the command runs", err)
+	}
+	_ = theirs.Close()
+	_, _ = io.Copy(io.Discard, life.Reader)
+}
+
+// TestOtherProcessesDoNotInheritPipes: the plugin would wait for its own end.
+func TestOtherProcessesDoNotInheritPipes(t *testing.T) {
+	life, err := NewLifetime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer life.Close()
+	before := inheritable()
+	j := &Job{cmd: exec.Command("/bin/sh"), exited: make(chan struct{})}
+	close(j.exited) // it is not started
+	started, err := j.arrange(life)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer started()
+	if len(j.cmd.ExtraFiles) == 0 {
+		t.Error("the command inherits nothing")
+	}
+	for fd := range inheritable() {
+		if !before[fd] {
+			t.Errorf("any process that starts now inherits descriptor %d", fd)
+		}
+	}
+}
