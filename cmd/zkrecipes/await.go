@@ -25,8 +25,9 @@ type patience struct {
 // is lost: nothing depends on one. After that nothing is replaced, because what was
 // granted was granted to this session.
 //
-// ctx ends with a signal. An error has the exit code of the signal, or of the time
-// that is over, unless it has a code already or says more.
+// ctx ends with a signal. An error has the exit code of the signal. If the time is over
+// while ZooKeeper answers, it has that of the time. An error that has a code already, or
+// says more, keeps it.
 func await[T any](ctx context.Context, t *tool, out *output, p patience,
 	take func(context.Context, recipes.Session) (T, error), use func(T) error) (err error) {
 	bounded, cancel := within(ctx, p.timeout)
@@ -37,17 +38,19 @@ func await[T any](ctx context.Context, t *tool, out *output, p patience,
 	for {
 		begun := time.Now()
 		s, err := c.open(bounded)
-		opened := err == nil
-		if opened {
+		answers := false // ZooKeeper
+		if err == nil {
 			a.opened()
 			var got T
 			if got, err = take(bounded, s); err == nil {
-				return p.explain(ctx, opened, false, use(got))
+				err = use(got)
+				return p.explain(ctx, s.State() == recipes.Connected, false, err)
 			}
+			answers = s.State() == recipes.Connected
 			closeSession(s)
 		}
 		if p.try || !replaceable(err) || bounded.Err() != nil {
-			return p.explain(ctx, opened, over(bounded, err), err)
+			return p.explain(ctx, answers, over(bounded, err), err)
 		}
 		a.failed(err, time.Since(begun))
 		if a.rest(bounded); bounded.Err() != nil {
@@ -87,9 +90,10 @@ func over(bounded context.Context, err error) bool {
 	return bounded.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || replaceable(err))
 }
 
-// explain gives an error its exit code. opened says that there was a session, so that
-// the time was spent waiting for others; over says that the time is over.
-func (p patience) explain(ctx context.Context, opened, over bool, err error) error {
+// explain gives an error its exit code. answers says that the session was connected when
+// the wait ended, over that the time is over. Without an answer from ZooKeeper nothing is
+// known about other contenders, so that the exit code is that of a failure.
+func (p patience) explain(ctx context.Context, answers, over bool, err error) error {
 	var interrupted job.Interruption
 	var coded exitError
 	signalled := errors.As(context.Cause(ctx), &interrupted)
@@ -104,22 +108,37 @@ func (p patience) explain(ctx context.Context, opened, over bool, err error) err
 		return exitError{interrupted.ExitCode(), fmt.Errorf("%w: %w", interrupted, err)}
 	case signalled:
 		return exitError{interrupted.ExitCode(), fmt.Errorf("%w: %s", interrupted, p.failure)}
-	case opened && errors.Is(err, context.DeadlineExceeded): // the plugin may notice it first
+	case errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(ownError)): // the plugin may notice it first
 		over = true
 	}
-	switch waited := opened && !replaceable(err); {
+	if over && (!answers || replaceable(err)) {
+		return ownError{p.unanswered(err)}
+	}
+	switch {
 	case over && p.failure == "":
 		return exitError{exitTimeout, err}
 	case over && p.timeout == 0: // the time was another's, such as that of one request
 		return exitWith(exitTimeout, "%s: %w", p.failure, err)
-	case over && waited && p.hint != "":
+	case over && p.hint != "":
 		return exitWith(exitTimeout, "%s in %v; %s", p.failure, p.timeout, p.hint)
-	case over && waited:
-		return exitWith(exitTimeout, "%s in %v", p.failure, p.timeout)
 	case over:
-		return exitWith(exitTimeout, "%s in %v: %w", p.failure, p.timeout, err)
+		return exitWith(exitTimeout, "%s in %v", p.failure, p.timeout)
 	}
 	return err
+}
+
+// unanswered says that the time is over, and that ZooKeeper did not answer.
+func (p patience) unanswered(err error) error {
+	if !errors.Is(err, recipes.ErrUnavailable) && !errors.Is(err, recipes.ErrSessionLost) && !errors.As(err, new(ownError)) {
+		err = fmt.Errorf("ZooKeeper does not answer: %w; zkrecipes doctor says what to do", err)
+	}
+	switch {
+	case p.failure == "":
+		return err
+	case p.timeout == 0:
+		return fmt.Errorf("%s: %w", p.failure, err)
+	}
+	return fmt.Errorf("%s in %v: %w", p.failure, p.timeout, err)
 }
 
 // attempts are those of one await.

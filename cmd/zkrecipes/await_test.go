@@ -44,6 +44,7 @@ func (o *outage) Open(ctx context.Context, _ recipes.SessionConfig) (recipes.Ses
 type openSession struct{ recipes.Session }
 
 func (openSession) Close(context.Context) error { return nil }
+func (openSession) State() recipes.State        { return recipes.Connected }
 
 // awaitDuring runs await while no server answers for so long.
 func awaitDuring(t *testing.T, out time.Duration, p patience, takes ...error) (attempts, starts int, err error) {
@@ -87,7 +88,7 @@ func TestOutageBeforeTheGrant(t *testing.T) {
 	}{
 		{time.Hour, patience{failure: "nothing"}, nil, 0, 1},
 		{time.Hour, patience{failure: "nothing", timeout: 2 * time.Hour}, nil, 0, 1},
-		{time.Hour, patience{failure: "nothing", timeout: time.Minute}, nil, exitTimeout, 0},
+		{time.Hour, patience{failure: "nothing", timeout: time.Minute}, nil, exitFailed, 0},
 		{time.Hour, patience{failure: "nothing", try: true}, nil, exitFailed, 0},
 		{0, patience{}, []error{recipes.ErrExpired, recipes.ErrPluginLost, recipes.ErrDeadline}, 0, 4},
 		{0, patience{try: true}, []error{recipes.ErrExpired}, exitFailed, 1},
@@ -175,4 +176,86 @@ func TestSignalEndsTheOutage(t *testing.T) {
 			t.Errorf("%d: %v", got, err)
 		}
 	})
+}
+
+// stateSession is a session in this state when the wait ends.
+type stateSession struct {
+	openSession
+	state recipes.State
+}
+
+func (s stateSession) State() recipes.State { return s.state }
+
+// TestExitCodeTellsAnOutageFromALockThatOthersHold: when the time is over, only a session
+// that is connected knows that others hold the lock. Verbs with a command and those
+// without, which give errors codes of their own, agree.
+func TestExitCodeTellsAnOutageFromALockThatOthersHold(t *testing.T) {
+	t.Setenv("ZKRECIPES_CONFIG", "")
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("ZKRECIPES_SERVERS", "zk")
+	deadline := fmt.Errorf("lock /l: %w", context.DeadlineExceeded)
+	for _, tt := range []struct {
+		state recipes.State
+		err   error
+		late  bool // while it is used
+		want  int
+	}{
+		{recipes.Connected, deadline, false, exitTimeout},
+		{recipes.Connected, deadline, true, exitTimeout},
+		{recipes.Suspended, deadline, false, exitOwn},
+		{recipes.Suspended, deadline, true, exitOwn},
+		{recipes.Lost, recipes.ErrDeadline, false, exitOwn},
+		{recipes.Suspended, fmt.Errorf("%w: %w", recipes.ErrUnavailable, context.DeadlineExceeded), false, exitOwn},
+	} {
+		for _, p := range []patience{{timeout: time.Minute}, {timeout: time.Minute, failure: "/l was not granted", hint: "look"}} {
+			t.Run(fmt.Sprintf("%v %v %v %q", tt.state, tt.err, tt.late, p.failure), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tl := newTool(&strings.Builder{}, &strings.Builder{})
+					tl.launch = func(context.Context, host.Config) (launchedPlugin, error) {
+						return &opening{stateSession{state: tt.state}}, nil
+					}
+					err := withCode(await(t.Context(), tl, &output{stdout: tl.stdout, stderr: tl.stderr}, p,
+						func(ctx context.Context, _ recipes.Session) (context.Context, error) {
+							if tt.late {
+								return ctx, nil
+							}
+							<-ctx.Done()
+							return nil, tt.err
+						},
+						func(ctx context.Context) error { <-ctx.Done(); return tt.err }))
+					if got := code(err, exitOwn); got != tt.want || !strings.Contains(err.Error(), p.failure) {
+						t.Errorf("%v (%d), want %d", err, got, tt.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// opening is a plugin that opens this session.
+type opening struct{ session recipes.Session }
+
+func (o *opening) Exited() <-chan struct{}     { return nil }
+func (o *opening) Close(context.Context) error { return nil }
+func (o *opening) Open(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+	return o.session, nil
+}
+
+// TestRequestWithoutAnswerIsAFailure of a verb that does not wait for others too.
+func TestRequestWithoutAnswerIsAFailure(t *testing.T) {
+	t.Setenv("ZKRECIPES_CONFIG", "")
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("ZKRECIPES_SERVERS", "zk")
+	for state, want := range map[recipes.State]int{recipes.Connected: exitTimeout, recipes.Suspended: exitFailed} {
+		tl := newTool(&strings.Builder{}, &strings.Builder{})
+		tl.launch = func(context.Context, host.Config) (launchedPlugin, error) {
+			return &opening{stateSession{state: state}}, nil
+		}
+		err := tl.once(t.Context(), &output{stdout: tl.stdout, stderr: tl.stderr}, func(context.Context, recipes.Session) error {
+			return fmt.Errorf("read /q: %w", context.DeadlineExceeded)
+		})
+		if got := code(err, exitFailed); got != want {
+			t.Errorf("%v: %v (%d), want %d", state, err, got, want)
+		}
+	}
 }

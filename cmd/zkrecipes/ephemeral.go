@@ -38,7 +38,7 @@ command. Otherwise:
 
     2    wrong usage or configuration; nothing was done
     123  the znode or the session was lost, whatever the command returned
-    124  somebody else has the name, or the time is over
+    124  another session has the name, or the time is over while ZooKeeper answers
     125  zkrecipes failed, for example to reach ZooKeeper
     126  the command cannot be run
     127  the command was not found`

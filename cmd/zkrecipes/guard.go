@@ -106,7 +106,7 @@ Exit code: the command's, or 128+n if signal n ended it. Otherwise:
 
     2    wrong usage or configuration; nothing was done
     123  the hold was lost, or somebody asked for it, whatever the command returned
-    124  not granted: somebody else holds it, or the time is over
+    124  not granted: another contender holds it, or the time is over while ZooKeeper answers
     125  zkrecipes failed, for example to reach ZooKeeper
     126  the command cannot be run
     127  the command was not found`
@@ -163,9 +163,8 @@ func (g *guard) run(ctx context.Context, t *tool, out *output, acquire func(cont
 		rests.next(held.ran)
 		rests.rest(held.after)
 		held, err = g.once(held.after, t, out, p, r, program, acquire)
-		var late exitError
-		if held == nil && g.retry > 0 && errors.As(err, &late) && late.code == exitTimeout {
-			return exitError{exitLost, late.error}
+		if again := code(err, exitOwn); held == nil && g.retry > 0 && (again == exitTimeout || again == exitOwn) {
+			return exitError{exitLost, err} // whatever ZooKeeper answers since
 		}
 	}
 	return err

@@ -131,7 +131,7 @@ Exit code: 0 if the latch is open. Otherwise:
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
     123  ZooKeeper refused the credentials
-    124  the time is over`,
+    124  the time is over, and ZooKeeper answers`,
 	}
 }
 

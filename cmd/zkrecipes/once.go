@@ -14,7 +14,11 @@ func (t *tool) once(ctx context.Context, out *output, f func(context.Context, re
 	return withCode(t.withSession(ctx, out, func(s recipes.Session) error {
 		ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 		defer cancel()
-		return f(ctx, s)
+		err := f(ctx, s)
+		if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, recipes.ErrUnknownOutcome) && s.State() != recipes.Connected {
+			return ownError{patience{}.unanswered(err)}
+		}
+		return err
 	}))
 }
 
@@ -27,14 +31,14 @@ const onceCodes = `Exit code: 0 if it was done. Otherwise:
     4    it belongs to somebody else, or has changed; nothing was done
     6    unknown: the answer was lost; look before you repeat it
     123  the session was lost
-    124  the time is over`
+    124  the time is over, and ZooKeeper answers`
 
 // withCode gives an error of the contract its exit code. An unknown outcome comes
 // first: it says more than the loss of the session that has caused it.
 func withCode(err error) error {
 	var already exitError
-	var launching launchError
-	if err == nil || errors.As(err, &already) || errors.As(err, &launching) {
+	var own ownError
+	if err == nil || errors.As(err, &already) || errors.As(err, &own) {
 		return err
 	}
 	for _, kind := range []struct {

@@ -124,17 +124,17 @@ func (c *connection) start(ctx context.Context) (err error) {
 	}
 	p, err := c.tool.launch(ctx, c.cfg.Plugin)
 	if err != nil {
-		return launchError{err}
+		return ownError{err}
 	}
 	c.plugin = p
 	return nil
 }
 
-// launchError: the plugin did not start. Whether its own time was over or something
-// else failed is the same to the caller.
-type launchError struct{ error }
+// ownError is a failure of zkrecipes or of ZooKeeper: the plugin did not start, or no
+// server answered. The verb's own code says so, whatever error is wrapped.
+type ownError struct{ error }
 
-func (e launchError) Unwrap() error { return e.error }
+func (e ownError) Unwrap() error { return e.error }
 
 // end ends the plugin, and says so if that fails and nothing else has: err is why
 // the verb fails.

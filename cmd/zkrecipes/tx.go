@@ -22,7 +22,7 @@ const txHelp = `Exit code: 0 for commit, 5 for abort. Otherwise:
     4    something forbids it: another transaction, another vote, a dead site
     6    unknown: the answer was lost; zkrecipes tx status tells
     123  the session was lost
-    124  the time is over
+    124  the time is over, and ZooKeeper answers
     128  and n: signal n came before that`
 
 // decisionJSON is a decision in JSON.

@@ -40,7 +40,7 @@ const waitCodes = `Exit code: 0 if it was done. Otherwise:
     2    wrong usage or configuration; nothing was done
     6    unknown: the answer was lost; look before you repeat it
     123  the session was lost
-    124  the time is over, or -try would have had to wait`
+    124  the time is over while ZooKeeper answers, or -try would have had to wait`
 
 // run runs f with a session, until -timeout has passed or a signal comes. failure
 // says what has not happened then.
