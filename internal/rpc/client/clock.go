@@ -203,14 +203,19 @@ func (s *session) catchUp(ctx context.Context) error {
 	}
 }
 
-// silence says, for people, which side was not heard.
+// silence says, for people, which side was not heard, and for how long.
 func (c *clock) silence() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.heard) < c.timeout/2 {
-		return "the plugin has heard nothing from ZooKeeper"
+	elapsed := func(since time.Time) time.Duration { return time.Since(since).Round(time.Millisecond) }
+	if time.Since(c.heard) >= c.timeout/2 {
+		return fmt.Sprintf("the plugin has not answered, or this process did not run, for %v", elapsed(c.heard))
 	}
-	return "the plugin has not answered, or this process did not run,"
+	silence := fmt.Sprintf("the plugin has heard nothing from ZooKeeper for %v", elapsed(c.contact))
+	if c.holding {
+		silence += fmt.Sprintf("; the leader is not known to have heard of the session for %v", elapsed(c.known))
+	}
+	return silence
 }
 
 // left returns how long the session can still be relied on.
@@ -299,5 +304,5 @@ func (s *session) checkClock() {
 	if s.clock.left() > 0 {
 		return
 	}
-	s.lose(fmt.Errorf("%w: %s for %v", recipes.ErrDeadline, s.clock.silence(), s.Timeout()))
+	s.lose(fmt.Errorf("%w: %s", recipes.ErrDeadline, s.clock.silence()))
 }
