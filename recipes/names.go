@@ -55,7 +55,8 @@ type Names interface {
 	Lookup(ctx context.Context, name string) (Record, error)
 
 	// List returns all registrations, sorted by name, on the terms of
-	// Group.Members.
+	// Group.Members. A name whose znode this session may not read is listed without
+	// its data: see Record.Unreadable. It costs one more read.
 	List(ctx context.Context) ([]Record, error)
 
 	// Watch returns a channel that first gives the registration of a name and then
@@ -92,6 +93,9 @@ type Record struct {
 	// Since is when it was registered, by the server's clock.
 	Since time.Time
 	Data  []byte
+	// Unreadable reports that the znode's ACL does not let this session read the data.
+	// Only List returns such a record. The other fields are valid.
+	Unreadable bool
 }
 
 // None reports that nobody has the name.

@@ -48,7 +48,7 @@ func (n listedNames) List(ctx context.Context) (all []recipes.Record, err error)
 		return nil, ctx.Err()
 	}
 	for _, name := range n.l.names {
-		all = append(all, recipes.Record{Name: name})
+		all = append(all, recipes.Record{Name: name, Unreadable: name == "builds"}) // offered like any other
 	}
 	return all, nil
 }

@@ -27,6 +27,7 @@ Shows the names that are registered in the directory at PATH. They are sorted.
 		},
 		rules: `
 SESSION is the session that owns the name, or "persistent" for a name without one.
+Data that this user may not read are shown as (unreadable).
 SINCE is when the name was registered, by the server's clock. TOKEN tells the
 registration from a later one of the same name.
 
@@ -63,7 +64,11 @@ func (v *namesListVerb) table(out io.Writer, list []recordJSON, records []recipe
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tSINCE\tSESSION\tTOKEN\tDATA")
 	for i, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", r.Name, r.Since.Format(time.RFC3339), cmp.Or(r.SessionID, "persistent"), r.Token, printable(records[i].Data))
+		data := printable(records[i].Data)
+		if r.Unreadable {
+			data = "(unreadable)"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", r.Name, r.Since.Format(time.RFC3339), cmp.Or(r.SessionID, "persistent"), r.Token, data)
 	}
 	_ = w.Flush()
 }

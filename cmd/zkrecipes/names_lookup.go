@@ -55,10 +55,11 @@ type recordJSON struct {
 	Token      int64     `json:"token"`
 	Data       string    `json:"data"`
 	DataBase64 []byte    `json:"data_base64,omitempty"` // of data that are no text
+	Unreadable bool      `json:"unreadable,omitempty"`  // its ACL hides the data
 }
 
 func inRecordJSON(r recipes.Record) recordJSON {
-	j := recordJSON{Name: r.Name, Znode: r.Znode, Since: r.Since.UTC(), Persistent: r.SessionID == 0, Token: int64(r.Token)}
+	j := recordJSON{Name: r.Name, Znode: r.Znode, Since: r.Since.UTC(), Persistent: r.SessionID == 0, Token: int64(r.Token), Unreadable: r.Unreadable}
 	if !j.Persistent {
 		j.SessionID = fmt.Sprintf("%#x", uint64(r.SessionID))
 	}

@@ -3,6 +3,8 @@ package recipestest
 import (
 	"context"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -18,6 +20,7 @@ func namesTests() []test {
 		{"persistent/it is unregistered by its token, once", namesUnregister},
 		{"persistent/data that is too large is not sent", namesTooLarge},
 		{"list/receipts are not names", namesList},
+		{"list/a name that may not be read hides no other", namesUnreadable},
 		{"watch/it tells every registration, change and end", namesWatch},
 		{"watch/a change during a lost connection is not missed", namesWatchReconnects},
 		{"watch/the channel is closed when the context ends or the session is lost", namesWatchEnds},
@@ -175,6 +178,23 @@ func namesTooLarge(f *fixture) {
 	_, err := n.Register(f.ctx, "a", make([]byte, 9<<10))
 	f.is(err, recipes.ErrTooLarge)
 	f.is(n.RegisterPersistent(f.ctx, "a", make([]byte, 9<<10)), recipes.ErrTooLarge)
+}
+
+func namesUnreadable(f *fixture) {
+	s := f.open()
+	n := f.names(s, f.path("n"))
+	secret := f.register(s, f.path("n"), "secret", "2")
+	f.must(n.RegisterPersistent(f.ctx, "open", []byte("1")))
+	f.acl(f.path("n", "secret"), zk.PermAll&^zk.PermRead)
+	records, err := n.List(f.ctx)
+	f.must(err)
+	if len(records) != 2 || string(records[0].Data) != "1" || records[0].Unreadable {
+		f.Fatalf("%+v", records)
+	}
+	if r := records[1]; !r.Unreadable || r.Data != nil || r.Name != "secret" || r.SessionID != s.ID() ||
+		r.Token != secret.Token() || r.Znode != secret.Znode() || r.Since.IsZero() {
+		f.Errorf("%+v", r)
+	}
 }
 
 func namesList(f *fixture) {

@@ -37,7 +37,7 @@ func TestMembersLoseNothingOnTheWire(t *testing.T) {
 func TestRecordsLoseNothingOnTheWire(t *testing.T) {
 	record := recipes.Record{
 		Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3,
-		Since: time.Unix(1700000000, 5).In(time.Local), Data: []byte("who"),
+		Since: time.Unix(1700000000, 5).In(time.Local), Data: []byte("who"), Unreadable: true,
 	}
 	complete(t, wire.Record(wire.ToRecord(record)), record)
 	if !wire.Record(wire.ToRecord(recipes.Record{})).None() {

@@ -9,7 +9,7 @@ import (
 func ToRecord(r recipes.Record) *pb.Record {
 	return &pb.Record{
 		Name: r.Name, Znode: r.Znode, Token: int64(r.Token), SessionId: r.SessionID,
-		Since: toTime(r.Since), Data: r.Data,
+		Since: toTime(r.Since), Data: r.Data, Unreadable: r.Unreadable,
 	}
 }
 
@@ -17,6 +17,6 @@ func ToRecord(r recipes.Record) *pb.Record {
 func Record(r *pb.Record) recipes.Record {
 	return recipes.Record{
 		Name: r.GetName(), Znode: r.GetZnode(), Token: recipes.Token(r.GetToken()), SessionID: r.GetSessionId(),
-		Since: fromTime(r.GetSince()), Data: r.GetData(),
+		Since: fromTime(r.GetSince()), Data: r.GetData(), Unreadable: r.GetUnreadable(),
 	}
 }

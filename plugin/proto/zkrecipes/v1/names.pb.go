@@ -376,8 +376,10 @@ type Record struct {
 	// 0 if it is registered for good.
 	SessionId int64 `protobuf:"varint,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// By the server's clock.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
-	Data          []byte                 `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	Data  []byte                 `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
+	// In a list: the znode's ACL does not let the session read the data.
+	Unreadable    bool `protobuf:"varint,7,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -452,6 +454,13 @@ func (x *Record) GetData() []byte {
 		return x.Data
 	}
 	return nil
+}
+
+func (x *Record) GetUnreadable() bool {
+	if x != nil {
+		return x.Unreadable
+	}
+	return false
 }
 
 // LookupNameRequest names a name.
@@ -790,7 +799,7 @@ const file_zkrecipes_v1_names_proto_rawDesc = "" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
 	"\x05token\x18\x04 \x01(\x03R\x05token\"\x18\n" +
-	"\x16UnregisterNameResponse\"\xad\x01\n" +
+	"\x16UnregisterNameResponse\"\xcd\x01\n" +
 	"\x06Record\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05znode\x18\x02 \x01(\tR\x05znode\x12\x14\n" +
@@ -798,7 +807,10 @@ const file_zkrecipes_v1_names_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x04 \x01(\x03R\tsessionId\x120\n" +
 	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
-	"\x04data\x18\x06 \x01(\fR\x04data\"U\n" +
+	"\x04data\x18\x06 \x01(\fR\x04data\x12\x1e\n" +
+	"\n" +
+	"unreadable\x18\a \x01(\bR\n" +
+	"unreadable\"U\n" +
 	"\x11LookupNameRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +

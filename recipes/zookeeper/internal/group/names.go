@@ -125,7 +125,7 @@ func (n *names) Lookup(ctx context.Context, name string) (recipes.Record, error)
 }
 
 func (n *names) List(ctx context.Context) ([]recipes.Record, error) {
-	nodes, err := znode.Read(ctx, n.session, znode.Selection{Root: n.path, Named: true})
+	nodes, err := znode.Read(ctx, n.session, znode.Selection{Root: n.path, Named: true, Partial: true})
 	if err != nil {
 		return nil, fmt.Errorf("names of %s: %w", n.path, err)
 	}
@@ -157,12 +157,13 @@ func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, 
 
 func record(path string, node session.Node) recipes.Record {
 	return recipes.Record{
-		Name:      gopath.Base(path),
-		Znode:     path,
-		Token:     recipes.Token(node.Stat.Czxid),
-		SessionID: znode.OwnerOf(node.Stat),
-		Since:     time.UnixMilli(node.Stat.Ctime),
-		Data:      node.Data,
+		Name:       gopath.Base(path),
+		Znode:      path,
+		Token:      recipes.Token(node.Stat.Czxid),
+		SessionID:  znode.OwnerOf(node.Stat),
+		Since:      time.UnixMilli(node.Stat.Ctime),
+		Data:       node.Data,
+		Unreadable: node.Unreadable,
 	}
 }
 

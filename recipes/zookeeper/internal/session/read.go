@@ -123,6 +123,8 @@ func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error)
 type Node struct {
 	Data []byte
 	Stat Stat
+	// Unreadable: the ACL hides Data. Stat is known, because nothing hides that.
+	Unreadable bool
 }
 
 // Get returns a znode's data and record, or ErrNoNode.

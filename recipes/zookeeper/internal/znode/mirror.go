@@ -21,6 +21,9 @@ type Selection struct {
 	Scope Scope
 	// Named leaves out znodes whose names a recipe made, such as receipts.
 	Named bool
+	// Partial includes, without its data, a znode that may not be read. Otherwise one
+	// such znode fails the whole. It is for Read: nothing can watch such a znode.
+	Partial bool
 }
 
 // Scope says which znodes of a Selection are read.
@@ -181,6 +184,10 @@ func (m *mirror) get(ctx context.Context, path string) (session.Node, *session.W
 		return m.session.GetW(ctx, path)
 	}
 	node, err := m.session.Get(ctx, path)
+	if m.Partial && errors.Is(err, recipes.ErrAccessDenied) {
+		node.Unreadable = true
+		node.Stat, err = m.session.Stat(ctx, path)
+	}
 	return node, nil, err
 }
 
