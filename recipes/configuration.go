@@ -14,7 +14,7 @@ import (
 // "provided directly by the ZooKeeper API". A key is a path below the
 // configuration's, without the leading slash ("db/host"). "" is the configuration's
 // own node. Every node is a key, also one that was made as the parent of another: it
-// has an empty value. Nodes with an element that starts with _c_ are not keys. They
+// has an empty value and is Unset. Nodes with an element that starts with _c_ are not keys. They
 // are the receipts of Set and Delete: a session keeps one, ephemeral, below the
 // configuration's node.
 //
@@ -108,6 +108,11 @@ type Entry struct {
 	Revision Revision
 	// Modified is when it got this value, by the server's clock.
 	Modified time.Time
+	// Unset reports that no client has set the key: its node is empty and was never
+	// changed, as one that Set made as the parent of another key. A key that Set gave an
+	// empty value is not Unset. The configuration's own node is, and so is one that
+	// another client created empty.
+	Unset bool
 }
 
 // None reports that the key does not exist.

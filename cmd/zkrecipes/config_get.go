@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -26,14 +27,15 @@ func (v *configGetVerb) describe() doc {
 		synopsis: "Show the value of a key, or all keys",
 		about: `
 Writes the value of KEY in the configuration at PATH to stdout, as it is stored.
-Without KEY it lists all keys.
+Without KEY it lists all keys that were set.
 `,
 		examples: [2]string{
 			"zkrecipes config get /app db/host",
 			"zkrecipes config get -format=json /app",
 		},
 		rules: `
-KEY is a path below PATH, such as db/host; "" is PATH itself. A value's revision grows
+KEY is a path below PATH, such as db/host; "" is PATH itself. The parent of a key, such
+as db, exists too; it is listed if it was set itself. A value's revision grows
 with every change. To replace only the value that you have read, read its revision
 first:
 
@@ -79,11 +81,15 @@ func (v *configGetVerb) run(ctx context.Context, t *tool, out *output) error {
 		if err != nil {
 			return err
 		}
-		shown := e.Value
-		if v.revision {
-			shown = fmt.Appendln(nil, e.Revision)
+		switch {
+		case v.revision:
+			return out.stored(inEntryJSON(e), fmt.Appendln(nil, e.Revision))
+		case e.Unset:
+			out.none("key %s of configuration %s was not set: it is the parent of other keys", shownKey(v.key), v.path)
+		case len(e.Value) == 0:
+			out.none("the value of key %s of configuration %s is empty", shownKey(v.key), v.path)
 		}
-		return out.stored(inEntryJSON(e), shown)
+		return out.stored(inEntryJSON(e), e.Value)
 	})
 }
 
@@ -92,16 +98,19 @@ func (v *configGetVerb) list(ctx context.Context, c recipes.Configuration, out *
 	if err != nil {
 		return err
 	}
+	entries = slices.DeleteFunc(entries, func(e recipes.Entry) bool { return e.Unset })
 	keys := []entryJSON{}
 	for _, e := range entries {
 		keys = append(keys, inEntryJSON(e))
+	}
+	if len(entries) == 0 {
+		out.none("no key is set in the configuration %s", v.path)
 	}
 	return out.result(struct {
 		Path string      `json:"path"`
 		Keys []entryJSON `json:"keys"`
 	}{v.path, keys}, func(out io.Writer) {
 		if len(entries) == 0 {
-			fmt.Fprintf(out, "there is no configuration at %s\n", v.path)
 			return
 		}
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -121,17 +130,20 @@ func shownKey(key string) string {
 	return key
 }
 
-// entryJSON is a key in JSON. One that does not exist has revision 0.
+// entryJSON is a key in JSON. One that does not exist has revision 0. In a watch deleted
+// says that it existed before.
 type entryJSON struct {
 	Key         string     `json:"key"`
 	Revision    int64      `json:"revision"`
 	Modified    *time.Time `json:"modified,omitempty"`
+	Unset       bool       `json:"unset,omitempty"` // it is only the parent of other keys
+	Deleted     bool       `json:"deleted,omitempty"`
 	Value       string     `json:"value"`
 	ValueBase64 []byte     `json:"value_base64,omitempty"` // of a value that is no text
 }
 
 func inEntryJSON(e recipes.Entry) entryJSON {
-	j := entryJSON{Key: e.Key, Revision: int64(e.Revision)}
+	j := entryJSON{Key: e.Key, Revision: int64(e.Revision), Unset: e.Unset}
 	if !e.None() {
 		at := e.Modified.UTC()
 		j.Modified = &at

@@ -24,7 +24,7 @@ func (v *configWatchVerb) describe() doc {
 		synopsis: "Show each change of a key, or of all keys",
 		about: `
 Shows the value of KEY in the configuration at PATH, and then a line for each change.
-Without KEY it shows all keys.
+Without KEY it shows all keys that were set.
 `,
 		examples: [2]string{
 			"zkrecipes config watch /app db/host",
@@ -32,12 +32,12 @@ Without KEY it shows all keys.
 		},
 		rules: `
 A line is the revision, the key and the value. A value that would not fit a line is
-quoted. Revision 0 says that the key does not exist. Changes that follow each other
-fast may be shown as one: the last line is always the present value. A shell reads
-them so:
+quoted. Of a key that was deleted the line is "deleted" and the key. Changes that follow
+each other fast may be shown as one: the last line is always the present value. A shell
+reads them so:
 
     zkrecipes config watch /app db/host | while read -r revision key value; do
-        ...
+        test "$revision" = deleted || echo "$key is now $value"
     done
 
 ` + followHelp,
@@ -61,45 +61,53 @@ func (v *configWatchVerb) arguments(args []string) error {
 func (v *configWatchVerb) otherwise() int { return exitFailed }
 
 func (v *configWatchVerb) run(ctx context.Context, t *tool, out *output) error {
-	show := func(e recipes.Entry) error {
-		return out.line(inEntryJSON(e), fmt.Sprintf("%d %s %s", e.Revision, shownKey(e.Key), onOneLine(e.Value)))
-	}
-	if !v.all {
-		var shown *recipes.Entry // another session's watch begins with what is there, again
-		return follow(ctx, t, out, func(ctx context.Context, s recipes.Session) (<-chan recipes.Entry, error) {
+	v.known = map[string]recipes.Entry{}
+	if v.all {
+		return follow(ctx, t, out, func(ctx context.Context, s recipes.Session) (<-chan []recipes.Entry, error) {
 			c, err := s.Configuration(v.path)
 			if err != nil {
 				return nil, err
 			}
-			return c.Watch(ctx, v.key)
-		}, func(e recipes.Entry) error {
-			if shown != nil && shown.Revision == e.Revision {
-				return nil
-			}
-			shown = &e
-			return show(e)
-		})
+			return c.WatchTree(ctx)
+		}, func(now []recipes.Entry) error { return v.show(out, now) })
 	}
-	v.known = map[string]recipes.Entry{}
-	return follow(ctx, t, out, func(ctx context.Context, s recipes.Session) (<-chan []recipes.Entry, error) {
+	missing := false // and it was said
+	return follow(ctx, t, out, func(ctx context.Context, s recipes.Session) (<-chan recipes.Entry, error) {
 		c, err := s.Configuration(v.path)
 		if err != nil {
 			return nil, err
 		}
-		return c.WatchTree(ctx)
-	}, func(now []recipes.Entry) error {
-		for _, e := range v.changed(now) {
-			if err := show(e); err != nil {
-				return err
-			}
+		return c.Watch(ctx, v.key)
+	}, func(e recipes.Entry) error {
+		if len(v.known) == 0 && (e.None() || e.Unset) && !missing {
+			missing = true
+			out.none("key %s of configuration %s is not set yet", shownKey(v.key), v.path)
 		}
-		return nil
+		if e.None() {
+			return v.show(out, nil)
+		}
+		return v.show(out, []recipes.Entry{e})
 	})
 }
 
-// changed returns what differs from what was known, the keys that have gone
-// first, and knows it.
+// show shows what has changed. Another session's watch begins with what is there, again.
+func (v *configWatchVerb) show(out *output, now []recipes.Entry) error {
+	for _, e := range v.changed(now) {
+		shown, text := inEntryJSON(e), fmt.Sprintf("%d %s %s", e.Revision, shownKey(e.Key), onOneLine(e.Value))
+		if shown.Deleted = e.None(); shown.Deleted {
+			text = "deleted " + shownKey(e.Key)
+		}
+		if err := out.line(shown, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changed returns the keys that were set, or deleted, since the last call. The deleted
+// ones come first.
 func (v *configWatchVerb) changed(now []recipes.Entry) (changed []recipes.Entry) {
+	now = slices.DeleteFunc(slices.Clone(now), func(e recipes.Entry) bool { return e.Unset })
 	present := make(map[string]recipes.Entry, len(now))
 	for _, e := range now {
 		present[e.Key] = e

@@ -38,6 +38,14 @@ func (o *output) result(value any, text func(io.Writer)) error {
 // done is result where people have been told by the exit code.
 func (o *output) done(value any) error { return o.result(value, func(io.Writer) {}) }
 
+// none says, for people, that there is no result: stdout stays empty. In JSON the result
+// says it.
+func (o *output) none(format string, args ...any) {
+	if !o.json {
+		o.say(fmt.Sprintf(format, args...))
+	}
+}
+
 // stored is result for bytes that somebody has stored.
 func (o *output) stored(value any, stored []byte) error {
 	if o.json {

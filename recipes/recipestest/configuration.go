@@ -15,6 +15,7 @@ func configurationTests() []test {
 		{"set/of many that expect the same revision one succeeds", configRace},
 		{"set/parents are made, and keep their values", configParents},
 		{"set/the configuration's own node is a key", configRoot},
+		{"set/an empty value sets a key, and its parents stay unset", configUnset},
 		{"set/a value that is too large is refused before anything is sent", configTooLarge},
 		{"set/it waits for the connection", configSuspended},
 		{"set/a context that has ended changes nothing", configCancelled},

@@ -115,6 +115,31 @@ func configParents(f *fixture) {
 	f.has(c, "a", "value")
 }
 
+func configUnset(f *fixture) {
+	c := f.config(f.open(), f.path("c"))
+	f.set(c, "empty/parent/key", "", recipes.NoRevision)
+	f.set(c, "parent/key", "1", recipes.NoRevision)
+	f.must(c.Delete(f.ctx, "parent/key", recipes.AnyRevision)) // and leaves its parent
+	f.set(c, "empty", "", recipes.AnyRevision)
+	want := map[string]bool{"": true, "parent": true, "empty/parent": true, "empty": false, "empty/parent/key": false}
+	entries, err := c.Snapshot(f.ctx)
+	f.must(err)
+	if len(entries) != len(want) {
+		f.Errorf("%+v", entries)
+	}
+	for _, e := range entries {
+		one, err := c.Get(f.ctx, e.Key)
+		f.must(err)
+		if e.Unset != want[e.Key] || one.Unset != e.Unset {
+			f.Errorf("key %q: unset %t in the snapshot, %t alone", e.Key, e.Unset, one.Unset)
+		}
+	}
+	f.set(c, "", "", recipes.AnyRevision)
+	if e, err := c.Get(f.ctx, ""); err != nil || e.Unset {
+		f.Errorf("the configuration's own node is unset after Set: %+v, %v", e, err)
+	}
+}
+
 func configRoot(f *fixture) {
 	c := f.config(f.open(), f.path("deep", "c"))
 	first := f.set(c, "", "root", recipes.NoRevision)

@@ -7,13 +7,13 @@ import (
 
 // ToEntry makes a message.
 func ToEntry(e recipes.Entry) *pb.Entry {
-	return &pb.Entry{Key: e.Key, Value: e.Value, Revision: int64(e.Revision), Modified: toTime(e.Modified)}
+	return &pb.Entry{Key: e.Key, Value: e.Value, Revision: int64(e.Revision), Modified: toTime(e.Modified), Unset: e.Unset}
 }
 
 // Entry reads a message; nil is None.
 func Entry(e *pb.Entry) recipes.Entry {
 	return recipes.Entry{
-		Key: e.GetKey(), Value: e.GetValue(), Revision: recipes.Revision(e.GetRevision()), Modified: fromTime(e.GetModified()),
+		Key: e.GetKey(), Value: e.GetValue(), Revision: recipes.Revision(e.GetRevision()), Modified: fromTime(e.GetModified()), Unset: e.GetUnset(),
 	}
 }
 

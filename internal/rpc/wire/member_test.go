@@ -46,7 +46,7 @@ func TestRecordsLoseNothingOnTheWire(t *testing.T) {
 }
 
 func TestEntriesLoseNothingOnTheWire(t *testing.T) {
-	entry := recipes.Entry{Key: "a/b", Value: []byte("x"), Revision: 1 << 40, Modified: time.Unix(1700000000, 5).In(time.Local)}
+	entry := recipes.Entry{Key: "a/b", Value: []byte("x"), Revision: 1 << 40, Modified: time.Unix(1700000000, 5).In(time.Local), Unset: true}
 	complete(t, wire.Entries(wire.ToEntries([]recipes.Entry{entry}))[0], entry)
 }
 

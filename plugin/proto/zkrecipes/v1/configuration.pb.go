@@ -30,7 +30,9 @@ type Entry struct {
 	// 0 if the key does not exist.
 	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	// By the server's clock.
-	Modified      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=modified,proto3" json:"modified,omitempty"`
+	Modified *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=modified,proto3" json:"modified,omitempty"`
+	// No client has set the key: its node was made as the parent of other keys.
+	Unset         bool `protobuf:"varint,5,opt,name=unset,proto3" json:"unset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -91,6 +93,13 @@ func (x *Entry) GetModified() *timestamppb.Timestamp {
 		return x.Modified
 	}
 	return nil
+}
+
+func (x *Entry) GetUnset() bool {
+	if x != nil {
+		return x.Unset
+	}
+	return false
 }
 
 // GetKeyRequest names a key.
@@ -729,12 +738,13 @@ var File_zkrecipes_v1_configuration_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_configuration_proto_rawDesc = "" +
 	"\n" +
-	" zkrecipes/v1/configuration.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x83\x01\n" +
+	" zkrecipes/v1/configuration.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\x01\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x03R\brevision\x126\n" +
-	"\bmodified\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bmodified\"O\n" +
+	"\bmodified\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bmodified\x12\x14\n" +
+	"\x05unset\x18\x05 \x01(\bR\x05unset\"O\n" +
 	"\rGetKeyRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x10\n" +

@@ -19,7 +19,12 @@ func (c *configuration) Set(ctx context.Context, key string, value []byte, expec
 	}
 	zxid, err := c.change(ctx, key, expected, change{
 		existing: func(t *session.Txn, version int32) { t.Set(c.full(key), value, version) },
-		missing:  func(t *session.Txn) { t.Create(c.full(key), value, false) },
+		missing: func(t *session.Txn) {
+			t.Create(c.full(key), value, false)
+			if len(value) == 0 { // which a parent has too, but at version 0
+				t.Set(c.full(key), value, 0)
+			}
+		},
 		root:     value,
 	})
 	if err == nil && zxid == 0 {
