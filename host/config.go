@@ -42,9 +42,10 @@ type Config struct {
 	// prints it. A plugin that does not match is not started: ErrChecksum.
 	//
 	// With "" any plugin is started, and a warning is logged. There is no warning
-	// if Find has found the plugin beside this program, it is of the same version,
-	// and only this user and the administrator can change it. On Windows there is
-	// always one, because a file's mode does not tell who can change it.
+	// if three things hold. Path, Dir or the variable PluginDirEnv names the plugin, or
+	// it is beside this program. It is of the same build, or both are of one release. Only
+	// this user and the administrator can change it. On Windows there is always a
+	// warning, because a file's mode does not tell who can change it.
 	Checksum string
 
 	// Env adds to the plugin's environment. "NAME=value" sets a variable. "NAME"
@@ -88,15 +89,16 @@ type Config struct {
 	MeterProvider  metric.MeterProvider
 }
 
-// normalize returns the configuration with defaults filled in, and whether the plugin
-// was found beside this program.
-func (c Config) normalize() (n Config, beside bool, err error) {
+// normalize returns the configuration with defaults filled in, and whether a person has
+// chosen the plugin's place, or it is beside this program.
+func (c Config) normalize() (n Config, chosen bool, err error) {
+	chosen = c.Path != ""
 	if c.Path == "" {
 		found, at, err := find(c.Dir)
 		if err != nil {
 			return c, false, err
 		}
-		c.Path, beside = found, at.beside
+		c.Path, chosen = found, at.named || at.beside
 	}
 	path, err := filepath.Abs(c.Path)
 	if err != nil {
@@ -111,7 +113,7 @@ func (c Config) normalize() (n Config, beside bool, err error) {
 	}
 	c.Path = path
 	n, err = c.defaults()
-	return n, beside, err
+	return n, chosen, err
 }
 
 // defaults fills in what does not depend on the executable.

@@ -149,7 +149,7 @@ func TestLaunchFindsThePlugin(t *testing.T) {
 	out := &logged{}
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Warn})
 	launch(t, cfg)
-	if !strings.Contains(out.String(), "without a checksum") || !strings.Contains(out.String(), link) {
-		t.Errorf("no warning of a missing checksum: %q", out.String())
+	if out.String() != "" {
+		t.Errorf("a warning though the directory was chosen, and the plugin is of this build: %q", out.String())
 	}
 }

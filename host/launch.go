@@ -58,18 +58,19 @@ func launchFor(ctx context.Context, cfg Config, c *client.Client) (*Plugin, erro
 	if p, err := reattach(ctx, cfg); p != nil || err != nil {
 		return p, err
 	}
-	cfg, beside, err := cfg.normalize()
+	cfg, chosen, err := cfg.normalize()
 	if err != nil {
 		return nil, err
 	}
-	ours := beside && onlyOurs(cfg.Path)
+	ours := chosen && onlyOurs(cfg.Path)
 	switch {
 	case cfg.Checksum != "":
 		if err := verify(cfg.Path, cfg.Checksum); err != nil {
 			return nil, fmt.Errorf("host: %w", err)
 		}
 	case !ours:
-		cfg.Logger.Warn("plugin starts without a checksum: set one, so that no other program can take its place", "path", cfg.Path)
+		cfg.Logger.Warn("plugin starts without a checksum: set one, so that no other program can take its place; zkrecipes init writes a configuration with it",
+			"path", cfg.Path)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.StartTimeout, errStartTimeout)
 	defer cancel()
@@ -79,7 +80,7 @@ func launchFor(ctx context.Context, cfg Config, c *client.Client) (*Plugin, erro
 		var p *Plugin
 		if p, err = l.attach(ctx, conn, c); err == nil {
 			if cfg.Checksum == "" && ours {
-				cfg.compareVersions(ctx, p)
+				cfg.compareBuilds(ctx, p)
 			}
 			return p, nil
 		}
@@ -95,13 +96,13 @@ func (l *launched) attach(ctx context.Context, conn *grpc.ClientConn, c *client.
 	return newShared(ctx, conn, c, l)
 }
 
-// compareVersions warns if the plugin may be of another version than this program. It
-// asks the plugin, because nobody who could have it lie can write to its executable.
-func (c Config) compareVersions(ctx context.Context, p *Plugin) {
-	theirs, err := p.Version(ctx)
-	if ours := version.Module(); err != nil || !version.Same(ours, theirs) {
-		c.Logger.Warn("plugin starts without a checksum, and may be of another version than this program: install both of one release, or set a checksum",
-			"path", c.Path, "plugin", theirs, "program", ours)
+// compareBuilds warns if the plugin is of another build than this program. It asks the
+// plugin, because no other user can write to its executable.
+func (c Config) compareBuilds(ctx context.Context, p *Plugin) {
+	theirs, err := p.Info(ctx)
+	if err != nil || !version.SameBuild(theirs.Version, theirs.Build) {
+		c.Logger.Warn("plugin starts without a checksum, and is of another build than this program: install both of one build, or set a checksum; zkrecipes init writes a configuration with it",
+			"path", c.Path, "plugin", theirs.Version, "program", version.Module())
 	}
 }
 

@@ -165,6 +165,9 @@ type Info struct {
 	// Capabilities are what it can do, such as "lock" and "election". A plugin
 	// lists all that it can do. Names are added, and never change.
 	Capabilities []string
+	// Build identifies the build. Programs of zkrecipes that were built together have the
+	// same one, also where the version is "(devel)". "" is not known.
+	Build string
 }
 
 // Info asks the plugin what it is and can do.
@@ -173,7 +176,7 @@ func (p *Plugin) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("host: the plugin does not say what it is: %w", err)
 	}
-	return Info{Version: r.GetVersion(), Capabilities: r.GetCapabilities()}, nil
+	return Info{Version: r.GetVersion(), Capabilities: r.GetCapabilities(), Build: r.GetBuild()}, nil
 }
 
 // Close closes the sessions that are still open, in ZooKeeper too, and ends the

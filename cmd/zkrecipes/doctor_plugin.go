@@ -18,14 +18,14 @@ import (
 // plugin checks what would be started, and reports whether it can be. The path
 // that was found is in the configuration afterwards.
 func (v *doctorVerb) plugin(cfg *host.Config, file string) bool {
-	installed := false // beside this program, so that nobody else can have put it there
+	installed := cfg.Path != "" || cfg.Dir != "" || os.Getenv(host.PluginDirEnv) != "" // where a person said, or beside this program
 	if cfg.Path == "" {
 		path, err := host.Find(cfg.Dir)
 		if err != nil {
 			v.found("plugin", fail, adviceFor(err), "%v", err)
 			return false
 		}
-		cfg.Path, installed = path, besideThisProgram(path)
+		cfg.Path, installed = path, installed || besideThisProgram(path)
 	}
 	sum, err := host.Checksum(cfg.Path)
 	if err != nil {
@@ -89,10 +89,10 @@ func (v *doctorVerb) version(ctx context.Context, p *host.Plugin) {
 	}
 	switch {
 	case v.unpinned == "":
-	case version.Same(version.Module(), info.Version):
-		v.found("checksum", fine, "", "none is needed: the plugin lies beside zkrecipes, and both are of one release")
+	case version.SameBuild(info.Version, info.Build):
+		v.found("checksum", fine, "", "none is needed: the plugin and zkrecipes are of one build")
 	default:
-		v.found("checksum", warn, v.unpinned, "none is configured, and the plugin may be of another release than zkrecipes")
+		v.found("checksum", warn, v.unpinned, "none is configured, and the plugin is of another build than zkrecipes")
 	}
 	v.found("version", status, advice, "plugin %s, zkrecipes %s, protocol %d", info.Version, plugin.Version(), plugin.ProtocolVersion)
 	for _, n := range needed {

@@ -4,6 +4,8 @@ package version
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -57,6 +59,36 @@ func module(release string, info *debug.BuildInfo) string {
 // Same reports whether two versions are known to be of the same code. They are not if
 // they are of a working copy that has changes, or that does not know its commit.
 func Same(a, b string) bool { return a == b && semver.IsValid(a) && semver.Build(a) == "" }
+
+// sources identifies the sources where the build knows them. "make build" sets it.
+var sources string
+
+// Build identifies the build of this program: programs that were built together have the
+// same one. Where Go stamps no commit, as with -buildvcs=false, in a tarball, or beside an
+// untracked file, it cannot distinguish two builds of one module by one Go with the same
+// flags, unless "make build" made them.
+func Build() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return build(release, sources, info)
+}
+
+func build(release, sources string, info *debug.BuildInfo) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %q %q %q", release, sources, info.GoVersion, info.Main.Path, info.Main.Version, info.Main.Sum)
+	for _, s := range info.Settings {
+		fmt.Fprintf(h, " %q=%q", s.Key, s.Value)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// SameBuild reports whether a program with that version and Build is of the same code as
+// this one.
+func SameBuild(version, build string) bool {
+	return Same(Module(), version) || build != "" && build == Build()
+}
 
 // Line returns what a program prints for -version, without a newline: its name,
 // its version, and what it was built with, from and for.

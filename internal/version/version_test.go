@@ -60,6 +60,42 @@ func TestOnlyReleasesAndCleanCommitsAreTheSame(t *testing.T) {
 	}
 }
 
+func TestBuildsAreTheSameIfAllThatTheyKnowIs(t *testing.T) {
+	base := func() *debug.BuildInfo {
+		return &debug.BuildInfo{
+			GoVersion: "go1.26.0", Path: "example.com/cmd/a", Main: debug.Module{Path: modulePath, Version: "(devel)"},
+			Settings: []debug.BuildSetting{{Key: "CGO_ENABLED", Value: "0"}},
+		}
+	}
+	one := build("", "", base())
+	other := base()
+	other.Path = "example.com/cmd/b" // the plugin is another program
+	other.Deps = []*debug.Module{{Path: "example.com/x"}}
+	if build("", "", other) != one {
+		t.Error("two programs of one build are not the same")
+	}
+	for name, change := range map[string]func(*debug.BuildInfo) (release, sources string){
+		"release":  func(*debug.BuildInfo) (string, string) { return "v0.1.0", "" },
+		"sources":  func(*debug.BuildInfo) (string, string) { return "", "1" },
+		"Go":       func(i *debug.BuildInfo) (string, string) { i.GoVersion = "go1.27.0"; return "", "" },
+		"module":   func(i *debug.BuildInfo) (string, string) { i.Main.Path = "example.com/fork"; return "", "" },
+		"version":  func(i *debug.BuildInfo) (string, string) { i.Main.Version = "v0.1.0"; return "", "" },
+		"checksum": func(i *debug.BuildInfo) (string, string) { i.Main.Sum = "h1:x"; return "", "" },
+		"commit": func(i *debug.BuildInfo) (string, string) {
+			i.Settings = append(i.Settings, debug.BuildSetting{Key: "vcs.revision", Value: "0123"})
+			return "", ""
+		},
+	} {
+		changed := base()
+		if release, sources := change(changed); build(release, sources, changed) == one {
+			t.Errorf("another %s is the same build", name)
+		}
+	}
+	if !SameBuild("(devel)", Build()) || SameBuild("(devel)", "another") || SameBuild("(devel)", "") {
+		t.Error("this program's own build is another, or another is its own")
+	}
+}
+
 func TestTheCommitIsToldWithItsTimeAndChanges(t *testing.T) {
 	setting := func(key, value string) debug.BuildSetting { return debug.BuildSetting{Key: key, Value: value} }
 	for _, c := range []struct {

@@ -66,5 +66,5 @@ func (s pluginService) Shutdown(ctx context.Context, _ *pb.ShutdownRequest) (*pb
 }
 
 func (s pluginService) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error) {
-	return &pb.InfoResponse{Version: s.cfg.Version, Capabilities: s.cfg.Capabilities()}, nil
+	return &pb.InfoResponse{Version: s.cfg.Version, Build: s.cfg.Build, Capabilities: s.cfg.Capabilities()}, nil
 }

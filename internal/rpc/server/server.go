@@ -56,6 +56,8 @@ type Config struct {
 	Lifetime <-chan struct{}
 	// Version is told to those who ask for Info.
 	Version string
+	// Build too: see version.Build.
+	Build string
 	// Logger has names added for what logs: "session" for sessions that come and go,
 	// "rpc" for calls, "zookeeper" for what is given to Open. It gets no password
 	// and no key. nil discards the log.

@@ -207,7 +207,10 @@ type InfoResponse struct {
 	// Of the plugin's build, for people.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	// What it can do, by names that are only ever added: "lock", "election".
-	Capabilities  []string `protobuf:"bytes,2,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	Capabilities []string `protobuf:"bytes,2,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	// Two programs of zkrecipes that tell the same one were built from the same sources.
+	// Empty: not known.
+	Build         string `protobuf:"bytes,3,opt,name=build,proto3" json:"build,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -256,6 +259,13 @@ func (x *InfoResponse) GetCapabilities() []string {
 	return nil
 }
 
+func (x *InfoResponse) GetBuild() string {
+	if x != nil {
+		return x.Build
+	}
+	return ""
+}
+
 var File_zkrecipes_v1_plugin_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_plugin_proto_rawDesc = "" +
@@ -265,10 +275,11 @@ const file_zkrecipes_v1_plugin_proto_rawDesc = "" +
 	"\x0eAttachResponse\"\x11\n" +
 	"\x0fShutdownRequest\"\x12\n" +
 	"\x10ShutdownResponse\"\r\n" +
-	"\vInfoRequest\"L\n" +
+	"\vInfoRequest\"b\n" +
 	"\fInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\"\n" +
-	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities2\xe0\x01\n" +
+	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x14\n" +
+	"\x05build\x18\x03 \x01(\tR\x05build2\xe0\x01\n" +
 	"\rPluginService\x12E\n" +
 	"\x06Attach\x12\x1b.zkrecipes.v1.AttachRequest\x1a\x1c.zkrecipes.v1.AttachResponse0\x01\x12I\n" +
 	"\bShutdown\x12\x1d.zkrecipes.v1.ShutdownRequest\x1a\x1e.zkrecipes.v1.ShutdownResponse\x12=\n" +

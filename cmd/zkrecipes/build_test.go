@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+// TestBinariesOfOneBuildStartWithoutAWarning, though they know no commit, as in a tarball. A
+// plugin of another build beside them is warned about, and the warning names what to do.
+func TestBinariesOfOneBuildStartWithoutAWarning(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a mode does not tell there who may change the plugin")
+	}
+	dir := t.TempDir()
+	build := func(flags ...string) {
+		t.Helper()
+		cmd := exec.Command("go", append([]string{"build", "-buildvcs=false", "-o", dir + "/"}, flags...)...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	server, err := zkserver.Listen(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	said := func() string {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(dir, "zkrecipes"), "contenders", "-servers", server.Addr(), "/l")
+		cmd.Env = []string{"HOME=" + t.TempDir()}
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v: %s", err, stderr.String())
+		}
+		return stderr.String()
+	}
+	build("../zkrecipes", "../zkrecipes-plugin")
+	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
+	if text := said(); strings.Contains(text, "WARN") {
+		t.Errorf("of one build: %s", text)
+	}
+	build("-ldflags", "-X github.com/zkrecipes/zkrecipes/internal/version.sources=others", "../zkrecipes-plugin")
+	if text := said(); !strings.Contains(text, "of another build") || !strings.Contains(text, "zkrecipes init") {
+		t.Errorf("of two builds: %s", text)
+	}
+}
