@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-partition test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-short test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-acl test-partition test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
@@ -22,6 +22,7 @@ help:
 	@echo 'make test-upgrades  50 upgrades under load between two builds of the plugin, on a real server too'
 	@echo 'make test-interop   one line with Curator and with kazoo, a minute for each pair'
 	@echo 'make test-model     the model of handoff with two faults: 10 million states (a minute)'
+	@echo 'make test-acl       a server of 100,000 znodes is killed 200 times under load and starts; 10,000 turns with one ACL (half an hour)'
 	@echo 'make test-soak      100,000 seeds of the simulation, from seed FIRST (1)'
 	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); root on Linux'
 	@echo 'make test-mutants   mistakes planted in the core, which tests have to notice: SAMPLE (40) of each part, by SEED (1)'
@@ -83,6 +84,9 @@ test-interop: zookeeper
 
 test-model:
 	ZKRECIPES_MODEL_FAULTS=2 $(GO) test -count=1 -v -run '^TestHandoffModel$$' ./recipes/zookeeper/internal/line
+
+test-acl: zookeeper
+	ZKRECIPES_ACL_KILLS=200/100000 ZKRECIPES_ACL_TURNS=10000 ZKRECIPES_REQUIRE_ZOOKEEPER=1 $(GO) test -count=1 -v -timeout 2h -run '^(TestAServerStartsAfterEachKill|TestALineHasOneACL)$$' ./recipes/zookeeper
 
 # Fails where it cannot run: it says what it would need.
 PARTITION ?= 10m
@@ -149,6 +153,9 @@ bench-plugin: zookeeper
 			$(TOOL) benchstat -row '/workload /strategy' -filter ".unit:$$unit" -col '/via@(direct relay plugin)' bin/plugin-$$servers.txt || exit 1; \
 		done; \
 	done
+
+test-acl: zookeeper
+	ZKRECIPES_ACL_KILLS=200/100000 ZKRECIPES_ACL_TURNS=10000 ZKRECIPES_REQUIRE_ZOOKEEPER=1 $(GO) test -count=1 -v -timeout 2h -run '^(TestAServerStartsAfterEachKill|TestALineHasOneACL)$$' ./recipes/zookeeper
 
 # Fails where it cannot run: it says what it would need.
 bench-join: zookeeper

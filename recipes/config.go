@@ -46,6 +46,11 @@ type SessionConfig struct {
 	// is world:anyone with all permissions, as in other libraries: everybody who
 	// reaches the servers can break locks.
 	//
+	// Contenders that wait by Handoff, and their path if they create it, get it without
+	// the permissions to write and to change the ACL. Sessions with the same Digest, or
+	// with none, have these. A session without credentials, whose ACL does not allow
+	// world:anyone to delete, waits by Predecessor instead.
+	//
 	// Contenders of one line must be able to read each other's znodes, and their own.
 	// A server does not tell a session that a znode is gone if the session may not
 	// read it. So such a contender is refused with ErrAccessDenied.

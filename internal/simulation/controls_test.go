@@ -35,7 +35,6 @@ var controls = []struct {
 	{scenario{name: "a counter that is set again after a lost reply", open: openRaw, begin: retriedCounters}, "more may have been"},
 	{resumed("a session is resumed, and its process not reaped", unreaped, lockKind), "still believes"},
 	{quiet(resumed("a take-up that does not compare the czxid", anyCzxid, nameKind)), "which is another znode's"},
-	{resumed("a ticket without the session's identity", otherIdentity, lockKind), "was refused"},
 	{resumed("a process that is replaced closes the session", closesInstead, lockKind), "still believes"},
 	{resumed("a process that is replaced serves on, until it ends", servesOn, lockKind), "still believes"},
 	{resumed("a deadline that counts from the resume", contactAnew, lockKind), "still believes"},

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -237,26 +236,10 @@ func (k *kept) giveBack(ctx context.Context) error {
 			return err
 		}
 		err = k.kind.giveBack(ctx, g)
-		if !p.session.Identified() {
-			k.v.world.fail("library", "the identity of session %#x was refused", k.v.ID())
-		}
 		if k.v.serves(p) || ctx.Err() != nil {
 			return err
 		}
 	}
-}
-
-// withoutIdentity is the mistake of a ticket whose session gets another identity.
-func withoutIdentity(ticket []byte) []byte {
-	d := jute.Decoder{Bytes: ticket}
-	var e jute.Encoder
-	e.Int32(d.Int32())
-	e.Int64(d.Int64())
-	e.Buffer(d.Buffer())
-	e.Int64(d.Int64())
-	e.String("somebody")
-	e.String("else")
-	return e.Bytes
 }
 
 // sessionTurns has two contenders of a session take turns at what pick names.

@@ -17,7 +17,6 @@ type movable interface {
 	recipes.Session
 	ResumeTicket() []byte
 	Contact() time.Time
-	Identified() bool
 	Kept(znode string) bool
 	Detach(context.Context) error
 	DropRest(context.Context) error
@@ -36,7 +35,6 @@ const (
 	none          mistake = iota
 	unreaped              // the process that died was not waited for
 	anyCzxid              // whatever has the znode's name is taken up
-	otherIdentity         // the ticket tells another identity
 	closesInstead         // who is replaced closes the session
 	servesOn              // who is replaced does not let go of it
 	contactAnew           // the deadline counts from the resume
@@ -138,9 +136,6 @@ func (v *survivor) replace(c *client, planned bool) {
 	} else {
 		c.world.fault(c.name, "process dies", "session %#x", v.ID())
 		v.dies(old)
-	}
-	if v.mistake == otherIdentity {
-		ticket = withoutIdentity(ticket)
 	}
 	_ = sleep(life, v.chance.about(100*time.Millisecond))
 	if err == nil {

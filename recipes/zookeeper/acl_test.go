@@ -47,6 +47,7 @@ func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
 		blind := must[recipes.Session](t)(zookeeper.Open(ctx, recipes.SessionConfig{
 			Servers: []string{srv.Addr()},
 			ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
+			Digest:  &recipes.Digest{User: "blind", Password: "secret"}, // so its identity is another
 		}))
 		defer blind.Close(ctx)
 		s := open(t, srv)

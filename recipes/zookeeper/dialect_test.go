@@ -210,7 +210,7 @@ func TestADialectStandsInLineWithItsLibrary(t *testing.T) {
 				}()
 				watches := 1 // raw sets none
 				if tt.dialect == recipes.ZooKeeper {
-					watches = 2 // by handoff, the own place too
+					watches = 3 // by handoff, the own place and the path too
 				}
 				watching(s.ctx, t, srv, watches)
 				select {

@@ -34,9 +34,9 @@ func TestHandoffCosts(t *testing.T) {
 				<-joined
 			}
 			if strategy == recipes.Handoff {
-				watching(ctx, t, srv, 2*n) // the own place, too
+				watching(ctx, t, srv, 1+3*n) // the own place and the path, too
 			} else {
-				watching(ctx, t, srv, n)
+				watching(ctx, t, srv, 1+n) // the holder's of the path
 			}
 			for i := range n {
 				before := srv.Counters()
@@ -46,7 +46,7 @@ func TestHandoffCosts(t *testing.T) {
 				hold = <-granted
 				rest := n - i - 1
 				if strategy == recipes.Herd {
-					watching(ctx, t, srv, rest) // those in vain look again
+					watching(ctx, t, srv, 1+rest) // those in vain look again
 				}
 				cost := srv.Counters().Sub(before)
 				want := fmt.Sprintf("%d events, %d reads", 1, 2)

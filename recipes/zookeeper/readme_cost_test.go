@@ -15,8 +15,11 @@ func TestCostsInTheDocs(t *testing.T) {
 
 	lock := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{}))
 	hold := must[recipes.Hold](t)(lock.Acquire(ctx))
+	if err := hold.Write(ctx, recipes.Create("/data", nil)); err != nil {
+		t.Fatal(err)
+	}
 	write := func() {
-		if err := hold.Write(ctx, recipes.Set("/lock", nil, recipes.AnyVersion)); err != nil {
+		if err := hold.Write(ctx, recipes.Set("/data", nil, recipes.AnyVersion)); err != nil {
 			t.Error(err)
 		}
 	}

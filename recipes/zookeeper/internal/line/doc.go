@@ -49,12 +49,12 @@
 //     is missing below its own number stays missing, for numbers grow. A look at
 //     T, made with the watch, shows a place (by its data) that has never been
 //     written (by its version).
-//   - Only T's session can have written to it: nobody else has its identity, a
-//     digest user with a random password. (Assumed: nobody uses the server's
-//     superuser, or a server that skips ACLs, to write to a contender.) And that
-//     session writes to T only to release it when it held (and not in place of an
-//     older one of the same name: see below). So nobody stood ahead of T, nobody
-//     stands between T and the successor, and T is gone.
+//   - Only T's session has written to it. T's ACL leaves writing to one digest user,
+//     which is the same for all sessions that may change the line (see "The ACL of a
+//     line"). And a session of this library writes to a place only to release it: its
+//     own place, when it held (and not in place of an older one of the same name: see
+//     "Names that come back"). So no contender was ahead of T, none is between T and
+//     the successor, and T is gone.
 //   - The successor's znode was there when T released. It watches that too, in the
 //     same exchange and before T. A server tells a session of changes in their
 //     order, so a deletion by another client before T's release would have been
@@ -75,15 +75,60 @@
 // applies all changes in one order. If the successor's session expires between the
 // two, its znode is deleted.
 //
+// Where numbers have come to an end (Entry.Exhausted), and where the session has no
+// identity or the server does not take it, a contender stands in line by the protected
+// creation instead.
+//
+// # The ACL of a line
+//
+// The ACL is against accidents: without it any client that sets a contender's data would
+// release the lock by mistake. (Assumed: nobody uses the server's superuser, or a server
+// that skips ACLs, for that.) It is not against malice. A client that may delete
+// contenders can break the lock anyway. So the identity needs no secret of one session.
+// It is published, or derived from credentials where those decide who may delete
+// (session.identity).
+//
+// One list for all contenders has a second reason. A server numbers the lists of its
+// znodes, and forgets a list with the last znode that has it. A list that is created while
+// a snapshot is written can be missing in the snapshot, and some servers cannot start from
+// that (ZOOKEEPER-4846). So the path of the line gets the same list when this library
+// creates it. The list is in use before the first contender comes, and after the last has
+// left.
+//
+// No construction without an ACL was found that costs no request. The successor goes by
+// one event, which has no data and no author. Another kind of event needs another znode,
+// and its creation below the path would take a number.
+//
+// Versions before gave each session an identity of its own. Both stand in one line. Each
+// refuses the writes of the other, and believes its release.
+//
+// # Names that come back
+//
 // Places' names are given again when the parent is removed and made again, as an
 // empty container is. So a place is known by its czxid. A listing counts only
 // with a parent that is older than the place. Deletions look first. A session
 // hands over no place but its latest of that name. A guarded write checks a
 // second znode whose existence shows that the parent is the same (see
-// placeGuard.check). What is left is a name that comes back while a deletion or a
-// release of the older place is on its way. Where numbers have come to an end
-// (Entry.Exhausted), and where the server does not take the identity, a contender
-// stands in line by the protected creation instead.
+// placeGuard.check).
+//
+// Nothing in a release can be checked against the czxid, and the server allows it to every
+// session. If it met the place of another contender, one that waits, then the successor of
+// that one would be granted beside the holder. So a session sends it only while a watch
+// of its connection shows that the name is still its own: that for the deletion of the
+// place, which each waiter sets, or that on the parent, set with the first look at it.
+// Where neither is set, or it has fired, the session looks at the place first.
+//
+// What is left is a release on its way: from the last that the server has told, until the
+// leader handles it. In that time another client would have to delete the holder's znode,
+// all others and the path, and contenders would have to join the new line up to the
+// holder's number, two more after the first. That client has broken the lock by then. The
+// time is at most the session timeout, for later the leader has expired the session; where
+// the network and the servers work it is a round trip. A znode for each contender, below a
+// directory of the line, would close the gap by a check. It would cost a second creation
+// and deletion in each turn.
+//
+// A deletion on its way that meets another's place is for that one a deletion by another
+// client, of which it is told.
 //
 // A model of all this is explored exhaustively for three contenders and up to two
 // faults (handoff_model_test.go; the same functions decide in it, handoff_step.go).

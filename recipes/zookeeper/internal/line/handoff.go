@@ -21,7 +21,11 @@ func (l *Line) hands() bool {
 func (l *Line) enterByPlace(ctx context.Context, r Request) (*Grant, error) {
 	marker := l.Markers[0]
 	busy := l.Busy.at(l.Path)
-	place, siblings, err := l.Session.CreatePlace(ctx, l.Path, marker, r.Data, !busy || r.Try)
+	parent := l.Session.EnsureLine
+	if l.semaphore() {
+		parent = l.Session.Ensure // its contenders write to the path, by other strategies too
+	}
+	place, siblings, err := l.Session.CreatePlaceIn(ctx, l.Path, marker, r.Data, !busy || r.Try, parent)
 	if err != nil {
 		return nil, err
 	}

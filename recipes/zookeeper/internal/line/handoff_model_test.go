@@ -35,8 +35,11 @@ import (
 //   - a request that a server forwards after its client has connected elsewhere;
 //   - numbers that have come to an end;
 //   - a session with several contenders, and more than one line;
-//   - a deletion or release that is under way when its name is given again, which
-//     the package comment names as a gap.
+//   - a deletion that is under way when its name is given again: to the contender that
+//     has the name it is a deletion by another client.
+//
+// Assumed, as the package comment says: where the parent is made again, the releases of
+// before have arrived, or their senders have been told.
 
 const (
 	contenders = 3
@@ -136,8 +139,14 @@ type mclient struct {
 	lost   bool    // the connection on which they were set
 
 	// The server's watches.
-	watchOwn bool
-	ahead    int8 // a number; -1 is none
+	watchOwn    bool
+	watchParent bool
+	ahead       int8 // a number; -1 is none
+
+	// Whether a release may be sent without a look: a watch of this connection would have
+	// told that the place is gone. And what the server had applied when it was sent.
+	stands bool
+	sent   int8
 
 	waited bool // an event or a lost connection has made it look again
 
@@ -187,6 +196,7 @@ type model struct {
 	// Planted mistakes outside of the conclusions: a lost connection wakes nobody,
 	// the waiter's own place is not watched, and the leader is not asked.
 	deaf, careless, hasty bool
+	blind                 bool // a holder releases without a look, whatever it knows
 
 	seed    maphash.Seed
 	visited map[uint64]bool // true while on the way
@@ -285,9 +295,15 @@ func (s *mstate) normalize() {
 		}
 		switch c.phase {
 		case phaseHold, phaseRelease, phaseReleased, phaseUnsure, phaseLeave:
-			c.fired, c.change, c.watchOwn, c.ahead, c.target = [2]bool{}, false, false, -1, -1
+			c.fired, c.change, c.ahead, c.target = [2]bool{}, false, -1, -1
+			if c.phase != phaseHold {
+				c.watchOwn, c.watchParent, c.stands = false, false, false
+			}
+			if c.phase != phaseRelease && c.next != phaseRelease {
+				c.sent = 0
+			}
 			for n, msg := range c.in {
-				if msg != msgReply && msg != msgExpired && msg != 0 {
+				if msg != msgReply && msg != msgExpired && msg != 0 && (msg != msgOwn || c.phase != phaseHold) {
 					copy(c.in[n:], c.in[n+1:])
 					c.in[inbox-1] = 0
 				}
@@ -330,6 +346,7 @@ func (s *mstate) zxids(f func(*int8)) {
 	for i := range s.clients {
 		f(&s.clients[i].seen)
 		f(&s.clients[i].czxid)
+		f(&s.clients[i].sent)
 		f(&s.clients[i].sight.czxid)
 	}
 }
@@ -453,6 +470,8 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 		add("the parent is read", func(s *mstate) {
 			c, srv := &s.clients[i], s.at(i)
 			next := phaseOwn
+			c.watchParent = true
+			c.stands = srv.parent < c.czxid
 			if m.siblings(session.Stat{NumChildren: int32(srv.children()), Pzxid: int64(srv.changed)}, session.Stat{Czxid: int64(c.czxid)}) == 0 {
 				next = phaseHold
 				s.mustStand(i, "the look at the parent")
@@ -486,6 +505,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 				s.send(i, msgOwn)
 			default:
 				c.watchOwn = true
+				c.stands, c.watchParent = true, false
 			}
 			c.phase = phaseAhead
 		})
@@ -534,20 +554,33 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 			}
 		})
 	case c.phase == phaseHold:
-		add("releases", func(s *mstate) { s.clients[i].phase = phaseRelease })
+		add("releases", func(s *mstate) {
+			c := &s.clients[i]
+			if c.phase = phaseUnsure; c.stands || m.blind {
+				c.phase, c.sent = phaseRelease, s.at(i).zxid
+				if c.in[0] != 0 {
+					c.sent = 0 // it is being told
+				}
+			}
+		})
 	case c.phase == phaseRelease:
 		add("its release is committed", func(s *mstate) {
-			n := s.servers[leader].nodes[i]
-			if !n.there {
+			c := &s.clients[i]
+			if n, there := s.servers[leader].called(c.number); there && n.czxid != c.czxid && c.sent >= n.czxid {
+				violate("contender %d releases the place of another", i)
+			}
+			if !s.servers[leader].nodes[i].there {
 				s.reply(i, phaseEnd)
 				return
 			}
-			s.clients[i].phase = phaseReleased
+			c.phase = phaseReleased
 			s.commit(mtxn{kind: txnRelease, who: int8(i)})
 		})
 	case c.phase == phaseUnsure:
 		add("looks whether its release was carried out", func(s *mstate) {
-			if n, there := s.at(i).called(s.clients[i].number); there && n.czxid == s.clients[i].czxid {
+			c := &s.clients[i]
+			if n, there := s.at(i).called(c.number); there && n.czxid == c.czxid {
+				c.sent = s.at(i).zxid
 				s.reply(i, phaseRelease)
 			} else {
 				s.reply(i, phaseEnd)
@@ -710,6 +743,12 @@ func (s *mstate) apply(server int8, t mtxn) {
 	v.zxid = t.zxid
 	if t.kind == txnUnparent {
 		v.parent, v.next = 0, 0
+		for i := range s.clients {
+			if c := &s.clients[i]; c.server == server && c.connected && c.watchParent {
+				c.watchParent = false
+				s.send(i, msgOwn)
+			}
+		}
 		return
 	}
 	n := &v.nodes[t.who]
@@ -807,7 +846,7 @@ func (m *model) receive(s *mstate, i int) {
 			c.phase = next
 		}
 	case msgOwn:
-		c.fired[1] = true
+		c.fired[1], c.stands = true, false
 	case msgChanged, msgDeleted:
 		c.fired[0], c.change = true, msg == msgChanged
 	case msgExpired:
@@ -819,7 +858,7 @@ func (m *model) receive(s *mstate, i int) {
 // so are the server's watches.
 func (s *mstate) disconnect(i int) {
 	c := &s.clients[i]
-	c.connected, c.watchOwn, c.ahead = false, false, -1
+	c.connected, c.watchOwn, c.watchParent, c.stands, c.ahead = false, false, false, false, -1
 	c.in, c.next = [inbox]mmessage{}, phaseStart
 	c.lost = true
 }
@@ -930,6 +969,7 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 				return aheadOf(name, czxid, entries, 0)
 			}
 		}},
+		{"a holder releases without a look, whatever it was told", 2, func(m *model) { m.blind = true }},
 		{"the parent's only child is taken for its own", 2, func(m *model) {
 			m.siblings = func(parent, _ session.Stat) int { return int(parent.NumChildren) - 1 }
 		}},

@@ -33,7 +33,7 @@ func (l *Line) TakeUp(ctx context.Context, znode string, token recipes.Token) (*
 	if err != nil {
 		return nil, err
 	}
-	if place, ok := l.adopt(ctx, znode, me, node); ok {
+	if place, ok := l.adopt(znode, me, node); ok {
 		return l.inspected(newPlaceGrant(l.Session, place, me.Kind)), nil
 	}
 	return l.inspected(Resumed(l.Session, znode, token, l.Asked)), nil
@@ -50,12 +50,12 @@ func (l *Line) contender(znode string) (Entry, error) {
 }
 
 // adopt returns the contender's place, if it has one.
-func (l *Line) adopt(ctx context.Context, znode string, me Entry, node session.Node) (session.Place, bool) {
+func (l *Line) adopt(znode string, me Entry, node session.Node) (session.Place, bool) {
 	if _, ok := session.PlaceData(node.Data); !ok || !me.Bare() {
 		return session.Place{}, false
 	}
 	place := session.Place{Path: znode, Stat: node.Stat}
-	l.Session.AdoptPlace(ctx, place)
+	l.Session.AdoptPlace(place)
 	return place, true
 }
 
@@ -72,7 +72,7 @@ func (l *Line) Rejoin(ctx context.Context, znode string, r Request) (*Grant, err
 	if err != nil {
 		return nil, err
 	}
-	place, ok := l.adopt(ctx, znode, me, node)
+	place, ok := l.adopt(znode, me, node)
 	if !ok {
 		return l.stay(ctx, znode, r)
 	}

@@ -7,7 +7,6 @@ import "context"
 type attempt struct {
 	session  *Session
 	requests []request
-	plain    bool // the identity must not be given for it
 
 	sent        *batch
 	failed      error // what became of sending it
@@ -24,10 +23,6 @@ func (a *attempt) begin(ctx context.Context) {
 	}
 	now, _, _ := a.session.status.Get()
 	a.connections = now.connections
-	if a.plain {
-		a.sent, a.failed = a.session.sendOn(a.session.dialer.connection(), a.requests)
-		return
-	}
 	a.sent, a.failed = a.session.sendIdentified(a.requests)
 }
 

@@ -56,7 +56,7 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 		}
 		now, _, _ := s.status.Get()
 		path, err := call(life, s, func(r requests) (string, error) {
-			return r.create(s.full(base), data, zk.FlagEphemeralSequential, s.newACL())
+			return r.create(s.full(base), data, zk.FlagEphemeralSequential, s.acl)
 		})
 		switch {
 		case err == nil:
@@ -151,7 +151,7 @@ func (s *Session) room(path string, data []byte, beside int) error {
 // aclSize is what the ACL of new znodes takes in a packet.
 func (s *Session) aclSize() int {
 	size := 0
-	for _, a := range s.newACL() {
+	for _, a := range s.acl {
 		size += len(a.Scheme) + len(a.ID) + 12
 	}
 	return size

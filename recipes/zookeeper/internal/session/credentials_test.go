@@ -82,27 +82,3 @@ func TestAFailedReauthenticationIsTriedAgainOrEndsTheSession(t *testing.T) {
 		}
 	}
 }
-
-// Who "auth" means is read once for each session, however many places it makes.
-func TestTheCreatorIsReadOnce(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	cfg := to(srv)
-	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
-	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
-	s := open(t, cfg)
-	for range 3 {
-		if _, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := srv.Counters().Requests[zkserver.OpGetACL]; n != 1 {
-		t.Errorf("it was read %d times", n)
-	}
-	open := open(t, to(srv)) // whose ACL has no "auth"
-	if _, _, err := open.CreatePlace(ctx, "/open", "lock-", nil, false); err != nil {
-		t.Fatal(err)
-	}
-	if n := srv.Counters().Requests[zkserver.OpGetACL]; n != 1 {
-		t.Errorf("it was read for a session that names nobody: %d times", n)
-	}
-}

@@ -101,6 +101,7 @@ func TestADeletionThatIsRefused(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	cfg := to(srv)
 	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
+	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"} // or it would have no places
 	s := open(t, cfg)
 	stat, err := s.CreateNamed(ctx, "/kept/znode", nil)
 	if err != nil {

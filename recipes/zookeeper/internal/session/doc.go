@@ -143,8 +143,6 @@
 //   - A handshake is never one for a new session, whatever go-zookeeper believes. If the
 //     server does not answer with the ticket's id, the session is lost. Nothing is
 //     closed until it has been taken up.
-//   - The ticket has the session's identity, without which the places of before could not
-//     be handed over.
 //
 // # Assumptions
 //

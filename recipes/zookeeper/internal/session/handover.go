@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,8 @@ import (
 // uses up the watch.
 //
 // It is known, and repeated, on the terms of DeletePlace, which it falls back to
-// where the data may not be set.
+// where the data may not be set. All sessions may write to a place, and another one may
+// have the name. So it looks first, unless a watch would have told.
 //
 // It waits in the caller's goroutine for the answer, which mostly comes, as long
 // as ctx allows.
@@ -28,7 +30,11 @@ func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 	}
 	body := handOverBody(s.full(place.Path), place)
 	h := &handOver{attempt{session: s, requests: []request{{op: opMulti, body: body}}}, place}
-	h.begin(ctx)
+	if _, err := s.Connected(ctx); err == nil && s.stands(place) {
+		h.begin(ctx)
+	} else {
+		h.failed = errUnseen
+	}
 	if replies, err := h.await(ctx); err == nil && replies[0].multi() == nil {
 		done <- s.places.deleted(place, nil)
 		return done
@@ -38,6 +44,9 @@ func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 	}
 	return done
 }
+
+// errUnseen says that nothing was sent, because the place may be gone.
+var errUnseen = errors.New("the place is to be looked at first")
 
 // handOver is a HandOver under way.
 type handOver struct {
@@ -49,8 +58,11 @@ type handOver struct {
 // to be gone, or the session over.
 func (h *handOver) finish(life context.Context) error {
 	s, place := h.session, h.place
-	if h.failed != nil && !lostConnection(h.failed) {
-		h.begin(life) // the caller had no patience to wait for a connection
+	if h.failed != nil && !lostConnection(h.failed) { // nothing was sent
+		if there, err := h.look(life); err != nil || !there {
+			return cmp.Or(err, fmt.Errorf("hand over %s: %w", place.Path, recipes.ErrNoNode))
+		}
+		h.begin(life)
 	}
 	for sent := false; ; h.begin(life) {
 		replies, err := h.await(life)
@@ -71,8 +83,8 @@ func (h *handOver) finish(life context.Context) error {
 			s.log.Debug("cannot hand over; deleting", "path", place.Path, "error", err)
 			s.CountFallback()
 			deletion := s.deletePlace(life, place)
-			if errors.Is(err, zk.ErrNoAuth) && deletion == nil {
-				s.wire.refused.Store(true) // it was ours, and we may not write to it
+			if errors.Is(err, zk.ErrNoAuth) && deletion == nil && place.Stat.Czxid > s.kept.until {
+				s.wire.refused.Store(true) // it was made by this identity, which may not write to it
 			}
 			return deletion
 		}
@@ -80,14 +92,19 @@ func (h *handOver) finish(life context.Context) error {
 		if _, err := s.connectedAfter(life, h.connections); err != nil {
 			return s.Err()
 		}
-		stat, err := Insist(life, s, func() (Stat, error) { return s.Stat(life, place.Path) })
-		switch {
-		case errors.Is(err, recipes.ErrNoNode), err == nil && stat.Czxid != place.Stat.Czxid:
-			return nil
-		case err != nil:
+		if there, err := h.look(life); err != nil || !there {
 			return err
 		}
 	}
+}
+
+// look reports whether the place is there.
+func (h *handOver) look(life context.Context) (there bool, err error) {
+	stat, err := Insist(life, h.session, func() (Stat, error) { return h.session.Stat(life, h.place.Path) })
+	if errors.Is(err, recipes.ErrNoNode) {
+		return false, nil
+	}
+	return err == nil && stat.Czxid == h.place.Stat.Czxid, err
 }
 
 func handOverBody(full string, place Place) []byte {

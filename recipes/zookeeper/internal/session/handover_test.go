@@ -53,13 +53,18 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 		before, atLook  func(*giving)
 		multi, look     zkserver.Fault // of the first one
 		want            error
+		unwatched       bool // neither the place nor its line
 		stays           bool // another's place of that name
 		multis, deletes int64
 		fallbacks       int64
 	}{
 		"hand over":                                {give: handOver, multis: 1},
 		"hand over what is gone":                   {give: handOver, before: (*giving).gone, want: recipes.ErrNoNode, multis: 1},
-		"hand over, the name is another's":         {give: handOver, before: (*giving).again, want: recipes.ErrNoNode, stays: true, multis: 1, fallbacks: 1},
+		"hand over, the name is another's":         {give: handOver, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
+		"unwatched":                                {give: handOver, unwatched: true, multis: 1},
+		"unwatched, gone":                          {give: handOver, unwatched: true, before: (*giving).gone, want: recipes.ErrNoNode},
+		"unwatched, the name is another's":         {give: handOver, unwatched: true, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
+		"unwatched, session expired":               {give: handOver, unwatched: true, look: expired, want: recipes.ErrExpired},
 		"hand over, throttled":                     {give: handOver, multi: zkserver.Fault{Throttle: true}, multis: 1, deletes: 1, fallbacks: 1},
 		"hand over, request lost":                  {give: handOver, multi: lost, multis: 2},
 		"hand over, request lost, then gone":       {give: handOver, multi: lost, atLook: (*giving).gone, multis: 1},
@@ -77,11 +82,14 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 			srv := embedded(t)
 			g := &giving{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
 			var err error
-			if g.place, _, err = g.s.CreatePlace(g.ctx, "/line", "lock-", nil, false); err != nil {
+			if g.place, _, err = g.s.CreatePlace(g.ctx, "/line", "lock-", nil, !test.unwatched); err != nil {
 				t.Fatal(err)
 			}
 			if test.before != nil {
 				test.before(g)
+				if err := g.s.Sync(g.ctx, "/"); err != nil { // what the watches told has arrived
+					t.Fatal(err)
+				}
 			}
 			var multis, looks, deletes atomic.Int64
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {

@@ -177,17 +177,12 @@ func (s *Session) syncRequest(path string) request {
 }
 
 // GetOwn is Get for a znode of this session. It may read a place whatever its ACL is.
-// Before the ACL is resolved it gives no identity: see newACL.
 func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
 	var e jute.Encoder
 	e.String(s.full(path))
 	e.Bool(false)
-	exchange := s.exchangeIdentified
-	if s.unresolved() {
-		exchange = s.exchange
-	}
 	return readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
-		replies, err := exchange(life, request{op: opGetData, body: e.Bytes})
+		replies, err := s.exchangeIdentified(life, request{op: opGetData, body: e.Bytes})
 		if err != nil {
 			return Node{}, err
 		}

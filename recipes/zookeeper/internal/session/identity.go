@@ -2,56 +2,82 @@ package session
 
 import (
 	"context"
-	"crypto/rand"
-	"sync"
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// identity is a digest user of this session's own, with a password that nobody
-// else knows. What gives write permission to it alone, only this session writes,
-// and whoever sees a change knows who made it. (The server's superuser may write
-// too, and anybody where the server was told to skip ACLs.)
+// identity is the digest user that may write to places. All sessions that may change the
+// same znodes have the same one, so a line has one ACL, however many sessions contend.
+// It guards against accidents: no other client writes to a contender by mistake.
+// (The server's superuser may write too, and anybody where the server skips ACLs.)
 //
-// It is given on each connection before it is first needed.
+// A session gives it on each connection before it first needs it.
 type identity struct {
-	once   sync.Once
-	user   string
-	secret string
+	secret string // "" if the session has no identity, and so no places
 }
 
-func (i *identity) prepare() {
-	i.once.Do(func() { i.user, i.secret = "zkrecipes-"+rand.Text(), rand.Text() })
+const (
+	identityUser = "zkrecipes"
+	// publishedSecret is the password of everybody's identity. Where anybody may delete
+	// contenders, anybody can break a lock, and a secret would protect nothing.
+	publishedSecret = "handoff"
+)
+
+// newIdentity returns the identity of a session with that configuration. A session that
+// has credentials derives its secret from them: clients without them can neither write
+// to a place nor delete it. A session that has none, and does not allow everybody to
+// delete what it creates, has no identity.
+func newIdentity(cfg recipes.SessionConfig) identity {
+	switch {
+	case cfg.Digest != nil:
+		return identity{derive(cfg.Digest.User + ":" + cfg.Digest.Password)}
+	case slices.ContainsFunc(toACL(cfg.ACL), open):
+		return identity{publishedSecret}
+	case cfg.TLS != nil && len(cfg.TLS.Key) > 0:
+		return identity{derive(string(cfg.TLS.Key))}
+	}
+	return identity{}
 }
 
-// acl is that of the session's znodes with writing left to the identity. Others
-// keep reading, and deleting, which the parent's ACL is about.
-func (i *identity) acl(others []zk.ACL) []zk.ACL {
-	i.prepare()
+func open(a zk.ACL) bool {
+	return a.Scheme == "world" && a.ID == "anyone" && a.Perms&zk.PermDelete != 0
+}
+
+func derive(credentials string) string {
+	sum := sha256.Sum256([]byte("zkrecipes handoff " + credentials))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// acl is the ACL of the session's znodes with writing left to the identity, and so the
+// ACL. Others keep the rest: to read, to delete, and to create below the path of a line.
+func (i identity) acl(others []zk.ACL) []zk.ACL {
 	acl := make([]zk.ACL, 0, len(others)+1)
 	for _, a := range others {
 		if a.Perms &^= zk.PermWrite | zk.PermAdmin; a.Perms != 0 {
 			acl = append(acl, a)
 		}
 	}
-	return append(acl, zk.DigestACL(zk.PermAll, i.user, i.secret)...)
+	return append(acl, zk.DigestACL(zk.PermAll, identityUser, i.secret)...)
 }
 
 // request gives the identity to a connection.
-func (i *identity) request() request {
-	i.prepare()
+func (i identity) request() request {
 	var e jute.Encoder
 	e.Int32(0)
 	e.String("digest")
-	e.String(i.user + ":" + i.secret)
+	e.String(identityUser + ":" + i.secret)
 	return request{op: opAuth, body: e.Bytes}
 }
 
-// Identified reports whether servers take the session's identity, as far as is
+// Identified reports whether the session has an identity that servers take, as far as is
 // known.
-func (s *Session) Identified() bool { return !s.wire.refused.Load() }
+func (s *Session) Identified() bool { return s.identity.secret != "" && !s.wire.refused.Load() }
 
 // exchangeIdentified is exchange on a connection to which the identity was given.
 func (s *Session) exchangeIdentified(ctx context.Context, requests ...request) ([]reply, error) {

@@ -51,7 +51,7 @@ func (s *Session) sendConfirmation() confirmation {
 	s.mu.Unlock()
 	requests := []request{s.syncRequest("/")}
 	for _, i := range c.inspections {
-		requests = append(requests, s.existsRequest(i.path))
+		requests = append(requests, s.existsRequest(i.path, false))
 	}
 	c.batch, _ = s.sendOn(s.dialer.connection(), requests)
 	return c

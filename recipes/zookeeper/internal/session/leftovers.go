@@ -44,14 +44,8 @@ func (s *Session) Kept(path string) bool {
 	return s.kept.paths[path]
 }
 
-// AdoptPlace takes up a place from before Resume. Like the first place that is created, it
-// tells what "auth" means.
-func (s *Session) AdoptPlace(ctx context.Context, place Place) {
-	s.places.made(place)
-	if s.unresolved() {
-		s.resolveACL(ctx, place)
-	}
-}
+// AdoptPlace takes up a place from before Resume.
+func (s *Session) AdoptPlace(place Place) { s.places.made(place) }
 
 // DropRest deletes what the session had before Resume, and nobody has taken up: contenders
 // whose callers do not know of them, receipts, guards. What the session has created since

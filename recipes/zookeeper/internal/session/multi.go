@@ -48,7 +48,7 @@ func (t *Txn) create(path string, data []byte, flags int32, ephemeral bool) {
 	}
 	t.add(path, data, func(e *jute.Encoder, s *Session, full string) {
 		e.MultiHeader(opCreate, -1)
-		encodeCreate(e, full, data, flags, s.newACL())
+		encodeCreate(e, full, data, flags, s.acl)
 	})
 }
 

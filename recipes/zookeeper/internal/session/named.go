@@ -50,7 +50,7 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 		}
 		now, _, _ := s.status.Get()
 		_, err := call(life, s, func(r requests) (string, error) {
-			return r.create(s.full(path), data, zk.FlagEphemeral, s.newACL())
+			return r.create(s.full(path), data, zk.FlagEphemeral, s.acl)
 		})
 		switch {
 		case err == nil:

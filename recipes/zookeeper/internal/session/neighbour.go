@@ -39,6 +39,9 @@ func (s *Session) Neighbour(ctx context.Context, place Place, path string) (node
 			s.watches.settle(ownKey, own, err == nil, connection)
 		}
 		if err == nil {
+			s.places.watched(place, ownKey, own)
+		}
+		if err == nil {
 			node, err = replies[len(replies)-1].node()
 		}
 		if arm {
@@ -56,6 +59,7 @@ func (s *Session) PlaceW(ctx context.Context, place Place) (*Watch, error) {
 	return readAgain(ctx, s, "watch", place.Path, func(life context.Context) (*Watch, error) {
 		w, arm, connection := s.watches.join(key)
 		if !arm {
+			s.places.watched(place, key, w)
 			return w, nil
 		}
 		replies, err := s.exchangeIdentified(life, s.deletionRequest(place))
@@ -63,6 +67,9 @@ func (s *Session) PlaceW(ctx context.Context, place Place) (*Watch, error) {
 			err = replies[0].err()
 		}
 		s.watches.settle(key, w, err == nil, connection)
+		if err == nil {
+			s.places.watched(place, key, w)
+		}
 		return w, err
 	})
 }

@@ -83,7 +83,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 			return err
 		}
 		_, err = once(ctx, s, "create", path, func(r requests) (string, error) {
-			return r.create(s.full(path), data, zk.FlagPersistent, s.newACL())
+			return r.create(s.full(path), data, zk.FlagPersistent, s.acl)
 		})
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):

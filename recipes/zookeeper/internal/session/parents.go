@@ -51,9 +51,24 @@ func (s *Session) ProvideIn(ctx context.Context, path string, parent func(contex
 	}
 }
 
+// EnsureLine is Ensure for a path at which contenders have places. The path gets the ACL
+// of the places, so that a server has that ACL in use for as long as there is a line.
+func (s *Session) EnsureLine(ctx context.Context, path string) error {
+	if err := s.ensureWith(ctx, s.full(path), s.identity.acl(s.acl)); err != nil {
+		return fmt.Errorf("create the parents of %s: %w", path, err)
+	}
+	return nil
+}
+
 func (s *Session) ensureFull(ctx context.Context, full string) error {
+	return s.ensureWith(ctx, full, s.acl)
+}
+
+// ensureWith creates the last node with that ACL, and what is missing above it with that
+// of new znodes.
+func (s *Session) ensureWith(ctx context.Context, full string, acl []zk.ACL) error {
 	for {
-		err := s.createParent(ctx, full)
+		err := s.createParent(ctx, full, acl)
 		if errors.Is(err, recipes.ErrNodeExists) {
 			return nil
 		}
@@ -73,14 +88,14 @@ func (s *Session) ensureFull(ctx context.Context, full string) error {
 // refuses the flag as a bad argument, and gets a persistent node. If it takes that,
 // nothing else was bad, and it is not asked for a container again. Sending it twice is
 // harmless.
-func (s *Session) createParent(ctx context.Context, full string) error {
+func (s *Session) createParent(ctx context.Context, full string, acl []zk.ACL) error {
 	_, err := readWith(ctx, s, "create", full, func(r requests) (struct{}, error) {
 		if !s.wire.noContainers.Load() {
-			if err := r.createContainer(full); !errors.Is(err, zk.ErrBadArguments) {
+			if err := r.createContainer(full, acl); !errors.Is(err, zk.ErrBadArguments) {
 				return struct{}{}, err
 			}
 		}
-		_, err := r.create(full, nil, zk.FlagPersistent, s.newACL())
+		_, err := r.create(full, nil, zk.FlagPersistent, acl)
 		if err == nil || errors.Is(err, zk.ErrNodeExists) {
 			s.wire.noContainers.Store(true)
 		}
@@ -91,10 +106,10 @@ func (s *Session) createParent(ctx context.Context, full string) error {
 
 // createContainer sends the creation in a transaction. By itself it would be a request
 // of 3.5, and a server before that closes the connection of whoever sends one.
-func (r requests) createContainer(full string) error {
+func (r requests) createContainer(full string, acl []zk.ACL) error {
 	var e jute.Encoder
 	e.MultiHeader(opCreate, -1)
-	encodeCreate(&e, full, nil, zk.FlagContainer, r.s.newACL())
+	encodeCreate(&e, full, nil, zk.FlagContainer, acl)
 	results, err := r.multi(1, e)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 
 // Place is an ephemeral sequential znode whose name is what was asked for and the
 // number, and nothing else, so that others know the names of its neighbours. It
-// is this session's alone to write.
+// is its session's alone to write: see identity.
 //
 // Its name does not protect it: it comes back if the parent is removed and made
 // again, because numbering starts again then. So whatever is done to it, the
@@ -41,7 +41,7 @@ func PlaceData(data []byte) ([]byte, bool) {
 }
 
 // ErrNoPlace says that a place cannot be had, so that the caller has to do with
-// CreateProtected. The server does not take the session's identity, or does not
+// CreateProtected. The session has no identity, or the server does not take it, or does not
 // know create2 (before ZooKeeper 3.5), or gives the same number to all because
 // numbers have come to an end.
 var ErrNoPlace = errors.New("no place by number alone can be had")
@@ -49,27 +49,26 @@ var ErrNoPlace = errors.New("no place by number alone can be had")
 // CreatePlace creates a place below dir. Missing parents are created, as by
 // CreateProtected. If look is set, siblings is the number of other children that
 // dir had then; that costs one read, sent together with the creation. It is
-// negative if it is not known.
+// negative if it is not known. The read watches dir: see places.
 //
 // On an error nothing remains of it, on the terms of CreateProtected.
 func (s *Session) CreatePlace(ctx context.Context, dir, name string, data []byte, look bool) (place Place, siblings int, err error) {
-	unresolved := s.unresolved()
-	place, siblings, err = s.createPlace(ctx, dir, name, data, look)
-	if err == nil && unresolved {
-		s.resolveACL(ctx, place)
-	}
-	return place, siblings, err
+	return s.CreatePlaceIn(ctx, dir, name, data, look, s.EnsureLine)
 }
 
-func (s *Session) createPlace(ctx context.Context, dir, name string, data []byte, look bool) (place Place, siblings int, err error) {
+// CreatePlaceIn is CreatePlace, with parent to make dir where it is missing: EnsureLine,
+// or Ensure.
+func (s *Session) CreatePlaceIn(ctx context.Context, dir, name string, data []byte, look bool, parent func(context.Context, string) error) (place Place, siblings int, err error) {
 	if err := s.fits(dir, data); err != nil {
 		return Place{}, 0, err
 	}
 	c := s.placeCreation(dir, name, data, look)
+	c.parent = parent
 	// Mostly the first attempt is answered, and nothing has to go on without
 	// the caller.
 	c.begin(ctx)
 	if replies, err := c.await(ctx); err == nil && replies[0].code == 0 {
+		c.end(true)
 		return c.created(replies)
 	}
 	type created struct {
@@ -91,22 +90,25 @@ func (s *Session) createPlace(ctx context.Context, dir, name string, data []byte
 type placeCreation struct {
 	attempt
 	dir, name string
+	parent    func(context.Context, string) error // makes dir
 	header    string
-	begun     int64 // the last transaction seen before anything was sent
+	look      bool
+	watch     *Watch // of dir; nil if this attempt does not look
+	arms      bool   // it
+	since     int    // connections that were lost before
+	begun     int64  // the last transaction seen before anything was sent
 }
 
 func (s *Session) placeCreation(dir, name string, data []byte, look bool) *placeCreation {
-	c := &placeCreation{attempt: attempt{session: s, plain: s.unresolved()}, dir: dir, name: name, header: placePrefix + uuid.NewString() + "-", begun: s.wire.lastZxid.Load()}
+	c := &placeCreation{attempt: attempt{session: s}, dir: dir, name: name, header: placePrefix + uuid.NewString() + "-", begun: s.wire.lastZxid.Load()}
 	var e jute.Encoder
 	e.String(s.full(gopath.Join(dir, name)))
 	e.Int32(int32(len(c.header) + len(data)))
 	e.Bytes = append(append(e.Bytes, c.header...), data...)
-	e.ACLs(juteACLs(s.identity.acl(s.newACL()))...)
+	e.ACLs(juteACLs(s.identity.acl(s.acl))...)
 	e.Int32(zk.FlagEphemeral | zk.FlagSequence)
 	c.requests = []request{{op: opCreate2, body: e.Bytes}}
-	if look {
-		c.requests = append(c.requests, s.existsRequest(dir))
-	}
+	c.look = look
 	return c
 }
 
@@ -115,10 +117,24 @@ func (s *Session) TakesPlaces() bool { return s.Identified() && !s.wire.noPlaces
 
 // begin sends an attempt, unless it is known that there are no places.
 func (c *placeCreation) begin(ctx context.Context) {
-	if c.session.TakesPlaces() {
-		c.attempt.begin(ctx)
-	} else {
+	if !c.session.TakesPlaces() {
 		c.failed = ErrNoPlace
+		return
+	}
+	if c.look {
+		c.watch, c.arms, c.since = c.session.watches.join(c.dirKey())
+		c.requests = append(c.requests[:1], c.session.existsRequest(c.dir, c.arms))
+	}
+	c.attempt.begin(ctx)
+}
+
+func (c *placeCreation) dirKey() watchKey { return watchKey{path: c.session.full(c.dir)} }
+
+// end ends the attempt that has begun, for the watch.
+func (c *placeCreation) end(answered bool) {
+	if c.arms {
+		c.session.watches.settle(c.dirKey(), c.watch, answered, c.since)
+		c.arms = false
 	}
 }
 
@@ -132,7 +148,14 @@ func (c *placeCreation) created(replies []reply) (Place, int, error) {
 	if len(replies) == 1 {
 		return place, -1, nil
 	}
-	return place, replies[1].siblings(place), nil
+	parent, known := replies[1].stat()
+	if !known {
+		return place, -1, nil
+	}
+	if parent.Czxid < place.Stat.Czxid {
+		c.session.places.watched(place, c.dirKey(), c.watch)
+	}
+	return place, Siblings(parent, place.Stat), nil
 }
 
 // finish takes up the attempt that has begun. It does not return before the
@@ -142,6 +165,7 @@ func (c *placeCreation) finish(ctx, life context.Context) (Place, int, error) {
 	s := c.session
 	for ; ; c.begin(ctx) {
 		replies, err := c.await(life)
+		c.end(err == nil)
 		if err == nil {
 			err = replies[0].err()
 		}
@@ -149,7 +173,7 @@ func (c *placeCreation) finish(ctx, life context.Context) (Place, int, error) {
 		case err == nil:
 			return c.created(replies)
 		case errors.Is(err, zk.ErrNoNode):
-			if err := s.Ensure(ctx, c.dir); err != nil {
+			if err := c.parent(ctx, c.dir); err != nil {
 				return Place{}, 0, err
 			}
 		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrInvalidACL), errors.Is(err, ErrNoPlace):
@@ -180,22 +204,19 @@ func juteACLs(list []zk.ACL) (acls []jute.ACL) {
 	return acls
 }
 
-func (s *Session) existsRequest(path string) request {
+func (s *Session) existsRequest(path string, watch bool) request {
 	var e jute.Encoder
 	e.String(s.full(path))
-	e.Bool(false)
+	e.Bool(watch)
 	return request{op: opExists, body: e.Bytes}
 }
 
-// siblings is how many other children the parent had, by its record as it was
-// read after the place was created.
-func (r reply) siblings(p Place) int {
+// stat is the record in an answer to exists, unless the server answered with an error,
+// which has no body.
+func (r reply) stat() (stat Stat, known bool) {
 	d := jute.Decoder{Bytes: r.body}
-	parent := d.Stat()
-	if d.Err != nil { // also where the server answered with an error, which has no body
-		return -1
-	}
-	return Siblings(Stat(parent), p.Stat)
+	stat = Stat(d.Stat())
+	return stat, d.Err == nil
 }
 
 // Siblings is how many other children a parent has beside a place. The record of the

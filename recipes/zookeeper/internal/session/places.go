@@ -8,36 +8,62 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// places are the session's own that are not known to be gone, by path, each with its
-// czxid. A name can come back, and the session may write to each of its places that has
-// it. A release that took the session's waiting contender for a hold of an older line
-// would be believed by the contender behind. Where a later place has the name, the
-// older one is gone.
+// places are the session's own that are not known to be gone, by path. A name can come
+// back, and the session may write to each place that has it. A release that took a waiting
+// contender for a hold of an older line would be believed by the contender behind. Where a
+// later place of this session has the name, the older one is gone. For those of other
+// sessions there is the watch.
 type places struct {
 	mu     sync.Mutex
-	byPath map[string]int64
+	byPath map[string]ownPlace
+}
+
+type ownPlace struct {
+	czxid int64
+	// What is watched, or nil: the place, or its parent since before the place was made.
+	// As long as the watch has not fired, no other place has the name.
+	key   watchKey
+	watch *Watch
 }
 
 func (p *places) made(place Place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byPath == nil {
-		p.byPath = make(map[string]int64)
+		p.byPath = make(map[string]ownPlace)
 	}
-	p.byPath[place.Path] = place.Stat.Czxid
+	p.byPath[place.Path] = ownPlace{czxid: place.Stat.Czxid}
+}
+
+// watched notes what tells that the place is gone.
+func (p *places) watched(place Place, key watchKey, watch *Watch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byPath[place.Path].czxid == place.Stat.Czxid {
+		p.byPath[place.Path] = ownPlace{place.Stat.Czxid, key, watch}
+	}
+}
+
+// stands reports whether the server of the present connection would have told by a watch
+// if the place was gone and its name given again.
+func (s *Session) stands(place Place) bool {
+	s.places.mu.Lock()
+	own := s.places.byPath[place.Path]
+	s.places.mu.Unlock()
+	return own.czxid == place.Stat.Czxid && own.watch != nil && s.watches.waits(own.key, own.watch)
 }
 
 // latest reports whether no later place has this one's name.
 func (p *places) latest(place Place) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.byPath[place.Path] == place.Stat.Czxid
+	return p.byPath[place.Path].czxid == place.Stat.Czxid
 }
 
 func (p *places) forget(place Place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.byPath[place.Path] == place.Stat.Czxid {
+	if p.byPath[place.Path].czxid == place.Stat.Czxid {
 		delete(p.byPath, place.Path)
 	}
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-zookeeper/zk"
 
@@ -16,7 +17,12 @@ type requests struct{ s *Session }
 // ask sends one request and returns the body of its reply. It waits for as long as the
 // session and the connection last; see call.
 func (r requests) ask(op int32, e jute.Encoder) (*jute.Decoder, error) {
-	replies, err := r.s.exchange(context.Background(), request{op: op, body: e.Bytes, most: r.s.cfg.MaxPacket})
+	return r.askBy(r.s.exchange, op, e)
+}
+
+// askBy is ask by one of the ways to exchange requests.
+func (r requests) askBy(exchange func(context.Context, ...request) ([]reply, error), op int32, e jute.Encoder) (*jute.Decoder, error) {
+	replies, err := exchange(context.Background(), request{op: op, body: e.Bytes, most: r.s.cfg.MaxPacket})
 	if err == nil {
 		err = replies[0].err()
 	}
@@ -94,6 +100,9 @@ func (r requests) set(path string, data []byte, version int32) (Stat, error) {
 	var e jute.Encoder
 	encodeSet(&e, path, data, version)
 	d, err := r.ask(opSetData, e)
+	if errors.Is(err, zk.ErrNoAuth) && r.s.Identified() { // it may be the path of a line
+		d, err = r.askBy(r.s.exchangeIdentified, opSetData, e)
+	}
 	if err != nil {
 		return Stat{}, err
 	}
@@ -124,7 +133,15 @@ func encodeVersion(e *jute.Encoder, path string, version int32) {
 // each of them has done.
 func (r requests) multi(n int, e jute.Encoder) ([]result, error) {
 	e.MultiEnd()
-	d, err := r.ask(opMulti, e)
+	results, err := r.multiBy(r.s.exchange, n, e)
+	if err == nil && errors.Is(refusal(results), zk.ErrNoAuth) && r.s.Identified() { // as in set
+		results, err = r.multiBy(r.s.exchangeIdentified, n, e)
+	}
+	return results, err
+}
+
+func (r requests) multiBy(exchange func(context.Context, ...request) ([]reply, error), n int, e jute.Encoder) ([]result, error) {
+	d, err := r.askBy(exchange, opMulti, e)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ var errLetGo = fmt.Errorf("%w: let go, for somebody else to resume", recipes.Err
 
 // Resume takes up the session of a ticket: see "Moving a session" in the package
 // comment. It returns when the server has answered with that session, and has caught
-// up with all that the session did before. The session has its id, its identity and
+// up with all that the session did before. The session has its id and
 // its deadline as before.
 //
 // The caller makes sure that nobody else serves the session. The process that did has
@@ -71,7 +71,6 @@ func (s *Session) takeUp(t *secret) {
 	s.wire.resumed = connectRequest(int32(t.timeout.Milliseconds()), t.id, t.password)
 	s.wire.spared.Store(true)
 	s.kept.paths = make(map[string]bool)
-	s.identity.once.Do(func() { s.identity.user, s.identity.secret = t.user, t.word })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.id = t.id

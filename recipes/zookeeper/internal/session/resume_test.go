@@ -83,7 +83,7 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 			t.Fatalf("the place: %+v, %v", stat, err)
 		}
 		if again := second.Ticket().Bytes(); !bytes.Equal(again, ticket.Bytes()) {
-			t.Error("the password or the identity has changed")
+			t.Error("the ticket has changed")
 		}
 		if err := second.Close(ctx); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // may be called from several goroutines. Paths are below the chroot.
 type Session struct {
 	cfg    recipes.SessionConfig
-	acl    []zk.ACL // see newACL
+	acl    []zk.ACL // of what it creates, places and lines aside
 	log    hclog.Logger
 	wire   *wire
 	dialer *dialer
@@ -34,9 +34,6 @@ type Session struct {
 	places   places
 	kept     kept // of before Resume
 	identity identity
-
-	resolvedACL  atomic.Pointer[[]zk.ACL] // acl with what servers make of "auth"
-	unresolvable atomic.Bool
 
 	ctx    context.Context // ends when the session is lost, with the reason as its cause
 	cancel context.CancelCauseFunc
@@ -96,6 +93,7 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc) (*Session, error) {
 	s := &Session{
 		cfg:      cfg,
 		acl:      toACL(cfg.ACL),
+		identity: newIdentity(cfg),
 		log:      cfg.Logger,
 		status:   feed.New(status{}),
 		events:   feed.New(recipes.Event{State: recipes.Suspended}),

@@ -99,6 +99,13 @@ func (ws *watches) disconnected() {
 	}
 }
 
+// waits reports whether the server of the present connection has w and has not fired it.
+func (ws *watches) waits(key watchKey, w *Watch) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return w.armed && ws.byKey[key] == w
+}
+
 // fire wakes the waiters of an event.
 func (ws *watches) fire(event zk.EventType, path string) {
 	ws.mu.Lock()

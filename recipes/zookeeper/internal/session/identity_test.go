@@ -1,0 +1,53 @@
+package session
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Others keep what they may do to a place, but for writing and for its ACL.
+func TestWhoMayWriteToAPlace(t *testing.T) {
+	i := identity{"word"}
+	acl := i.acl([]zk.ACL{{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}, {Perms: zk.PermWrite | zk.PermAdmin, Scheme: "ip", ID: "10.0.0.1"}})
+	want := append([]zk.ACL{{Perms: zk.PermRead | zk.PermCreate | zk.PermDelete, Scheme: "world", ID: "anyone"}}, zk.DigestACL(zk.PermAll, identityUser, "word")...)
+	if !slices.Equal(acl, want) {
+		t.Errorf("it is %v; want %v", acl, want)
+	}
+}
+
+// Who may change what a session creates has the session's identity, and nobody else.
+func TestWhoHasWhichIdentity(t *testing.T) {
+	creator := []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
+	readable := append(creator, recipes.ACL{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"})
+	jane, other := &recipes.Digest{User: "jane", Password: "secret"}, &recipes.Digest{User: "jane", Password: "other"}
+	published := newIdentity(recipes.SessionConfig{})
+	if published.secret == "" {
+		t.Error("a session of the default configuration has no identity")
+	}
+	for name, test := range map[string]struct {
+		one, two recipes.SessionConfig
+		same     bool
+	}{
+		"open, one names servers":      {recipes.SessionConfig{Servers: []string{"a"}}, recipes.SessionConfig{}, true},
+		"open, one with a certificate": {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}}, recipes.SessionConfig{}, true},
+		"one user":                     {recipes.SessionConfig{Digest: jane, ACL: creator}, recipes.SessionConfig{Digest: jane}, true},
+		"two passwords":                {recipes.SessionConfig{Digest: jane, ACL: creator}, recipes.SessionConfig{Digest: other, ACL: creator}, false},
+		"a user and nobody":            {recipes.SessionConfig{Digest: jane}, recipes.SessionConfig{}, false},
+		"one certificate":              {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: creator}, recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: readable}, true},
+		"two certificates":             {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: creator}, recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("l")}, ACL: creator}, false},
+		"a certificate and nobody":     {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: readable}, recipes.SessionConfig{}, false},
+	} {
+		if one, two := newIdentity(test.one), newIdentity(test.two); (one == two) != test.same || one.secret == "" || two.secret == "" {
+			t.Errorf("%s: %v and %v", name, one, two)
+		}
+	}
+	for _, acl := range [][]recipes.ACL{creator, readable, {{Permissions: recipes.PermAll, Scheme: "ip", ID: "10.0.0.1"}}} {
+		if i := newIdentity(recipes.SessionConfig{ACL: acl}); i != (identity{}) {
+			t.Errorf("a session without credentials has the identity %v for %v", i, acl)
+		}
+	}
+}
