@@ -19,6 +19,7 @@ type placeGuard struct {
 
 	writing chan struct{} // holds one element while the guard is being made
 	guard   string        // see check; "" if there is none
+	seen    bool          // the place was seen after the guard was made
 }
 
 // newPlaceGrant is newGrant for a place.
@@ -74,6 +75,9 @@ func (p *placeGuard) check(ctx context.Context, t *session.Txn, made func(path s
 			return err
 		}
 		made(guard)
+		p.guard, p.seen = guard, false
+	}
+	if !p.seen {
 		stat, err := p.session.Stat(ctx, p.Path)
 		if err == nil && stat.Czxid != p.Stat.Czxid {
 			err = fmt.Errorf("%w: %s", recipes.ErrNoNode, p.Path)
@@ -81,7 +85,7 @@ func (p *placeGuard) check(ctx context.Context, t *session.Txn, made func(path s
 		if err != nil {
 			return err
 		}
-		p.guard = guard
+		p.seen = true
 	}
 	t.Check(p.guard, recipes.AnyVersion)
 	return nil
