@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Kind is a recipe whose contenders stand in line. At one path each kind has its own
-// line, and the kinds do not exclude each other.
+// Kind is a recipe whose contenders stand in line. Each kind has a wait queue of its own.
+// A contender that meets one of another kind at its path fails with ErrForeign.
 type Kind string
 
 // The kinds.

@@ -7,9 +7,10 @@ import (
 )
 
 // Dialect says with whose contenders a recipe stands in one line: whose names, data
-// and rules it keeps. All contenders of a path must use the same one. A recipe that
-// sees a contender of another dialect fails with [ErrForeign]. The Dialect field of
-// each configuration says which of the library's recipes it stands in line with.
+// and rules it keeps. All contenders of a path must use the same recipe and dialect. A
+// contender that sees one with which it shares no wait queue fails with [ErrForeign].
+// The Dialect field of each configuration says which of the library's recipes it
+// stands in line with.
 //
 // A contender in another dialect than [ZooKeeper] waits by [Predecessor] where
 // [Handoff] is asked for: the other library does not release by a handoff.
@@ -51,11 +52,11 @@ func ParseDialect(name string) (Dialect, error) {
 	return "", fmt.Errorf("%w: dialect %q is unknown; one of %s", ErrInvalid, name, strings.Join(names, ", "))
 }
 
-// ForeignError says which contender of another dialect was seen. It matches
+// ForeignError says which contender of another recipe or dialect was seen. It matches
 // [ErrForeign].
 type ForeignError struct {
 	Dialect Dialect // of the contender that was seen
-	Recipe  string  // what its library calls the recipe, such as "Lock" or "LeaderLatch"
+	Recipe  string  // what its library calls the recipe, such as "LeaderLatch"; "Lock" where several have its names
 	Znode   string  // the path of its znode
 }
 

@@ -46,12 +46,13 @@ var (
 	// the configuration that is wrong.
 	ErrMismatch = errors.New("contenders disagree")
 
-	// ErrForeign: a contender of another library, or of another dialect, is at the
-	// path. The two would not exclude each other. A contender that joins has left the
-	// wait queue and holds nothing. A hold ends with ErrForeign and ErrNotHeld when such a
-	// contender has joined after the grant; it still has to be released. The error is a *ForeignError that names the other one. Give the
-	// Dialect that all contenders use, or another path. See docs/interop.md for what
-	// this can and cannot see.
+	// ErrForeign: a contender with which this one shares no wait queue has a znode at the
+	// path: it is of another recipe, library or dialect. The two would not exclude each
+	// other. A contender that joins has left the wait queue and holds nothing. A hold ends
+	// with ErrForeign and ErrNotHeld when such a contender has joined after the grant; it
+	// still has to be released. The error is a *ForeignError that names the other one. Use
+	// the recipe and Dialect that all contenders use, or another path. See docs/interop.md
+	// for what this can and cannot see.
 	ErrForeign = errors.New("foreign contender")
 
 	// ErrNoLeader: nobody campaigns, so nobody leads.

@@ -90,8 +90,7 @@ type Session interface {
 	Latch(path string, cfg LatchConfig) (Latch, error)
 
 	// Contenders returns who stands in line at path: all kinds at once, or only the
-	// kinds that are given. Kinds do not exclude each other, so an operator, or a
-	// lock that must be the only one there, wants to see them all.
+	// kinds that are given.
 	//
 	// Here all dialects are shown. Lock.Contenders and its like show the line as that lock
 	// sees it: who stands in it with the lock's own dialect.

@@ -23,33 +23,49 @@ func (d dialect) other() bool { return d != "" && d != dialect(recipes.DefaultDi
 
 const dialectUsage = "share PATH with this `library`: zookeeper, curator or kazoo (default zookeeper)"
 
-// joins are how to stand in line with a contender that was seen.
-var joins = map[string]string{
-	"Lock":                      "lock or elect",
-	"ReadLock":                  "lock with -shared or -exclusive",
-	"InterProcessReadWriteLock": "lock with -shared or -exclusive",
-	"LeaderLatch":               "elect",
-	"InterProcessSemaphoreV2":   "lock with -n",
-	"Semaphore":                 "lock with -n",
-	"SimpleDistributedQueue":    "queue put or queue take",
-	"Queue":                     "queue put or queue take",
-	"DistributedAtomicLong":     "counter",
-	"DistributedDoubleBarrier":  "double-barrier",
-	"DoubleBarrier":             "double-barrier",
+// joins are the verbs that share a wait queue with a contender that was seen, by its
+// dialect and recipe.
+var joins = map[recipes.Dialect]map[string]string{
+	recipes.ZooKeeper: {
+		"Lock":         "lock without -n, -shared, -exclusive, -priority and -dialect; Curator's InterProcessMutex and LeaderSelector have the names of a lock",
+		"Semaphore":    "lock with -n, and without -dialect; zkrecipes semaphore PATH shows the number of permits",
+		"SharedLock":   "lock with -shared or -exclusive, and without -dialect",
+		"PriorityLock": "lock with -priority",
+		"Election":     "elect without -dialect",
+		"Queue":        "queue without -dialect",
+		"Counter":      "counter without -dialect",
+	},
+	recipes.Curator: {
+		"InterProcessReadWriteLock": "lock with -shared or -exclusive",
+		"LeaderLatch":               "elect",
+		"InterProcessSemaphoreV2":   "lock with -n, 1 for InterProcessSemaphoreMutex",
+		"SimpleDistributedQueue":    "queue put or queue take",
+		"DistributedAtomicLong":     "counter",
+		"DistributedDoubleBarrier":  "double-barrier",
+	},
+	recipes.Kazoo: {
+		"Lock":          "lock or elect",
+		"ReadLock":      "lock with -shared or -exclusive",
+		"Semaphore":     "lock with -n",
+		"Queue":         "queue put or queue take",
+		"DoubleBarrier": "double-barrier",
+	},
 }
 
-// foreign says what to do about a contender of another library.
+// foreign says what to do about a contender that shares no wait queue with the caller's.
 func foreign(err error) error {
 	var f *recipes.ForeignError
-	switch {
-	case !errors.As(err, &f):
+	if !errors.As(err, &f) {
 		return err
-	case f.Dialect == recipes.DefaultDialect:
-		return fmt.Errorf("%w; leave -dialect out, or give another PATH", err)
 	}
-	verb := joins[f.Recipe]
-	if verb != "" {
-		verb = " (zkrecipes " + verb + ")"
+	verb := joins[f.Dialect][f.Recipe]
+	switch {
+	case f.Dialect != recipes.DefaultDialect && verb == "":
+		return fmt.Errorf("%w: use -dialect %s, or another PATH", err, f.Dialect)
+	case f.Dialect != recipes.DefaultDialect:
+		return fmt.Errorf("%w: use -dialect %s (zkrecipes %s), or another PATH", err, f.Dialect, verb)
+	case verb == "":
+		return fmt.Errorf("%w: zkrecipes has no such recipe: give another PATH", err)
 	}
-	return fmt.Errorf("%w: use -dialect %s%s, or another PATH", err, f.Dialect, verb)
+	return fmt.Errorf("%w: use another PATH, or zkrecipes %s", err, verb)
 }

@@ -38,11 +38,11 @@ command holding PATH runs at a time, in the order in which they came.
 			"zkrecipes lock -n 4 -try /render -- ./render frame.svg",
 		},
 		rules: `
-Programs with Curator's InterProcessMutex or go-zookeeper's Lock can share a plain
-lock. For those with kazoo, or with another lock or semaphore of Curator, give -dialect.
-If zkrecipes meets one of them without it, it gives up with exit code 125 and names it.
-It cannot see one that comes after it was granted. With -dialect curator and -n, nothing
-compares the numbers of permits.
+Programs with Curator's InterProcessMutex or LeaderSelector, or go-zookeeper's Lock, can
+share a plain lock. For those with kazoo, or with another lock or semaphore of Curator,
+give -dialect. If zkrecipes meets one of them without it, it gives up with exit code 125
+and names it. It cannot see one that comes after it was granted. With -dialect curator
+and -n, nothing compares the numbers of permits.
 
 PATH is one of four kinds of lock, and all contenders must use the same kind:
 
@@ -56,10 +56,10 @@ PATH is one of four kinds of lock, and all contenders must use the same kind:
                          first, and equal numbers in order; commands with -shared
                          run together, any other alone
 
-The kinds do not see each other in ZooKeeper: a plain lock does NOT exclude -shared,
-but -exclusive does. So zkrecipes looks for contenders of another kind before it runs
-the command. If there is one, it gives up with exit code 125. Of two that come at the
-same time, at least the later one sees the other. Other programs may not look.
+Each kind has a wait queue of its own: a plain lock does NOT wait for -shared, but
+-exclusive does. A contender that meets one of another kind, or of an election, gives up
+with exit code 125 and names it. Of two that come at the same time, at least the later
+one sees the other. Other programs do not look for it.
 
 In a priority lock the holder keeps the lock until it has done. A waiter with -ask asks
 holders with larger numbers to give way. Large numbers wait for as long as smaller
@@ -145,16 +145,9 @@ func (v *lockVerb) arguments(args []string) error {
 func (v *lockVerb) run(ctx context.Context, t *tool, out *output) error {
 	v.kindOfLine = v.kind()
 	err := v.guard.run(ctx, t, out, func(ctx context.Context, s recipes.Session) (grant, error) {
-		if err := v.disagree(ctx, s); err != nil { // rather than wait for nothing
-			return grant{}, err
-		}
 		h, err := v.acquire(ctx, s)
 		if err != nil {
 			return grant{}, v.explain(err)
-		}
-		if err := v.disagree(ctx, s); err != nil {
-			v.giveUp(h)
-			return grant{}, err
 		}
 		return h, nil
 	})
@@ -163,6 +156,19 @@ func (v *lockVerb) run(ctx context.Context, t *tool, out *output) error {
 		return exitError{v.conflict, failed.error}
 	}
 	return err
+}
+
+// kind is what PATH is to this contender.
+func (v *lockVerb) kind() recipes.Kind {
+	switch {
+	case v.priority.given:
+		return recipes.KindPriorityLock
+	case v.permits > 1:
+		return recipes.KindSemaphore
+	case v.sharing():
+		return recipes.KindSharedLock
+	}
+	return recipes.KindLock
 }
 
 // explain says what to do about what another contender has said before.
@@ -174,10 +180,4 @@ func (v *lockVerb) explain(err error) error {
 		return fmt.Errorf("%w; give a PATH that holds no data", err)
 	}
 	return fmt.Errorf("%w; zkrecipes semaphore %s shows the number of permits there", err, v.path)
-}
-
-func (v *lockVerb) giveUp(h grant) {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	_ = h.giveBack(ctx) // the end of the session does it otherwise
 }

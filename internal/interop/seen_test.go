@@ -10,22 +10,32 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestRealContendersAreSeen has ours, without a dialect, meet each recipe of the other
-// libraries. It may be granted between two turns of theirs, until they meet.
+// TestRealContendersAreSeen has ours meet recipes of the other libraries with which it
+// shares no wait queue. It may be granted between two turns of theirs, until they meet.
 func TestRealContendersAreSeen(t *testing.T) {
 	ensembletest.Require(t)
+	mutex := recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Lock"}
 	for _, p := range []struct {
 		library, theirs, ours string
 		want                  recipes.ForeignError
+		dialect               recipes.Dialect
 	}{
-		{"kazoo", "lock", "lock", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock"}},
-		{"kazoo", "election", "election", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock"}},
-		{"curator", "election", "election", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "LeaderLatch"}},
-		{"curator", "rw", "rw", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessReadWriteLock"}},
-		{"curator", "semaphore", "semaphore", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}},
-		{"kazoo", "semaphore", "semaphore", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Semaphore"}},
+		{"kazoo", "lock", "lock", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock"}, ""},
+		{"kazoo", "election", "election", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock"}, ""},
+		{"curator", "election", "election", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "LeaderLatch"}, ""},
+		{"curator", "rw", "rw", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessReadWriteLock"}, ""},
+		{"curator", "semaphore", "semaphore", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, ""},
+		{"kazoo", "semaphore", "semaphore", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Semaphore"}, ""},
+		{"curator", "selector", "election", mutex, ""},
+		{"curator", "lock", "rw", mutex, ""},
+		{"curator", "lock", "semaphore", mutex, recipes.Curator},
+		{"curator", "election", "semaphore", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "LeaderLatch"}, recipes.Curator},
+		{"kazoo", "lock", "semaphore", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock"}, recipes.Curator},
+		{"curator", "semaphore", "lock", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, ""},
+		{"curator", "semaphore", "semaphore", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, recipes.Kazoo},
+		{"kazoo", "semaphore", "election", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Semaphore"}, ""},
 	} {
-		t.Run(p.library+" "+p.theirs, func(t *testing.T) {
+		t.Run(p.library+" "+p.theirs+" and "+string(p.dialect)+" "+p.ours, func(t *testing.T) {
 			m := newMatch(t, pair{})
 			m.stopped = true
 			start := func() *peer {
@@ -51,7 +61,7 @@ func TestRealContendersAreSeen(t *testing.T) {
 					theirs = start()
 				default:
 				}
-				err = own.turn(t.Context(), s, "", p.ours, m.path)
+				err = own.turn(t.Context(), s, p.dialect, p.ours, m.path)
 			}
 			var got *recipes.ForeignError
 			if !errors.As(err, &got) || got.Dialect != p.want.Dialect || got.Recipe != p.want.Recipe || got.Znode == "" {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -57,18 +59,19 @@ func (f *fixture) same(got, want string) {
 	}
 }
 
-// fill has contenders of all kinds at path but a priority lock: its data and those
-// of a semaphore exclude each other.
-func (f *fixture) fill(s recipes.Session, path string) (holders []recipes.Grant) {
+// fill has contenders of all kinds at path but a priority lock: its data and those of a
+// semaphore exclude each other. The first kind is the session's. The others, which
+// would refuse it, are znodes that another client makes.
+func (f *fixture) fill(s recipes.Session, path string) (holder recipes.Grant) {
 	f.Helper()
-	lock, shared := f.acquire(s, path), f.writes(s, path)
-	permit, leads := f.permit(s, path, 2), f.lead(s, path)
+	holder = f.acquire(s, path)
 	lockKind(recipes.DefaultStrategy).waits(f, s, path)
-	f.sharedWaits(s, path, recipes.Reading)
-	second := f.permit(s, path, 2)
-	f.permitWaits(s, path, 2)
-	electionKind(recipes.DefaultStrategy).waits(f, s, path)
-	return []recipes.Grant{lock, shared, permit, second, leads}
+	for _, name := range []string{"write-", "read-", "lease-", "lease-", "lease-", "n_", "n_"} {
+		f.theirs(path+"/"+foreignName("-"+name), "", zk.FlagEphemeral|zk.FlagSequence)
+	}
+	_, err := f.outside.Set(path, []byte("permits=2"), recipes.AnyVersion)
+	f.must(err)
+	return holder
 }
 
 const filled = "lock holds, lock waits, shared-lock write holds, shared-lock read waits, " +
@@ -76,24 +79,18 @@ const filled = "lock holds, lock waits, shared-lock write holds, shared-lock rea
 
 func contendersOfAllKinds(f *fixture) {
 	s, other := f.open(), f.open()
-	holders := f.fill(s, f.path("a"))
+	holder := f.fill(s, f.path("a"))
 	lines := f.stands(other, f.path("a"), filled)
 	if lines.Permits != 2 {
 		f.Errorf("%d permits; want 2", lines.Permits)
 	}
-	var told []recipes.Contender
-	for _, c := range lines.Contenders {
-		if c.SessionID != s.ID() || c.Since.IsZero() {
+	for i, c := range lines.Contenders {
+		if (c.SessionID == s.ID()) != (i < 2) || c.SessionID == 0 || c.Since.IsZero() {
 			f.Errorf("told as %+v", c)
 		}
-		if c.Holds {
-			told = append(told, c)
-		}
 	}
-	for i, g := range holders {
-		if c := told[i]; c.Znode != g.Znode() || c.Token != g.Token() {
-			f.Errorf("holder %d is told as %+v; want znode %s, token %d", i, c, g.Znode(), g.Token())
-		}
+	if c := lines.Contenders[0]; c.Znode != holder.Znode() || c.Token != holder.Token() {
+		f.Errorf("the holder is told as %+v; want znode %s, token %d", c, holder.Znode(), holder.Token())
 	}
 }
 

@@ -16,7 +16,7 @@ func lockTests() []test {
 		{"try/of many exactly one is granted", tryTogether},
 		{"try/it waits for the server as long as the context allows", tryFrozen},
 		{"two locks of one path are one", twoOfOnePath},
-		{"lock and election at one path do not meet", lockBesideElection},
+		{"recipes that share no queue refuse each other", recipesRefuse},
 	}
 }
 
@@ -120,16 +120,4 @@ func twoOfOnePath(f *fixture) {
 	_, err = f.lock(s, f.path("a")).TryAcquire(f.ctx)
 	f.is(err, recipes.ErrContended)
 	f.must(h.Release(f.ctx))
-}
-
-func lockBesideElection(f *fixture) {
-	s := f.open()
-	h, l := f.acquire(s, f.path("a")), f.lead(s, f.path("a"))
-	f.held(h)
-	f.held(l)
-	in, err := f.lock(s, f.path("a")).Contenders(f.ctx)
-	f.must(err)
-	if len(in) != 1 || in[0].Znode != h.Znode() {
-		f.Errorf("the lock's line is %+v", in)
-	}
 }

@@ -30,7 +30,6 @@ func priorityTests() []test {
 		{"a release that the server refuses can be tried again", priorityReleaseRefused},
 		{"contenders are told in order", priorityContenders},
 		{"a path that holds something else is ErrMismatch", priorityForeign},
-		{"shared lock and priority lock at one path do not meet", priorityBesideShared},
 		{"a bad priority is ErrInvalid", priorityLockInvalid},
 		{"ask/holders of lower priority are asked, others are not", priorityAsk},
 		{"ask/a holder that is not revocable is left alone", priorityAskNot},

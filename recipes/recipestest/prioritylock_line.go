@@ -120,13 +120,6 @@ func priorityForeign(f *fixture) {
 	}
 }
 
-func priorityBesideShared(f *fixture) {
-	s := f.open()
-	a, b := f.priorityHeld(s, recipes.Writing), f.writes(s, f.path("a"))
-	f.held(a)
-	f.held(b)
-}
-
 func priorityLockInvalid(f *fixture) {
 	s := f.open()
 	for _, cfg := range []recipes.PriorityLockConfig{

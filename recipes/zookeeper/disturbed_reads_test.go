@@ -163,10 +163,9 @@ func questionsAboutValues() []question {
 			return barrierAt(t, s, "/b").IsSet(ctx)
 		}),
 		asked("all lines", func(t *testing.T, ctx context.Context, s recipes.Session) {
-			must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
-			must[recipes.Hold](t)(must[recipes.Semaphore](t)(s.Semaphore("/l", recipes.SemaphoreConfig{Permits: 2})).Acquire(ctx))
-			must[recipes.Leadership](t)(must[recipes.Election](t)(s.Election("/l", recipes.ElectionConfig{})).Campaign(ctx, []byte("x")))
-			must[recipes.SharedHold](t)(must[recipes.SharedLock](t)(s.SharedLock("/l", recipes.SharedLockConfig{})).AcquireRead(ctx))
+			m := must[recipes.Semaphore](t)(s.Semaphore("/l", recipes.SemaphoreConfig{Permits: 2}))
+			must[recipes.Hold](t)(m.Acquire(ctx))
+			must[recipes.Hold](t)(m.Acquire(ctx))
 		}, func(t *testing.T, ctx context.Context, s recipes.Session) (any, error) {
 			lines, err := s.Contenders(ctx, "/l")
 			all, _ := shown(lines.Contenders, nil)

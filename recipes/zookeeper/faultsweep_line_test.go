@@ -3,6 +3,7 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -182,10 +183,13 @@ var lineScenes = []lineScene{
 	{"downgrade", downgradeAct, nil},
 	{"revoke", revokeAct, nil},
 	{"give way", giveWayAct, nil},
+}
+
+var permitScenes = []lineScene{
 	{"semaphore/free", permitAct, nil},
 	{"semaphore/all permits taken", permitAct, holdPermits},
 }
 
 func TestFaultSweepOfTheLine(t *testing.T) {
-	sweepFaults(t, "shared lock, revocation and semaphore", 4, lineScenarios(lineScenes, (*lineStage).free))
+	sweepFaults(t, "shared lock, revocation and semaphore", 4, slices.Concat(lineScenarios(lineScenes, (*lineStage).free), lineScenarios(permitScenes, (*lineStage).freePermits)))
 }

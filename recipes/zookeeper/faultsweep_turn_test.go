@@ -113,15 +113,16 @@ type turnAct struct {
 	name      string
 	turn      turn
 	contended bool
+	others    turn // of other contenders for the same
 }
 
 var turnActs = []turnAct{
-	{"lock/free", lockTurn, false},
-	{"lock/contended", lockTurn, true},
-	{"try/free", tryTurn, false},
-	{"try/contended", tryTurn, true},
-	{"election/free", electionTurn, false},
-	{"election/contended", electionTurn, true},
+	{"lock/free", lockTurn, false, lockTurn},
+	{"lock/contended", lockTurn, true, lockTurn},
+	{"try/free", tryTurn, false, lockTurn},
+	{"try/contended", tryTurn, true, lockTurn},
+	{"election/free", electionTurn, false, electionTurn},
+	{"election/contended", electionTurn, true, electionTurn},
 }
 
 // turnScenarios are the acts with each strategy.
@@ -139,6 +140,19 @@ func turnScenarios(strategies []recipes.Strategy, acts []turnAct) []scenario {
 
 func TestFaultSweep(t *testing.T) {
 	sweepFaults(t, "lock and election", 4, turnScenarios(recipes.Strategies(), turnActs))
+}
+
+// ahead has the other session hold the lock, or lead, until release.
+func (w *world) ahead(ctx context.Context, leads bool) (release func() error, token recipes.Token) {
+	if leads {
+		e := must[recipes.Election](w.t)(w.other.Election(sweepPath, recipes.ElectionConfig{}))
+		l := must[recipes.Leadership](w.t)(e.Campaign(ctx, nil))
+		done := w.granted(l)
+		return func() error { done(); return l.Resign(ctx) }, l.Token()
+	}
+	h := must[recipes.Hold](w.t)(must[recipes.Lock](w.t)(w.other.Lock(sweepPath, recipes.LockConfig{})).Acquire(ctx))
+	done := w.granted(h)
+	return func() error { done(); return h.Release(ctx) }, h.Token()
 }
 
 // sweepTurn runs one case.
@@ -160,13 +174,8 @@ func sweepTurn(t *testing.T, strategy recipes.Strategy, a turnAct, at int64, f f
 	}
 	var err error
 	if a.contended {
-		l := must[recipes.Lock](t)(w.other.Lock(sweepPath, recipes.LockConfig{}))
-		e := must[recipes.Election](t)(w.other.Election(sweepPath, recipes.ElectionConfig{}))
-		// Both recipes stand in their own line of the path; hold both.
-		hold := must[recipes.Hold](t)(l.Acquire(ctx))
-		leadership := must[recipes.Leadership](t)(e.Campaign(ctx, nil))
-		done := w.granted(hold)
-		w.tokens.Store(int64(leadership.Token()))
+		release, token := w.ahead(ctx, strings.HasPrefix(a.name, "election"))
+		w.tokens.Store(int64(token))
 		go runVictim()
 		select {
 		case <-joined:
@@ -175,8 +184,7 @@ func sweepTurn(t *testing.T, strategy recipes.Strategy, a turnAct, at int64, f f
 		case <-ctx.Done():
 			t.Fatal("the victim hangs before it has joined")
 		}
-		done()
-		if err := errors.Join(hold.Release(ctx), leadership.Resign(ctx)); err != nil {
+		if err := release(); err != nil {
 			t.Fatal(err)
 		}
 	} else {
@@ -193,10 +201,8 @@ func sweepTurn(t *testing.T, strategy recipes.Strategy, a turnAct, at int64, f f
 
 	// Another contender gets its turn, though the victim's session is not
 	// closed: nothing of the victim stands in line.
-	for _, turn := range []turn{lockTurn, electionTurn} {
-		if err := turn(ctx, w, w.other, nil); err != nil {
-			t.Errorf("after the fault another contender: %v", err)
-		}
+	if err := a.others(ctx, w, w.other, nil); err != nil {
+		t.Errorf("after the fault another contender: %v", err)
 	}
 	closeErr := w.victim.Close(ctx)
 	if lost := w.victim.Err(); closeErr != nil && errors.Is(lost, recipes.ErrClosed) {

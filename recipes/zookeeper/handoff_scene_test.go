@@ -39,12 +39,17 @@ func onBoth(t *testing.T, f func(*scene)) {
 // onEmbedded is onBoth's for what only the in-process server can do.
 func onEmbedded(t *testing.T, f func(*scene, *zkserver.Server)) {
 	srv := embedded(t)
+	onServer(t, srv, func(s *scene) { f(s, srv) })
+}
+
+// onServer is onEmbedded's for a server that several cases share.
+func onServer(t *testing.T, srv *zkserver.Server, f func(*scene)) {
 	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(raw.Close)
-	f(&scene{T: t, ctx: bounded(t), addr: srv.Addr(), path: "/line", raw: raw}, srv)
+	f(&scene{T: t, ctx: bounded(t), addr: srv.Addr(), path: "/line", raw: raw})
 }
 
 func (s *scene) session() recipes.Session {

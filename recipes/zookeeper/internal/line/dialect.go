@@ -2,7 +2,6 @@ package line
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	gopath "path"
 	"slices"
@@ -23,6 +22,8 @@ const (
 	Write     = "write-"
 	// Lease is of Curator's InterProcessSemaphoreV2 as here.
 	Lease = "lease-"
+	// Priority is of a priority lock, whose names have a form of their own: PriorityName.
+	Priority = "priority"
 
 	CuratorRead  = "__READ__"
 	CuratorWrite = "__WRIT__"
@@ -31,113 +32,22 @@ const (
 	// KazooLock is of kazoo's Lock, WriteLock and Election.
 	KazooLock = "__lock__"
 	KazooRead = "__rlock__"
+	// KazooLease is of kazoo's Semaphore, whose names are GUIDs.
+	KazooLease = "guid"
 
 	// CuratorLeases and CuratorLocks are the directories of InterProcessSemaphoreV2
-	// below its path.
+	// below its path. The first is its marker there.
 	CuratorLeases = "leases"
 	CuratorLocks  = "locks"
 )
-
-// known is whose contenders have a marker.
-type known struct {
-	marker  string
-	dialect recipes.Dialect
-	recipe  string // its library's word
-}
-
-// knowns has the markers of all dialects. Those that Curator and the texts share are
-// here for the text's.
-var knowns = []known{
-	{Lock, recipes.ZooKeeper, "Lock"},
-	{Candidate, recipes.ZooKeeper, "Election"},
-	{Read, recipes.ZooKeeper, "SharedLock"},
-	{Write, recipes.ZooKeeper, "SharedLock"},
-	{Lease, recipes.ZooKeeper, "Semaphore"},
-	{CuratorRead, recipes.Curator, "InterProcessReadWriteLock"},
-	{CuratorWrite, recipes.Curator, "InterProcessReadWriteLock"},
-	{CuratorLatch, recipes.Curator, "LeaderLatch"},
-	{KazooLock, recipes.Kazoo, "Lock"},
-	{KazooRead, recipes.Kazoo, "ReadLock"},
-}
-
-// foreign returns an error if one of the names is that of a contender that does not
-// look for this line's, or that this line does not look for.
-//
-// It is called after the contender's own znode was made. So of two contenders of
-// which both look, at least the later one sees the other. Other libraries do not
-// look: one that comes when this line's contender is granted takes what it finds.
-//
-// The recipes of this library do not exclude each other at one path, and say so, in
-// the text's dialect. A line in another dialect shares its path with nothing else.
-func (l *Line) foreign(ctx context.Context, names []string) error {
-	for _, name := range names {
-		if k, ok := l.stranger(name); ok {
-			return &recipes.ForeignError{Dialect: k.dialect, Recipe: k.recipe, Znode: gopath.Join(l.Path, name)}
-		}
-	}
-	if l.semaphore() && slices.Contains(names, CuratorLeases) && slices.Contains(names, CuratorLocks) {
-		return l.foreignLease(ctx)
-	}
-	return nil
-}
-
-// MeetsForeign lists the line, and fails as a contender does that meets a foreign one.
-func (l *Line) MeetsForeign(ctx context.Context) error {
-	names, err := l.Names(ctx)
-	if err != nil {
-		return err
-	}
-	return l.foreign(ctx, names)
-}
 
 // semaphore reports whether the contenders are those of a semaphore in the default
 // dialect. In the others they stand in a line of locks.
 func (l *Line) semaphore() bool { return slices.Equal(l.Markers, []string{Lease}) }
 
-// foreignLease returns an error if a lease is taken from Curator's semaphore of the same
-// path. Its directories remain when nobody uses it any more.
-func (l *Line) foreignLease(ctx context.Context) error {
-	dir := gopath.Join(l.Path, CuratorLeases)
-	names, err := l.Session.Children(ctx, dir)
-	if errors.Is(err, recipes.ErrNoNode) || err == nil && len(names) == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return &recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2", Znode: gopath.Join(dir, names[0])}
-}
-
-func (l *Line) stranger(name string) (known, bool) {
-	if slices.ContainsFunc(l.Markers, func(marker string) bool { return is(name, marker) }) {
-		return known{}, false
-	}
-	if l.semaphore() && GUID(name) {
-		return known{dialect: recipes.Kazoo, recipe: "Semaphore"}, true
-	}
-	for _, k := range knowns {
-		if l.speaks(recipes.ZooKeeper) && k.dialect == recipes.ZooKeeper {
-			continue
-		}
-		if is(name, k.marker) {
-			return k, true
-		}
-	}
-	return known{}, false
-}
-
-func (l *Line) speaks(d recipes.Dialect) bool {
-	return l.Dialect == d || l.Dialect == "" && d == recipes.DefaultDialect
-}
-
 func is(name, marker string) bool {
 	_, ok := parse(name, marker)
 	return ok
-}
-
-// Foreign is foreign for a recipe that does not stand in a Line.
-func Foreign(ctx context.Context, path string, names []string) error {
-	return (&Line{Path: path}).foreign(ctx, names)
 }
 
 // GUID reports whether a name is what kazoo calls a member that has no number: a GUID

@@ -149,8 +149,9 @@
 //
 // # Third-party contenders
 //
-// A contender that lists the line looks for those of other libraries (see Line.foreign),
-// and fails with ErrForeign if it finds one. Listings come after its znode was created, so
+// A third-party contender is one with which this line shares no wait queue: of another
+// library, or of another recipe of this one. The table is peers. A contender that lists the
+// line looks for them (see Line.foreign), and fails with ErrForeign if it finds one. Listings come after its znode was created, so
 // it finds each contender that came before it. By handoff, too: numbers are the parent's,
 // so the first of ours behind a third-party contender finds its number missing, lists, and
 // leaves without a release. So does the next.
@@ -160,8 +161,16 @@
 // finds it in the listing with which it is next. Where a handoff passes the turn on, nothing
 // is listed. Then the holder finds it: while a hold lasts, the path's record is read a tenth
 // of the timeout apart, and the line is listed if children were created since the last
-// listing without a third-party contender (see Line.inspected). The hold ends with
+// listing without a third-party contender (see Line.Inspected). The hold ends with
 // ErrForeign. Its release deletes the znode without a handoff, so the next one lists.
+//
+// The leases of Curator's semaphore are below the path, and take no numbers of it. A
+// contender finds them by the directory, where it lists.
+//
+// Semaphores in the dialects of other libraries wait at another path than theirs. They list
+// theirs before they make anything there, and once more when they wait for the lock. kazoo's
+// leases are children of the path itself, so there each count of them is a check, too.
+// For Curator's, one that joins while a contender waits is not found.
 //
 // In a dialect the znode has the library's marker, and the contender waits by the
 // plain recipe, which is that of the library.

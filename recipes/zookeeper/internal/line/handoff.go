@@ -235,5 +235,5 @@ func (w *waiter) granted(ctx context.Context) (*Grant, error) {
 	if err := w.line.Session.BeginHold(ctx); err != nil {
 		return nil, err
 	}
-	return w.line.inspected(newPlaceGrant(w.line.Session, w.place, w.me.Kind)), nil
+	return w.line.Inspected(newPlaceGrant(w.line.Session, w.place, w.me.Kind)), nil
 }

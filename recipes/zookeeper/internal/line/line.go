@@ -219,7 +219,7 @@ func (l *Line) grant(ctx context.Context, name string) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.inspected(g), nil
+	return l.Inspected(g), nil
 }
 
 // Granted is the turn of the contender whose znode is at path, whose recipe has found

@@ -34,9 +34,9 @@ func (l *Line) TakeUp(ctx context.Context, znode string, token recipes.Token) (*
 		return nil, err
 	}
 	if place, ok := l.adopt(znode, me, node); ok {
-		return l.inspected(newPlaceGrant(l.Session, place, me.Kind)), nil
+		return l.Inspected(newPlaceGrant(l.Session, place, me.Kind)), nil
 	}
-	return l.inspected(Resumed(l.Session, znode, token, l.Asked)), nil
+	return l.Inspected(Resumed(l.Session, znode, token, l.Asked)), nil
 }
 
 // contender is the one whose znode it is, if it can be of the line.

@@ -36,22 +36,38 @@ import (
 // there are fewer than permits, and do not count again.
 type leased struct {
 	lock   *line.Line
+	at     *line.Line // at the path itself, for contenders of other recipes
 	path   string
 	leases string // the parent of leases
 	cfg    recipes.SemaphoreConfig
 }
 
 func newLeased(lock *line.Line, cfg recipes.SemaphoreConfig) *leased {
-	s := &leased{lock: lock, path: lock.Path, cfg: cfg}
-	s.leases, lock.Path = leasePaths(lock.Path, lock.Dialect)
+	at := *lock
+	at.Markers = leaseMarkers[lock.Dialect]
+	s := &leased{lock: lock, at: &at, path: lock.Path, cfg: cfg}
+	s.leases, lock.Path = line.LeasePaths(lock.Path, lock.Dialect)
 	return s
 }
 
-func leasePaths(path string, d recipes.Dialect) (leases, lock string) {
-	if d == recipes.Kazoo {
-		return path, path + "-" + line.KazooLock
+// prepare fails before anything is made if a contender of another recipe has a znode at the
+// path. It makes the directory of Curator's leases: others look for the contenders of
+// a semaphore where that is.
+func (s *leased) prepare(ctx context.Context) error {
+	names, err := s.at.Names(ctx)
+	if err == nil {
+		err = s.at.Foreign(ctx, names)
 	}
-	return gopath.Join(path, line.CuratorLeases), gopath.Join(path, line.CuratorLocks)
+	if err != nil {
+		return err
+	}
+	if s.lock.Dialect == recipes.Kazoo {
+		return s.agree(ctx)
+	}
+	if slices.Contains(names, line.CuratorLeases) {
+		return nil
+	}
+	return s.lock.Parent(ctx, s.leases)
 }
 
 func (s *leased) Path() string { return s.path }
@@ -63,10 +79,8 @@ func (s *leased) TryAcquire(ctx context.Context) (recipes.Hold, error) { return 
 func (s *leased) failed(err error) error { return fmt.Errorf("semaphore %s: %w", s.path, err) }
 
 func (s *leased) enter(ctx context.Context, try bool) (recipes.Hold, error) {
-	if s.lock.Dialect == recipes.Kazoo {
-		if err := s.agree(ctx); err != nil {
-			return nil, s.failed(err)
-		}
+	if err := s.prepare(ctx); err != nil {
+		return nil, s.failed(err)
 	}
 	joined := s.cfg.Joined
 	if joined != nil {
@@ -74,7 +88,7 @@ func (s *leased) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 			s.cfg.Joined(recipes.Place{Znode: p.Znode, Position: recipes.UnknownPosition})
 		}
 	}
-	turn, err := s.lock.Enter(ctx, line.Request{Data: s.cfg.Data, Try: try, Joined: joined})
+	turn, err := s.lock.Enter(ctx, line.Request{Data: s.cfg.Data, Try: try, Joined: joined, Admit: s.at.MeetsForeign})
 	if err != nil {
 		return nil, s.failed(err)
 	}
@@ -135,10 +149,10 @@ func (s *leased) take(ctx context.Context, turn *line.Grant, try bool) (*line.Gr
 		lease, err = line.Granted(ctx, s.lock.Session, path, nil)
 	}
 	if err == nil {
-		return lease, nil
+		return s.at.Inspected(lease), nil
 	}
 	deletion := s.lock.Session.Delete(path)
-	if errors.Is(err, recipes.ErrContended) {
+	if errors.Is(err, recipes.ErrContended) || errors.Is(err, recipes.ErrForeign) {
 		select {
 		case <-deletion:
 		case <-ctx.Done():
@@ -176,6 +190,11 @@ func (s *leased) room(ctx context.Context, turn *line.Grant, try bool, most int)
 		if err != nil {
 			return err
 		}
+		if s.leases == s.path {
+			if err := s.at.Foreign(ctx, names); err != nil {
+				return err
+			}
+		}
 		if len(names) <= most {
 			return nil
 		}
@@ -204,7 +223,7 @@ func (s *leased) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 // were made, and then who waits for the lock. The first of these may have a lease and
 // wait with it, as Curator's do: it is shown once, and does not hold.
 func readLeases(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
-	leases, lock := leasePaths(p.Path, d)
+	leases, lock := line.LeasePaths(p.Path, d)
 	var entries []line.Entry
 	if d == recipes.Curator {
 		var err error

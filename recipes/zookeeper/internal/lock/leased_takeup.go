@@ -29,7 +29,7 @@ func (s *leased) TakeUp(ctx context.Context, znode string, token recipes.Token) 
 	if _, err := line.Own(ctx, s.lock.Session, znode, token); err != nil {
 		return nil, s.failed(err)
 	}
-	return line.Resumed(s.lock.Session, znode, token, nil), nil
+	return s.at.Inspected(line.Resumed(s.lock.Session, znode, token, nil)), nil
 }
 
 // Rejoin is not supported. What has to be taken up is a place in the line of the lock, or

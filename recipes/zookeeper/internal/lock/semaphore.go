@@ -21,6 +21,13 @@ var semaphoreMarkers = line.Spoken{
 	recipes.Kazoo:     {line.KazooLock},
 }
 
+// leaseMarkers are those at the path of a semaphore.
+var leaseMarkers = line.Spoken{
+	recipes.ZooKeeper: {line.Lease},
+	recipes.Curator:   {line.CuratorLeases},
+	recipes.Kazoo:     {line.KazooLease},
+}
+
 type semaphore struct {
 	line *line.Line
 	cfg  recipes.SemaphoreConfig
@@ -132,10 +139,12 @@ func (s *semaphore) agree(ctx context.Context) error {
 			return nil
 		case strings.HasPrefix(said, permitsWord):
 			return fmt.Errorf("%w: the path says %q, this contender %q", recipes.ErrMismatch, said, want)
-		case said != "":
-			if err := s.line.MeetsForeign(ctx); err != nil { // kazoo's write their permits without a word
-				return err
-			}
+		}
+		// Kazoo's permits have no word before them. And one that is going to leave writes none.
+		if err := s.line.MeetsForeign(ctx); err != nil {
+			return err
+		}
+		if said != "" {
 			return fmt.Errorf("%w: the path holds %q, which is not a number of permits", recipes.ErrMismatch, znode.Excerpt(said))
 		}
 		err = znode.SetData(ctx, s.line.Session, s.line.Path, []byte(want), node.Stat.Version)

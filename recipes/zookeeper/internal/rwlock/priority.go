@@ -13,24 +13,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
+var priorityMarkers = line.Spoken{recipes.ZooKeeper: {line.Priority}}
+
 type priorityLock struct {
+	line     *line.Line // for contenders of other recipes
 	session  *session.Session
 	path     string
-	busy     *line.Busy
 	strategy recipes.Strategy
 	cfg      recipes.PriorityLockConfig
 }
 
 // NewPriority returns the priority lock at path.
 func NewPriority(lines *line.Lines, path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
-	l, err := lines.At("priority lock", path, cfg.Strategy, recipes.ZooKeeper, line.Spoken{recipes.ZooKeeper: {}})
+	l, err := lines.At("priority lock", path, cfg.Strategy, recipes.ZooKeeper, priorityMarkers)
 	if err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("priority lock %s: %w", path, err)
 	}
-	return &priorityLock{session: l.Session, busy: l.Busy, path: path, strategy: l.Strategy, cfg: cfg}, nil
+	return &priorityLock{line: l, session: l.Session, path: path, strategy: l.Strategy, cfg: cfg}, nil
 }
 
 func (l *priorityLock) Path() string { return l.path }
@@ -81,7 +83,7 @@ func (w *waiter) stay(ctx context.Context, wait func(context.Context) (*line.Gra
 		return &priorityHold{Grant: grant, lock: l, mode: w.me.mode}, nil
 	}
 	left := w.leave()
-	if errors.Is(err, recipes.ErrContended) {
+	if errors.Is(err, recipes.ErrContended) || errors.Is(err, recipes.ErrForeign) {
 		select {
 		case <-left:
 		case <-ctx.Done():
@@ -111,13 +113,16 @@ func (l *priorityLock) read(ctx context.Context) (lockState, []contender, error)
 	state := lockState{version: node.Stat.Version}
 	successor, ok := parseSuccessor(node.Data)
 	if !ok {
+		if err := l.line.MeetsForeign(ctx); err != nil { // a semaphore's contenders say more than its data
+			return lockState{}, nil, err
+		}
 		return lockState{}, nil, fmt.Errorf("%w: the path holds %q, which names no successor", recipes.ErrMismatch, znode.Excerpt(string(node.Data)))
 	}
 	names, err := l.session.Children(ctx, l.path)
 	if err != nil {
 		return lockState{}, nil, err
 	}
-	if err := line.Foreign(ctx, l.path, names); err != nil {
+	if err := l.line.Foreign(ctx, names); err != nil {
 		return lockState{}, nil, err
 	}
 	all := ranked(names, successor)

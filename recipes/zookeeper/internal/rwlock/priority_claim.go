@@ -100,13 +100,7 @@ func (w *waiter) grant(ctx context.Context, holding string) (*line.Grant, error)
 	if err != nil {
 		return nil, err
 	}
-	return w.lock.inspected(grant), nil
-}
-
-func (l *priorityLock) inspected(g *line.Grant) *line.Grant {
-	return line.InspectedBy(g, l.busy, l.path, l.at("priority"), func(ctx context.Context, names []string) error {
-		return line.Foreign(ctx, l.path, names)
-	})
+	return w.lock.line.Inspected(grant), nil
 }
 
 // asked is that of line.NewRevocable.
@@ -161,7 +155,7 @@ func (l *priorityLock) TakeUp(ctx context.Context, znode string, token recipes.T
 	if _, err := line.Own(ctx, l.session, znode, token); err != nil {
 		return nil, l.failed(err)
 	}
-	return &priorityHold{Grant: l.inspected(line.Resumed(l.session, znode, token, l.asked())), lock: l, mode: me.mode}, nil
+	return &priorityHold{Grant: l.line.Inspected(line.Resumed(l.session, znode, token, l.asked())), lock: l, mode: me.mode}, nil
 }
 
 // claimRemoved is the error after another client has deleted the holding znode:

@@ -3,7 +3,6 @@ package rwlock
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -21,8 +20,6 @@ type contender struct {
 	sequence int32
 }
 
-var namePattern = regexp.MustCompile(`^(.*-|)(read|write|reading|writing)-([0-9]{2})-([0-9]{10}|-[0-9]{9,10})$`)
-
 // ranked returns the contenders among the names of the path's children, ranked.
 func ranked(names []string, successor string) []contender {
 	var all []contender
@@ -36,7 +33,7 @@ func ranked(names []string, successor string) []contender {
 }
 
 func parseName(name string) (contender, bool) {
-	m := namePattern.FindStringSubmatch(name)
+	m := line.PriorityName.FindStringSubmatch(name)
 	if m == nil {
 		return contender{}, false
 	}

@@ -1,0 +1,55 @@
+package recipestest
+
+import (
+	"errors"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// takes are the recipes with contenders, and what ForeignError calls each.
+func (f *fixture) takes() map[string]func(s recipes.Session, path string) (recipes.Grant, error) {
+	return map[string]func(s recipes.Session, path string) (recipes.Grant, error){
+		"Lock": func(s recipes.Session, path string) (recipes.Grant, error) {
+			return f.lock(s, path).Acquire(f.ctx)
+		},
+		"Semaphore": func(s recipes.Session, path string) (recipes.Grant, error) {
+			return f.semaphore(s, path, 2).Acquire(f.ctx)
+		},
+		"SharedLock": func(s recipes.Session, path string) (recipes.Grant, error) {
+			return f.shared(s, path).AcquireRead(f.ctx)
+		},
+		"PriorityLock": func(s recipes.Session, path string) (recipes.Grant, error) {
+			l, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
+			f.must(err)
+			return l.AcquireRead(f.ctx)
+		},
+		"Election": func(s recipes.Session, path string) (recipes.Grant, error) {
+			return f.election(s, path).Campaign(f.ctx, nil)
+		},
+	}
+}
+
+// recipesRefuse has each recipe meet each other one at a path: they share no wait queue.
+func recipesRefuse(f *fixture) {
+	one, two := f.open(), f.open()
+	for held, hold := range f.takes() {
+		for name, take := range f.takes() {
+			if name == held {
+				continue
+			}
+			path := f.path(held + "-" + name)
+			h, err := hold(one, path)
+			f.must(err)
+			for _, s := range []recipes.Session{one, two} { // the one session is no exception
+				_, err = take(s, path)
+				want := recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: held, Znode: h.Znode()}
+				var got *recipes.ForeignError
+				if !errors.As(err, &got) || *got != want {
+					f.Errorf("%s beside a %s: %v; want %v", name, held, err, &want)
+				}
+			}
+			f.held(h)
+			f.awaitChildren(path, 1)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// peers are contenders of this and other libraries: what they make at a path, the last of
+// which is the contender's, and what a recipe that refuses them calls them.
+var peers = []struct {
+	name   string
+	want   recipes.ForeignError
+	znodes []string // what follows the path; a number follows unless the name has one
+}{
+	{"a mutex", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Lock"}, []string{"/" + curatorMutex}}, // LeaderSelector and go-zookeeper's Lock too
+	{"our lock", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Lock"}, []string{"/lock-"}},
+	{"our election", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Election"}, []string{"/n_"}},
+	{"our reader", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "SharedLock"}, []string{"/read-"}},
+	{"our writer", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "SharedLock"}, []string{"/write-"}},
+	{"our semaphore", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Semaphore"}, []string{"/lease-"}},
+	{"our waiter with a priority", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "PriorityLock"}, []string{"/_c_x-read-05-"}},
+	{"our holder with a priority", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "PriorityLock"}, []string{"/_c_x-writing-05-0000000007"}},
+	{"ZooKeeper's WriteLock", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "WriteLock"}, []string{"/x--72057594037927936-"}},
+	{"ZooKeeper's lock in C", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "WriteLock"}, []string{"/x-010000a1b2c3d4e5-"}},
+	{"Curator's reader", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessReadWriteLock"}, []string{"/" + curatorRead}},
+	{"Curator's writer", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessReadWriteLock"}, []string{"/" + curatorWrite}},
+	{"LeaderLatch", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "LeaderLatch"}, []string{"/" + curatorLatch}},
+	{"a lease of SemaphoreV2", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, []string{"/locks", "/leases", foreignLeases[0].lease}},
+	{"a lease of SemaphoreV2 whose locks are gone", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, []string{"/leases", foreignLeases[0].lease}},
+	{"a waiter of SemaphoreV2", recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2"}, []string{"/leases", "/locks", foreignLeases[0].lock}},
+	{"kazoo's lock", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock"}, []string{"/" + kazooLock}},
+	{"kazoo's reader", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "ReadLock"}, []string{"/" + kazooRead}},
+	{"kazoo's semaphore", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Semaphore"}, []string{"-__lock__", foreignLeases[1].lease}},
+}
+
+// ways are our recipes in their dialects, and with which of the peers each shares a wait
+// queue.
+var ways = []struct {
+	recipe  string
+	dialect recipes.Dialect
+	enter   enter
+	shares  []string
+}{
+	{"lock", recipes.ZooKeeper, enterLock(""), []string{"a mutex", "our lock"}},
+	{"lock", recipes.Curator, enterLock(""), []string{"a mutex", "our lock"}},
+	{"lock", recipes.Kazoo, enterLock(""), []string{"kazoo's lock"}},
+	{"reader", recipes.ZooKeeper, enterShared(recipes.Reading), []string{"our reader", "our writer"}},
+	{"writer", recipes.ZooKeeper, enterShared(recipes.Writing), []string{"our reader", "our writer"}},
+	{"reader", recipes.Curator, enterShared(recipes.Reading), []string{"Curator's reader", "Curator's writer"}},
+	{"writer", recipes.Curator, enterShared(recipes.Writing), []string{"Curator's reader", "Curator's writer"}},
+	{"reader", recipes.Kazoo, enterShared(recipes.Reading), []string{"kazoo's reader", "kazoo's lock"}},
+	{"writer", recipes.Kazoo, enterShared(recipes.Writing), []string{"kazoo's reader", "kazoo's lock"}},
+	{"election", recipes.ZooKeeper, tryCampaign, []string{"our election"}},
+	{"election", recipes.Curator, tryCampaign, []string{"LeaderLatch"}},
+	{"election", recipes.Kazoo, tryCampaign, []string{"kazoo's lock"}},
+	{"semaphore", recipes.ZooKeeper, tryPermit, []string{"our semaphore"}},
+	{"semaphore", recipes.Curator, tryPermit, []string{"a lease of SemaphoreV2", "a lease of SemaphoreV2 whose locks are gone", "a waiter of SemaphoreV2"}},
+	{"semaphore", recipes.Kazoo, tryPermit, []string{"kazoo's semaphore"}},
+	{"priority lock", recipes.ZooKeeper, tryPriority, []string{"our waiter with a priority", "our holder with a priority"}},
+}
+
+// tryCampaign is enterElection, but does not wait.
+func tryCampaign(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e, err := s.Election(path, recipes.ElectionConfig{Dialect: d, Joined: func(recipes.Place) { cancel() }})
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := e.Campaign(ctx, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, l.Resign, nil
+}
+
+func tryPermit(ctx context.Context, s recipes.Session, path string, d recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+	m, err := s.Semaphore(path, recipes.SemaphoreConfig{Permits: 2, Dialect: d})
+	if err != nil {
+		return nil, nil, err
+	}
+	return released(m.TryAcquire(ctx))
+}
+
+func tryPriority(ctx context.Context, s recipes.Session, path string, _ recipes.Dialect, _ bool) (recipes.Grant, func(context.Context) error, error) {
+	l, err := s.PriorityLock(path, recipes.PriorityLockConfig{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return released(l.TryWrite(ctx))
+}
+
+// peer makes what a contender of that kind has at the path, and returns its znode.
+func (s *scene) peer(znodes []string) (znode string) {
+	s.Helper()
+	for i, name := range znodes {
+		flags := int32(0)
+		if i == len(znodes)-1 {
+			flags = zk.FlagEphemeral
+			if strings.HasSuffix(name, "-") || strings.HasSuffix(name, "_") {
+				flags |= zk.FlagSequence
+			}
+		}
+		znode = s.make(s.path+name, nil, flags)
+	}
+	return znode
+}
+
+// A recipe refuses a contender with which it shares no wait queue, of whatever library or
+// recipe, and leaves nothing at the path.
+func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
+	srv := embedded(t)
+	onServer(t, srv, func(s *scene) {
+		for _, way := range ways {
+			for _, peer := range peers {
+				t.Run(fmt.Sprintf("%s in %s beside %s", way.recipe, way.dialect, peer.name), func(t *testing.T) {
+					s.T, s.ctx, s.path = t, bounded(t), "/"+uuid.NewString()
+					want := peer.want
+					want.Znode = s.peer(peer.znodes)
+					before := s.children(s.path)
+					_, _, err := way.enter(s.ctx, s.session(), s.path, way.dialect, true)
+					if slices.Contains(way.shares, peer.name) {
+						if errors.Is(err, recipes.ErrForeign) {
+							t.Errorf("they share a queue: %v", err)
+						}
+						return
+					}
+					var got *recipes.ForeignError
+					if !errors.As(err, &got) || *got != want {
+						t.Fatalf("got %v, want %v", err, &want)
+					}
+					if after := s.children(s.path); !slices.Equal(after, before) {
+						t.Errorf("left %q of %q", after, before)
+					}
+					if data := s.data(s.path); len(data) > 0 {
+						t.Errorf("wrote %q to the path", data)
+					}
+				})
+			}
+		}
+	})
+}
+
+// What another program keeps at the path of a lock is no contender: names of its own,
+// GUIDs without kazoo's lock beside the path, and directories of Curator's semaphore that
+// nobody uses.
+func TestARecipeStandsBesideWhatIsNoContender(t *testing.T) {
+	guid := strings.ReplaceAll(uuid.NewString(), "-", "")
+	for _, way := range ways {
+		if way.dialect == recipes.Kazoo && way.recipe == "semaphore" {
+			continue // it counts each child as a permit
+		}
+		for _, znodes := range [][]string{
+			{"/leases"}, {"/leases", "/locks"}, {"/leases", "/leases/mine"}, {"/locks", "/locks/lock-0000000001"}, {"/" + guid}, {"/x-ray"}, {"/readers-05-x"}, {"/config"},
+		} {
+			if way.recipe == "semaphore" && (way.dialect == recipes.ZooKeeper && znodes[0] == "/"+guid || way.dialect == recipes.Curator && len(znodes) == 2) {
+				continue // the one refuses kazoo's leases by their names alone, the other has contenders there
+			}
+			onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+				for _, name := range znodes {
+					s.make(s.path+name, nil, 0)
+				}
+				_, _, err := way.enter(s.ctx, s.session(), s.path, way.dialect, true)
+				if err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("%s in %s beside %q: %v", way.recipe, way.dialect, znodes, err)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package line
+
+import (
+	"context"
+	"errors"
+	gopath "path"
+	"regexp"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// peer is a recipe, of this or another library, whose contenders have znodes at a path.
+type peer struct {
+	marker  string // of its queue: see Line.Markers
+	dialect recipes.Dialect
+	recipe  string            // its library's word
+	names   func(string) bool // reports whether a child is a contender's; nil: the marker and a number end its name
+}
+
+// peers says who shares a wait queue with whom. A contender waits for those whose marker is
+// one of its line's, and for no others. The names of two peers never overlap. Read in
+// the sources of Curator 5.4.0, kazoo 2.8.0, go-zookeeper 1.0.4 and ZooKeeper 3.8.0.
+var peers = []peer{
+	{marker: Lock, dialect: recipes.ZooKeeper, recipe: "Lock"}, // Curator's InterProcessMutex and LeaderSelector, go-zookeeper's Lock
+	{marker: Candidate, dialect: recipes.ZooKeeper, recipe: "Election"},
+	{marker: Read, dialect: recipes.ZooKeeper, recipe: "SharedLock"},
+	{marker: Write, dialect: recipes.ZooKeeper, recipe: "SharedLock"},
+	{marker: Priority, dialect: recipes.ZooKeeper, recipe: "PriorityLock", names: PriorityName.MatchString},
+	{marker: Lease, dialect: recipes.ZooKeeper, recipe: "Semaphore"},
+	{marker: "x-", dialect: recipes.ZooKeeper, recipe: "WriteLock", names: contribName.MatchString},
+
+	{marker: CuratorRead, dialect: recipes.Curator, recipe: "InterProcessReadWriteLock"},
+	{marker: CuratorWrite, dialect: recipes.Curator, recipe: "InterProcessReadWriteLock"},
+	{marker: CuratorLatch, dialect: recipes.Curator, recipe: "LeaderLatch"},
+	{marker: CuratorLeases, dialect: recipes.Curator, recipe: "InterProcessSemaphoreV2", names: func(name string) bool { return name == CuratorLeases }},
+
+	{marker: KazooLock, dialect: recipes.Kazoo, recipe: "Lock"},
+	{marker: KazooRead, dialect: recipes.Kazoo, recipe: "ReadLock"},
+	{marker: KazooLease, dialect: recipes.Kazoo, recipe: "Semaphore", names: GUID},
+}
+
+var (
+	// PriorityName is the form of a priority lock's names: prefix, mode, priority, number.
+	PriorityName = regexp.MustCompile(`^(.*-|)(read|write|reading|writing)-([0-9]{2})-([0-9]{10}|-[0-9]{9,10})$`)
+	// contribName is that of ZooKeeper's own lock, in Java and in C: x-<session>-<number>.
+	contribName = regexp.MustCompile(`^x-(-?[0-9]+|[0-9a-f]{16})-[0-9]{10}$`)
+)
+
+func (p *peer) named(name string) bool {
+	if p.names != nil {
+		return p.names(name)
+	}
+	return is(name, p.marker)
+}
+
+// sighting is a child of a path that has the name of a peer's contender.
+type sighting struct {
+	*peer
+	name string
+}
+
+// sightings returns one sighting of each peer whose marker is none of these.
+func sightings(names, except []string) (seen []sighting) {
+	for _, name := range names {
+		if slices.ContainsFunc(except, func(marker string) bool { return is(name, marker) }) {
+			continue
+		}
+		at := slices.IndexFunc(peers, func(p peer) bool { return p.named(name) })
+		if at < 0 || slices.Contains(except, peers[at].marker) {
+			continue
+		}
+		if p := &peers[at]; !slices.ContainsFunc(seen, func(s sighting) bool { return s.peer == p }) {
+			seen = append(seen, sighting{p, name})
+		}
+	}
+	return seen
+}
+
+// foreign returns an error if one of the names is that of a contender with which this line
+// shares no wait queue, of whatever library.
+//
+// It is called after the contender's own znode was made. So of two contenders that both
+// check, at least the later one sees the other. Other libraries do not check: one that
+// comes when this line's contender is granted takes what it finds.
+//
+// It sends no request unless a child has a name that a semaphore of another library uses.
+func (l *Line) foreign(ctx context.Context, names []string) error {
+	for _, s := range sightings(names, l.Markers) {
+		if err := l.met(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// met returns a *recipes.ForeignError if the sighting is of a contender.
+func (l *Line) met(ctx context.Context, s sighting) error {
+	znode, err := l.contenderOf(ctx, s)
+	if err != nil || znode == "" {
+		return err
+	}
+	return &recipes.ForeignError{Dialect: s.dialect, Recipe: s.recipe, Znode: znode}
+}
+
+// contenderOf returns the contender's znode, or "" if there is none.
+func (l *Line) contenderOf(ctx context.Context, s sighting) (string, error) {
+	switch s.marker {
+	case CuratorLeases:
+		znode, err := l.ofSemaphoreV2(ctx)
+		if znode == "" && slices.Contains(l.Markers, KazooLease) {
+			znode = gopath.Join(l.Path, s.name) // which kazoo's contenders count as a permit
+		}
+		return znode, err
+	case KazooLease:
+		if l.semaphore() {
+			break // its own leases have no GUID for a name
+		}
+		// Other programs name their znodes so, too. They make no lock beside the path.
+		_, lock := LeasePaths(l.Path, recipes.Kazoo)
+		if _, err := l.Session.Stat(ctx, lock); errors.Is(err, recipes.ErrNoNode) {
+			return "", nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return gopath.Join(l.Path, s.name), nil
+}
+
+// ofSemaphoreV2 returns the znode of a contender of Curator's semaphore, or "". The
+// directories remain when nobody uses them. A contender keeps its place among the locks
+// until it has a lease, so they are listed first.
+func (l *Line) ofSemaphoreV2(ctx context.Context) (string, error) {
+	leases, locks := LeasePaths(l.Path, recipes.Curator)
+	for _, dir := range []struct{ path, marker string }{{locks, Lock}, {leases, Lease}} {
+		names, err := l.Session.Children(ctx, dir.path)
+		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+			return "", err
+		}
+		if found := Parse(names, dir.marker); len(found) > 0 {
+			return gopath.Join(dir.path, found[0].Name), nil
+		}
+	}
+	return "", nil
+}
+
+// LeasePaths are the parents of the leases of another library's semaphore at a path, and of
+// the contenders for the lock under which they are taken.
+func LeasePaths(path string, d recipes.Dialect) (leases, locks string) {
+	if d == recipes.Kazoo {
+		return path, path + "-" + KazooLock
+	}
+	return gopath.Join(path, CuratorLeases), gopath.Join(path, CuratorLocks)
+}
+
+// Foreign is foreign for a recipe that lists the path itself.
+func (l *Line) Foreign(ctx context.Context, names []string) error { return l.foreign(ctx, names) }
+
+// MeetsForeign lists the path, and fails as a contender does that meets a foreign one.
+func (l *Line) MeetsForeign(ctx context.Context) error {
+	names, err := l.Names(ctx)
+	if err != nil {
+		return err
+	}
+	return l.foreign(ctx, names)
+}
