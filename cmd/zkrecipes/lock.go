@@ -14,7 +14,7 @@ import (
 // of a shared lock or a priority lock.
 type lockVerb struct {
 	guard
-	permits           int
+	permits           permitCount
 	shared, exclusive bool
 	dialect           dialect
 	priority          priority
@@ -48,7 +48,7 @@ PATH is one of four kinds of lock, and all contenders must use the same kind:
 
     no flag              a lock: one command at a time
     -n PERMITS           a semaphore: up to PERMITS commands at a time; all
-                         contenders must give the same number
+                         contenders must give the same number, also if it is 1
     -shared, -exclusive  a shared lock: commands with -shared run together, one
                          with -exclusive runs alone; a waiter with -exclusive goes
                          before all who come later
@@ -90,7 +90,7 @@ func (v *lockVerb) flags(f *flag.FlagSet) {
 	f.IntVar(&v.conflict, "conflict-exit-code", exitTimeout, "exit with this `code` if the lock was not granted, as flock -E")
 	durationVar(f, &v.retry, "retry", 0, "after a loss, wait for this `duration` for another grant, and start the command again;\n0: do not")
 	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if somebody else holds it")
-	f.IntVar(&v.permits, "n", 1, "let `permits` commands run at a time; 1 is a plain lock")
+	f.Var(&v.permits, "n", "let `permits` commands run at a time, as a semaphore; without it PATH is a plain lock")
 	f.BoolVar(&v.shared, "shared", false, "share PATH with other commands that share it: read")
 	f.BoolVar(&v.exclusive, "exclusive", false, "have PATH alone, without those that share it: write")
 	f.Var(&v.priority, "priority", "wait with this `number`, from 0, which goes first, to 99")
@@ -113,13 +113,11 @@ func (v *lockVerb) arguments(args []string) error {
 		return errors.New("-retry must not be negative")
 	case v.try && v.timeout > 0:
 		return errors.New("-try does not wait: leave -timeout out")
-	case v.semaphoreConfig().Validate() != nil:
-		return fmt.Errorf("-n %d: the number of permits is from 1 to 2^31-1", v.permits)
 	case v.shared && v.exclusive:
 		return errors.New("-shared and -exclusive are the two sides of a shared lock: give one")
-	case v.permits > 1 && (v.shared || v.exclusive):
+	case v.permits.given() && (v.shared || v.exclusive):
 		return errors.New("-n is for a semaphore, -shared and -exclusive are for a shared lock: PATH is one or the other")
-	case v.permits > 1 && v.priority.given:
+	case v.permits.given() && v.priority.given:
 		return errors.New("-n is for a semaphore, -priority is for a priority lock: PATH is one or the other")
 	case v.dialect.other() && v.priority.given:
 		return errors.New("-priority needs the default of -dialect: other libraries have no lock with priorities")
@@ -163,7 +161,7 @@ func (v *lockVerb) kind() recipes.Kind {
 	switch {
 	case v.priority.given:
 		return recipes.KindPriorityLock
-	case v.permits > 1:
+	case v.permits.given():
 		return recipes.KindSemaphore
 	case v.sharing():
 		return recipes.KindSharedLock

@@ -10,7 +10,7 @@ import (
 func (v *lockVerb) sharing() bool { return (v.shared || v.exclusive) && !v.priority.given }
 
 func (v *lockVerb) semaphoreConfig() recipes.SemaphoreConfig {
-	return recipes.SemaphoreConfig{Permits: v.permits, Dialect: recipes.Dialect(v.dialect), Data: []byte(v.data)}
+	return recipes.SemaphoreConfig{Permits: int(v.permits), Dialect: recipes.Dialect(v.dialect), Data: []byte(v.data)}
 }
 
 func (v *lockVerb) sharedConfig() recipes.SharedLockConfig {
@@ -29,7 +29,7 @@ func (v *lockVerb) acquire(ctx context.Context, s recipes.Session) (grant, error
 		return v.acquirePriority(ctx, s)
 	case v.sharing():
 		return v.acquireShared(ctx, s)
-	case v.permits > 1:
+	case v.permits.given():
 		l, err := s.Semaphore(v.path, v.semaphoreConfig())
 		if err != nil {
 			return grant{}, err
