@@ -9,7 +9,8 @@ import (
 // Dialect says with whose contenders a recipe stands in one line: whose names, data
 // and rules it keeps. All contenders of a path must use the same recipe and dialect. A
 // contender that sees one with which it shares no wait queue fails with [ErrForeign].
-// The Dialect field of each configuration says which of the library's recipes it
+// One session uses a path in one dialect, until that is refused with ErrForeign; another
+// is [ErrInvalid]. The Dialect field of each configuration says which of the library's recipes it
 // stands in line with.
 //
 // A contender in another dialect than [ZooKeeper] waits by [Predecessor] where

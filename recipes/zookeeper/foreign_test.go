@@ -177,3 +177,75 @@ func TestARecipeStandsBesideWhatIsNoContender(t *testing.T) {
 		}
 	}
 }
+
+// A contender that was refused never joined. The same session uses the path in the dialect
+// that the refusal has named.
+func TestARefusedSessionUsesTheDialectThatWasNamed(t *testing.T) {
+	srv := embedded(t)
+	onServer(t, srv, func(s *scene) {
+		for _, peer := range peers {
+			for _, way := range ways {
+				if !slices.Contains(way.shares, peer.name) {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s in %s beside %s", way.recipe, way.dialect, peer.name), func(t *testing.T) {
+					s.T, s.ctx, s.path = t, bounded(t), "/"+uuid.NewString()
+					s.peer(peer.znodes)
+					session := s.session()
+					for _, first := range ways {
+						if slices.Contains(first.shares, peer.name) {
+							continue
+						}
+						if _, _, err := first.enter(s.ctx, session, s.path, first.dialect, true); !errors.Is(err, recipes.ErrForeign) {
+							t.Errorf("%s in %s: %v", first.recipe, first.dialect, err)
+						}
+					}
+					_, _, err := way.enter(s.ctx, session, s.path, way.dialect, true)
+					if err != nil && !errors.Is(err, recipes.ErrContended) && !errors.Is(err, context.Canceled) {
+						t.Errorf("in the dialect that was named: %v", err)
+					}
+				})
+			}
+		}
+	})
+}
+
+// Of counters, queues and double barriers the same is true.
+func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
+	for _, tt := range []struct {
+		name, znode, data string
+		dialect           recipes.Dialect
+		use               func(s *scene, session recipes.Session, d recipes.Dialect) error
+	}{
+		{"counter", "", "\x00\x00\x00\x00\x00\x00\x00\x05", recipes.Curator, func(s *scene, session recipes.Session, d recipes.Dialect) error {
+			c, err := session.Counter(s.path, recipes.CounterConfig{Dialect: d})
+			if err == nil {
+				_, err = c.Get(s.ctx)
+			}
+			return err
+		}},
+		{"queue", "/qn-0000000000", "", recipes.Curator, func(s *scene, session recipes.Session, d recipes.Dialect) error {
+			q, err := session.Queue(s.path, recipes.QueueConfig{Dialect: d})
+			if err == nil {
+				_, err = q.Take(s.ctx)
+			}
+			return err
+		}},
+		{"double barrier", "/" + uuid.NewString(), "", recipes.Curator, func(s *scene, session recipes.Session, d recipes.Dialect) error {
+			b, err := session.DoubleBarrier(s.path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d})
+			if err == nil {
+				_, err = b.Enter(s.ctx, nil)
+			}
+			return err
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+				s.make(s.path+tt.znode, []byte(tt.data), 0)
+				session := s.session()
+				s.is(tt.use(s, session, ""), recipes.ErrForeign)
+				s.is(tt.use(s, session, tt.dialect), nil)
+			})
+		})
+	}
+}

@@ -78,7 +78,7 @@ func (s zkSession) DropRest(ctx context.Context) error {
 }
 
 func withRecipes(s *session.Session) recipes.Session {
-	return zkSession{Session: s, lines: line.Of(s), queues: queue.Of(s), spoken: new(spoken)}
+	return zkSession{Session: s, lines: line.Of(s), queues: queue.Of(s)}
 }
 
 // zkSession adds the recipes to a session.
@@ -86,7 +86,20 @@ type zkSession struct {
 	*session.Session
 	lines  *line.Lines
 	queues *queue.Queues
-	spoken *spoken
+}
+
+// in makes a recipe if its dialect is that of the path. A recipe that cannot be made
+// leaves the path as it was.
+func in[T any](s zkSession, path string, dialect recipes.Dialect, open func() (T, error)) (T, error) {
+	made, err := open()
+	if err == nil {
+		err = s.UseDialect(path, dialect)
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return made, nil
 }
 
 func (s zkSession) Stats(context.Context) (recipes.Stats, error) {

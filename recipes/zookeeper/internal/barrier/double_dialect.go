@@ -59,7 +59,7 @@ var recipeOf = map[recipes.Dialect]string{
 func (b *doubleBarrier) foreign(names []string) error {
 	for _, name := range names {
 		if d := memberOf(name); d != "" && d != b.line.Dialect {
-			return &recipes.ForeignError{Dialect: d, Recipe: recipeOf[d], Znode: gopath.Join(b.line.Path, name)}
+			return b.line.Session.Refuse(b.line.Path, recipes.ForeignError{Dialect: d, Recipe: recipeOf[d], Znode: gopath.Join(b.line.Path, name)})
 		}
 	}
 	return nil

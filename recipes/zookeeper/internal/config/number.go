@@ -29,7 +29,7 @@ func (n *number) decode(data []byte) (int64, error) {
 	value, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
 	switch decimal := err == nil; {
 	case n.binary && decimal:
-		return 0, &recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Counter", Znode: n.path}
+		return 0, n.session.Refuse(n.path, recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Counter", Znode: n.path})
 	case n.binary && len(data) == curatorSize:
 		return int64(binary.BigEndian.Uint64(data)), nil
 	case n.binary:
@@ -37,7 +37,7 @@ func (n *number) decode(data []byte) (int64, error) {
 	case decimal:
 		return value, nil
 	case len(data) == curatorSize && (data[0] == 0 || data[0] == 0xff): // a number of less than 56 bits
-		return 0, &recipes.ForeignError{Dialect: recipes.Curator, Recipe: "DistributedAtomicLong", Znode: n.path}
+		return 0, n.session.Refuse(n.path, recipes.ForeignError{Dialect: recipes.Curator, Recipe: "DistributedAtomicLong", Znode: n.path})
 	}
 	return 0, fmt.Errorf("%w: the data of %s are %q, not a number of 64 bits", recipes.ErrInvalid, n.path, znode.Excerpt(string(data)))
 }

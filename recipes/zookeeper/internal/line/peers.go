@@ -100,7 +100,7 @@ func (l *Line) met(ctx context.Context, s sighting) error {
 	if err != nil || znode == "" {
 		return err
 	}
-	return &recipes.ForeignError{Dialect: s.dialect, Recipe: s.recipe, Znode: znode}
+	return l.Session.Refuse(l.Path, recipes.ForeignError{Dialect: s.dialect, Recipe: s.recipe, Znode: znode})
 }
 
 // contenderOf returns the contender's znode, or "" if there is none.

@@ -89,6 +89,10 @@ func (s *leased) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 		}
 	}
 	turn, err := s.lock.Enter(ctx, line.Request{Data: s.cfg.Data, Try: try, Joined: joined, Admit: s.at.MeetsForeign})
+	var met *recipes.ForeignError
+	if errors.As(err, &met) { // among those that wait for the lock, perhaps
+		_ = s.lock.Session.Refuse(s.path, *met)
+	}
 	if err != nil {
 		return nil, s.failed(err)
 	}

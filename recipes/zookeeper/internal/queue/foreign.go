@@ -28,11 +28,11 @@ func (q *queue) foreign(names []string) error {
 	for _, name := range names {
 		for _, k := range kinds {
 			if k.dialect != q.cfg.Dialect && strings.HasPrefix(name, k.prefix) && line.Numbered(name) {
-				return &recipes.ForeignError{Dialect: k.dialect, Recipe: k.recipe, Znode: gopath.Join(q.path, name)}
+				return q.session.Refuse(q.path, recipes.ForeignError{Dialect: k.dialect, Recipe: k.recipe, Znode: gopath.Join(q.path, name)})
 			}
 		}
 		if q.cfg.Dialect != recipes.DefaultDialect && slices.Contains([]string{receiptsName, claimsName, boundName}, name) {
-			return &recipes.ForeignError{Dialect: recipes.DefaultDialect, Recipe: "Queue", Znode: gopath.Join(q.path, name)}
+			return q.session.Refuse(q.path, recipes.ForeignError{Dialect: recipes.DefaultDialect, Recipe: "Queue", Znode: gopath.Join(q.path, name)})
 		}
 	}
 	return nil

@@ -34,6 +34,7 @@ type Session struct {
 	places   places
 	kept     kept // of before Resume
 	identity identity
+	dialects dialects
 
 	ctx    context.Context // ends when the session is lost, with the reason as its cause
 	cancel context.CancelCauseFunc

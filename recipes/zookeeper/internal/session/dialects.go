@@ -1,4 +1,4 @@
-package zookeeper
+package session
 
 import (
 	"fmt"
@@ -11,20 +11,21 @@ import (
 // more: a session that lives long may use each of its paths once.
 const mostDialects = 4096
 
-// spoken are the dialects in which a session has used its paths. Contenders in two
-// dialects at one path do not exclude each other, so one session does not have both.
-type spoken struct {
+// dialects are those in which a session uses its paths. Contenders in two dialects at one
+// path do not exclude each other, so one session does not have both.
+type dialects struct {
 	mu     sync.Mutex
 	byPath map[string]recipes.Dialect
 }
 
-// agree notes the dialect of a recipe, and fails if another one was noted for the path.
+// UseDialect notes the dialect of a recipe, and fails if another one is noted for the path.
 // What is wrong with the dialect itself is left to the recipe.
-func (d *spoken) agree(path string, dialect recipes.Dialect) error {
+func (s *Session) UseDialect(path string, dialect recipes.Dialect) error {
 	dialect, err := recipes.ParseDialect(string(dialect))
 	if err != nil {
 		return nil
 	}
+	d := &s.dialects
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if before, used := d.byPath[path]; used && before != dialect {
@@ -37,16 +38,12 @@ func (d *spoken) agree(path string, dialect recipes.Dialect) error {
 	return nil
 }
 
-// in makes a recipe if its dialect is that of the path. A recipe that cannot be made
-// leaves the path as it was.
-func in[T any](s zkSession, path string, dialect recipes.Dialect, open func() (T, error)) (T, error) {
-	made, err := open()
-	if err == nil {
-		err = s.spoken.agree(path, dialect)
-	}
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return made, nil
+// Refuse returns the error of a recipe that was used at path and has met another one's
+// contender. The caller may use the path in that one's dialect from then on: a contender of
+// the first dialect that is still there is refused in its turn.
+func (s *Session) Refuse(path string, met recipes.ForeignError) error {
+	s.dialects.mu.Lock()
+	defer s.dialects.mu.Unlock()
+	delete(s.dialects.byPath, path)
+	return &met
 }
