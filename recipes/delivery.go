@@ -28,10 +28,11 @@ type Delivery interface {
 	// Ack returns nil when the element is known to be gone. If the claim was lost,
 	// the error matches ErrNotHeld: the element will be, or has been, delivered
 	// again. If the session is lost while the request is on its way, the error
-	// matches ErrUnknownOutcome too. If ctx ends first, Ack returns ctx's error and
-	// the acknowledgement goes on in the background. Another call waits for it and
-	// returns its result. While the server throttles, the request is sent again. After
-	// Return the error matches ErrReleased.
+	// matches ErrUnknownOutcome too, so test for that first. The same error comes when
+	// the plugin dies before it answers, and the next one cannot resume the delivery. If
+	// ctx ends first, Ack returns ctx's error and the acknowledgement goes on in the
+	// background. Another call waits for it and returns its result. While the server
+	// throttles, the request is sent again. After Return the error matches ErrReleased.
 	Ack(ctx context.Context) error
 
 	// Return gives the element back, to be delivered again from its old place. If

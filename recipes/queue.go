@@ -32,7 +32,9 @@ type Consumer interface {
 	// Receive where that is too little.
 	//
 	// Through a plugin Take is a Receive and an Ack, so that nothing is lost between
-	// plugin and host. It then costs a write more and counts as a delivery.
+	// plugin and host. It then costs a write more and counts as a delivery. If the
+	// plugin dies during the Ack, and the next one cannot resume the delivery, the error
+	// matches ErrUnknownOutcome and names the element.
 	//
 	// Where elements of another library's queue are, Take, Receive and Peek fail with
 	// ErrForeign.

@@ -55,12 +55,14 @@ func (s *session) changing(ctx context.Context, left time.Duration, rpc func(con
 }
 
 // repeating is changing for a call that may be made twice: it is made again when its
-// plugin has ended. If none answers in the end, the outcome is unknown.
-func (s *session) repeating(ctx context.Context, left time.Duration, rpc func(context.Context) error) error {
-	return s.repeated(ctx, func() (*tenure, error) { return s.once(ctx, left, rpc) })
+// plugin has ended. If no plugin answers in the end, the outcome is unknown.
+func (s *session) repeating(answers func(e error) bool) making {
+	return func(ctx context.Context, left time.Duration, rpc func(context.Context) error) error {
+		return s.repeated(ctx, answers, func() (*tenure, error) { return s.once(ctx, left, rpc) })
+	}
 }
 
-func (s *session) repeated(ctx context.Context, once func() (*tenure, error)) error {
+func (s *session) repeated(ctx context.Context, answers func(e error) bool, once func() (*tenure, error)) error {
 	for sent := false; ; {
 		t, err := once()
 		e, said := wire.Error(err)

@@ -124,7 +124,7 @@ func (s *session) answered(j *joining) {
 // inTurn is session.repeating for a call that DropRest would undo: it is made before that.
 func (s *session) inTurn(j *joining) making {
 	return func(ctx context.Context, left time.Duration, rpc func(context.Context) error) error {
-		return s.repeated(ctx, func() (*tenure, error) {
+		return s.repeated(ctx, answers, func() (*tenure, error) {
 			t, _, err := s.next(ctx, j)
 			if err != nil {
 				return nil, err

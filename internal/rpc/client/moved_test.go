@@ -48,23 +48,24 @@ func (m *mortal) kill() {
 	}
 }
 
-// moving opens a session through a plugin. move has that plugin die, and another one, whose
-// answers a spy sees, resume the session.
-func moving(t *testing.T) (s recipes.Session, next *spy, move func()) {
+// moving opens a session through a plugin, whose answers a spy sees. move has that plugin die,
+// and another one, whose answers another spy sees, resume the session.
+func moving(t *testing.T) (s recipes.Session, before, after *spy, move func()) {
 	t.Helper()
 	zk, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = zk.Close() })
-	first, spy := new(mortal), newSpy()
-	from, to := newLinkOver(t, zookeeper.OpenWith(first.dial)), newLinkOver(t, zookeeper.Open, spy.option())
+	first := new(mortal)
+	before, after = newSpy(), newSpy()
+	from, to := newLinkOver(t, zookeeper.OpenWith(first.dial), before.option()), newLinkOver(t, zookeeper.Open, after.option())
 	ended := make(chan struct{})
 	c := client.Unconnected()
 	t.Cleanup(c.Close)
 	c.Use(c.Connect(from.conn, nil, func(context.Context) bool { close(ended); return true }), true)
 	s = must[recipes.Session](t)(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{zk.Addr()}}))
-	return s, spy, func() {
+	return s, before, after, func() {
 		first.kill()
 		_ = from.wire.Close()
 		closes(t, "the wait for the plugin's end", ended) // from now on calls wait for the next one
@@ -74,7 +75,7 @@ func moving(t *testing.T) (s recipes.Session, next *spy, move func()) {
 
 // TestHoweverMuchASessionHoldsIsTakenUp: it is more than is taken up at once.
 func TestHoweverMuchASessionHoldsIsTakenUp(t *testing.T) {
-	s, _, move := moving(t)
+	s, _, _, move := moving(t)
 	var holds []recipes.Hold
 	for i := range 40 {
 		l := must[recipes.Lock](t)(s.Lock(fmt.Sprintf("/lock-%d", i), recipes.LockConfig{}))
@@ -116,7 +117,7 @@ func TestWhatTheNextPluginAnswersDecides(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(test.call, " ", test.answer), func(t *testing.T) {
 			t.Parallel()
-			s, spy, move := moving(t)
+			s, _, spy, move := moving(t)
 			h := acquire(t, s)
 			m := must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{})).Join(ctx(t), nil))
 			spy.answer(test.call, func() error {

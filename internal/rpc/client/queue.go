@@ -118,12 +118,14 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 		switch {
 		case err == nil:
 			return d.Element(), nil
-		case errors.Is(err, recipes.ErrSessionLost), ctx.Err() != nil:
+		case errors.Is(err, recipes.ErrUnknownOutcome), errors.Is(err, recipes.ErrSessionLost), ctx.Err() != nil:
+			// This comes before ErrNotHeld, which may match too: the element must not be lost
+			// without a word.
 			if !errors.Is(err, recipes.ErrUnknownOutcome) {
 				err = fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, err)
 			}
-			return recipes.Element{}, fmt.Errorf("%s: %s may have been taken, and is lost then: %w", q, d.Element().ID, err)
-		case errors.Is(err, recipes.ErrNotHeld): // another hand has removed the claim, or the element
+			return recipes.Element{}, fmt.Errorf("%s: %s may have been taken, and would be lost: %w", q, d.Element().ID, err)
+		case errors.Is(err, recipes.ErrNotHeld): // another client has deleted the claim, or the element
 		default:
 			return recipes.Element{}, err
 		}

@@ -124,3 +124,21 @@ func TestTakeTellsARefusalFromALoss(t *testing.T) {
 		}
 	}
 }
+
+// TestTakeNamesTheElementThatIsLostWithItsPlugin: the plugin deletes the element and dies
+// before it answers. The next one finds no claim to resume, and cannot tell why.
+func TestTakeNamesTheElementThatIsLostWithItsPlugin(t *testing.T) {
+	s, spy, _, move := moving(t)
+	q := must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{}))
+	id := must[recipes.ElementID](t)(q.Put(ctx(t), []byte("one")))
+	must[recipes.ElementID](t)(q.Put(ctx(t), []byte("two")))
+	spy.loseAnswer("AcknowledgeElement", move)
+	e, err := q.Take(ctx(t))
+	matches(t, err, recipes.ErrUnknownOutcome)
+	if e.ID != "" || err != nil && !strings.Contains(err.Error(), string(id)) {
+		t.Errorf("took %q, and the error does not name %s: %v", e.Data, id, err)
+	}
+	if n := must[int](t)(q.Len(ctx(t))); n != 1 {
+		t.Errorf("%d elements are left; the other one should be", n)
+	}
+}

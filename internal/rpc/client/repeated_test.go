@@ -37,7 +37,7 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			calls := 0
-			err := s.repeated(t.Context(), func() (*tenure, error) {
+			err := s.repeated(t.Context(), answers, func() (*tenure, error) {
 				if calls++; calls == 1 {
 					return ended, status.Error(codes.Unavailable, "the connection broke")
 				}

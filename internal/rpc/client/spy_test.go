@@ -8,16 +8,21 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 )
 
 // spy counts the unary calls of a client and can lose an answer.
 type spy struct {
-	mu    sync.Mutex
-	calls map[string]int
-	after map[string]func() error // called once when the server has answered; what it returns is the answer
+	mu      sync.Mutex
+	calls   map[string]int
+	after   map[string]func() error // called once when the server has answered; what it returns is the answer
+	instead map[string]error        // the answer to the next call, which is not sent
 }
 
-func newSpy() *spy { return &spy{calls: map[string]int{}, after: map[string]func() error{}} }
+func newSpy() *spy {
+	return &spy{calls: map[string]int{}, after: map[string]func() error{}, instead: map[string]error{}}
+}
 
 func (s *spy) option() grpc.DialOption { return grpc.WithUnaryInterceptor(s.intercept) }
 
@@ -27,7 +32,12 @@ func (s *spy) intercept(ctx context.Context, method string, req, reply any, cc *
 	s.calls[name]++
 	answer := s.after[name]
 	delete(s.after, name)
+	refusal := s.instead[name]
+	delete(s.instead, name)
 	s.mu.Unlock()
+	if refusal != nil {
+		return rpcwire.ToStatus(refusal, nil)
+	}
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if answer != nil {
 		return answer()
@@ -48,6 +58,13 @@ func (s *spy) answer(name string, f func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.after[name] = f
+}
+
+// refuse refuses the next call before it reaches the plugin.
+func (s *spy) refuse(name string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.instead[name] = err
 }
 
 func (s *spy) count(name string) int {

@@ -79,7 +79,7 @@ func (t *transaction) coordinator() string { return t.path }
 func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) {
 	place, made := t.s.part(t.coordinator()), t.s.changing
 	if place != nil {
-		made = t.s.repeating
+		made = t.s.repeating(answers)
 	}
 	var d recipes.Decision
 	calls := 0
@@ -159,7 +159,7 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 	if err := vote.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", s.transaction, err)
 	}
-	return s.explain(s.s.changeBy(ctx, s.String(), s.s.repeating, func(ctx context.Context) error {
+	return s.explain(s.s.changeBy(ctx, s.String(), s.s.repeating(s.answers), func(ctx context.Context) error {
 		_, err := s.s.transactions.VoteTransaction(ctx, &pb.VoteTransactionRequest{
 			Session: s.s.handle, Membership: s.membership, Vote: string(vote),
 		})
@@ -169,7 +169,7 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 
 func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 	var d recipes.Decision
-	err := s.s.changeAbandonably(ctx, s.String(), s.s.repeating, func(ctx context.Context, id string) error {
+	err := s.s.changeAbandonably(ctx, s.String(), s.s.repeating(s.answers), func(ctx context.Context, id string) error {
 		r, err := s.s.transactions.AwaitDecision(ctx, &pb.AwaitDecisionRequest{
 			Session: s.s.handle, Membership: s.membership, RequestId: id,
 		})
@@ -181,7 +181,7 @@ func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 
 // Done may find that the transaction is over: the plugin that has ended had done it.
 func (s *site) Done(ctx context.Context) error {
-	err := s.s.changeBy(ctx, s.String(), s.s.repeating, func(ctx context.Context) error {
+	err := s.s.changeBy(ctx, s.String(), s.s.repeating(s.answers), func(ctx context.Context) error {
 		_, err := s.s.transactions.FinishSite(ctx, &pb.FinishSiteRequest{Session: s.s.handle, Membership: s.membership})
 		return err
 	})
@@ -200,7 +200,17 @@ var errDone = fmt.Errorf("%w: the site is done", recipes.ErrNoTransaction)
 // explain says why a plugin does not know the site.
 func (s *site) explain(err error) error {
 	if lost := s.s.lossOf(&s.part); lost != nil && errors.Is(err, recipes.ErrNoTransaction) {
-		return fmt.Errorf("%s: %w", s, lost)
+		return fmt.Errorf("%s: %w", s, keepOutcome(lost, err))
 	}
 	return err
+}
+
+// answers is that of the package. A plugin that has not resumed the site does not know it,
+// which answers no call that was made before, unless none can have had an effect.
+func (s *site) answers(e error) bool {
+	lost := s.s.lossOf(&s.part)
+	if lost != nil && errors.Is(e, recipes.ErrNoTransaction) {
+		return errors.Is(lost, recipes.ErrNoTransaction) || errors.Is(lost, recipes.ErrNotHeld)
+	}
+	return answers(e)
 }

@@ -2,6 +2,8 @@ package client_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -114,5 +116,43 @@ func TestLostAnswersOfATransactionAreUnknownOutcomes(t *testing.T) {
 	matches(t, err, recipes.ErrUnknownOutcome)
 	if d, err := site.Wait(ctx(t)); err != nil || !d.Commit {
 		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// TestASiteThatIsNotResumedDoesNotHideWhatItsPluginMayHaveDone: the plugin dies before it
+// answers. The next one does not know the site, which says nothing of the call before.
+func TestASiteThatIsNotResumedDoesNotHideWhatItsPluginMayHaveDone(t *testing.T) {
+	for _, call := range []string{"VoteTransaction", "FinishSite"} {
+		for _, sent := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, sent before: %v", call, sent), func(t *testing.T) {
+				t.Parallel()
+				s, before, after, move := moving(t)
+				tx := must[recipes.Transaction](t)(s.Transaction("/tx", recipes.TransactionConfig{Variant: recipes.CoordinatorOnly}))
+				if err := tx.Begin(ctx(t), nil, "a"); err != nil {
+					t.Fatal(err)
+				}
+				site := must[recipes.Site](t)(tx.Join(ctx(t), "a"))
+				vote := func() error { return site.Vote(ctx(t), recipes.VoteCommit) }
+				end := vote
+				if call == "FinishSite" {
+					if err := vote(); err != nil {
+						t.Fatal(err)
+					}
+					must[recipes.Decision](t)(tx.Coordinate(ctx(t)))
+					end = func() error { return site.Done(ctx(t)) }
+				}
+				after.refuse("JoinTransaction", recipes.ErrAccessDenied)
+				if sent {
+					before.loseAnswer(call, move)
+				} else {
+					move()
+				}
+				err := end()
+				matches(t, err, recipes.ErrAccessDenied)
+				if errors.Is(err, recipes.ErrUnknownOutcome) != sent {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }
