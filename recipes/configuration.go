@@ -47,9 +47,14 @@ type Configuration interface {
 	// any more, and if the reply to the creation of the configuration's own node is
 	// lost.
 	//
-	// Between Set's look and its write another client may delete the key and create
-	// it again, with as many changes as it had. Set cannot distinguish the two keys:
-	// there ZooKeeper has only the version to compare.
+	// Set reads the key's revision, and its write names the version that belongs to it:
+	// ZooKeeper has nothing else to compare. If another client deletes the key between
+	// the two, and creates it again with as many changes as it had, Set overwrites the
+	// new key. This window is one round trip: the write is sent on the connection of the
+	// read, at once. It is two round trips for the first change of a session, which
+	// makes the receipt, and longer if the process or the servers stand still in
+	// between. An outage does not widen it: after each reconnect Set reads again before
+	// it writes, and returns ErrBadVersion if the key was replaced.
 	Set(ctx context.Context, key string, value []byte, expected Revision) (Revision, error)
 
 	// Delete removes a key, on the terms of Set. If the key has keys below it, the

@@ -46,8 +46,9 @@ type Names interface {
 	// that session can give back: the error is a *TakenError.
 	//
 	// While the last request is on its way, the name may be given up and taken again
-	// by another session. Unregister cannot distinguish the two. Unknown outcomes are
-	// as with RegisterPersistent.
+	// by another session. Unregister cannot distinguish the two. After an outage it reads
+	// again before it deletes: see Configuration.Set. Unknown outcomes are as with
+	// RegisterPersistent.
 	Unregister(ctx context.Context, name string, token Token) error
 
 	// Lookup returns the registration of a name, or an error that matches ErrNoNode.

@@ -100,3 +100,24 @@ func (q refusingQueue) PutMany(context.Context, ...[]byte) ([]recipes.ElementID,
 	time.Sleep(q.s.after)
 	return nil, q.s.Err()
 }
+
+// TestAChangeThatAPluginHasNotBegunIsMadeOnWhatTheNextOneReads: between the two another
+// client deletes the key and creates it again, with as many changes as it had.
+func TestAChangeThatAPluginHasNotBegunIsMadeOnWhatTheNextOneReads(t *testing.T) {
+	s, before, after, move := moving(t)
+	c := must[recipes.Configuration](t)(s.Configuration("/c"))
+	revision := must[recipes.Revision](t)(c.Set(ctx(t), "key", []byte("before"), recipes.NoRevision))
+	before.refuse("SetKey", func() error {
+		if err := c.Delete(ctx(t), "key", recipes.AnyRevision); err != nil {
+			t.Error(err)
+		}
+		must[recipes.Revision](t)(c.Set(ctx(t), "key", []byte("theirs"), recipes.NoRevision))
+		move()
+		return recipes.ErrSessionLost // as of one that has let go of the session
+	})
+	_, err := c.Set(ctx(t), "key", []byte("mine"), revision)
+	matches(t, err, recipes.ErrBadVersion)
+	if e, err := c.Get(ctx(t), "key"); string(e.Value) != "theirs" || after.count("SetKey") != 1 {
+		t.Errorf("the value is %q, %v; the next plugin was called %d times", e.Value, err, after.count("SetKey"))
+	}
+}

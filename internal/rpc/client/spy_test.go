@@ -17,11 +17,11 @@ type spy struct {
 	mu      sync.Mutex
 	calls   map[string]int
 	after   map[string]func() error // called once when the server has answered; what it returns is the answer
-	instead map[string]error        // the answer to the next call, which is not sent
+	instead map[string]func() error // the next call is not sent, and this answers it
 }
 
 func newSpy() *spy {
-	return &spy{calls: map[string]int{}, after: map[string]func() error{}, instead: map[string]error{}}
+	return &spy{calls: map[string]int{}, after: map[string]func() error{}, instead: map[string]func() error{}}
 }
 
 func (s *spy) option() grpc.DialOption { return grpc.WithUnaryInterceptor(s.intercept) }
@@ -32,11 +32,11 @@ func (s *spy) intercept(ctx context.Context, method string, req, reply any, cc *
 	s.calls[name]++
 	answer := s.after[name]
 	delete(s.after, name)
-	refusal := s.instead[name]
+	refuse := s.instead[name]
 	delete(s.instead, name)
 	s.mu.Unlock()
-	if refusal != nil {
-		return rpcwire.ToStatus(refusal, nil)
+	if refuse != nil {
+		return rpcwire.ToStatus(refuse(), nil)
 	}
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if answer != nil {
@@ -60,11 +60,11 @@ func (s *spy) answer(name string, f func() error) {
 	s.after[name] = f
 }
 
-// refuse refuses the next call before it reaches the plugin.
-func (s *spy) refuse(name string, err error) {
+// refuse has f refuse the next call before it reaches the plugin.
+func (s *spy) refuse(name string, f func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.instead[name] = err
+	s.instead[name] = f
 }
 
 func (s *spy) count(name string) int {

@@ -141,7 +141,7 @@ func TestASiteThatIsNotResumedDoesNotHideWhatItsPluginMayHaveDone(t *testing.T) 
 					must[recipes.Decision](t)(tx.Coordinate(ctx(t)))
 					end = func() error { return site.Done(ctx(t)) }
 				}
-				after.refuse("JoinTransaction", recipes.ErrAccessDenied)
+				after.refuse("JoinTransaction", func() error { return recipes.ErrAccessDenied })
 				if sent {
 					before.loseAnswer(call, move)
 				} else {

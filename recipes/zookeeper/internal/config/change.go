@@ -56,39 +56,43 @@ type change struct {
 }
 
 // change reads the key's record, compares its revision, and commits the change once,
-// with the version that belongs to the revision. If another client was faster it reads
-// again, and finds another revision. With AnyRevision there is nothing to compare, so
-// it soon succeeds.
+// with the version that belongs to the revision. After an outage, and if another client was
+// faster, it reads again, and may find another revision. With AnyRevision there is nothing
+// to compare, so it soon succeeds.
 func (c *configuration) change(ctx context.Context, key string, expected recipes.Revision, ch change) (zxid int64, err error) {
 	for {
-		stat, err := znode.ReadSynced(ctx, c.session, c.path, func() (*session.Stat, error) { return c.find(ctx, key, expected, ch) })
-		if err != nil {
-			return 0, err
-		}
-		var t session.Txn
-		switch {
-		case stat != nil && expected == recipes.AnyRevision:
-			ch.existing(&t, recipes.AnyVersion)
-		case stat != nil:
-			ch.existing(&t, stat.Version)
-		case key == "":
-			zxid, err := c.make(ctx, ch.root)
+		outcome, err := c.session.CommitRead(ctx, c.path, c.session.Provide, func(ctx context.Context) (t session.Txn, err error) {
+			stat, err := znode.ReadSynced(ctx, c.session, c.path, func() (*session.Stat, error) { return c.find(ctx, key, expected, ch) })
+			switch {
+			case err != nil:
+			case stat != nil && expected == recipes.AnyRevision:
+				ch.existing(&t, recipes.AnyVersion)
+			case stat != nil:
+				ch.existing(&t, stat.Version)
+			case key == "":
+				err = errUnmade
+			default:
+				if err = c.parents(ctx, gopath.Dir(c.full(key))); err == nil {
+					ch.missing(&t)
+				}
+			}
+			return t, err
+		})
+		if errors.Is(err, errUnmade) {
+			zxid, err = c.make(ctx, ch.root)
 			if errors.Is(err, recipes.ErrNodeExists) {
 				continue
 			}
 			return zxid, err
-		default:
-			if err := c.parents(ctx, gopath.Dir(c.full(key))); err != nil {
-				return 0, err
-			}
-			ch.missing(&t)
 		}
-		outcome, err := c.session.CommitOnce(ctx, c.path, c.session.Provide, t)
 		if !outrun(err) {
 			return outcome.Zxid, err
 		}
 	}
 }
+
+// errUnmade: the configuration's own znode does not exist.
+var errUnmade = errors.New("not made")
 
 // find returns the record of a key to which the change can be made, or nil for a key
 // that does not exist.

@@ -7,9 +7,9 @@
 // API does the work. It diverges in what is compared. The API compares versions, which
 // overflow and begin again. Here the caller names the mzxid of the value that it has
 // seen. That is compared with the present one, and the change is sent once, with the
-// version that was read with it (session.Session.CommitOnce). After a lost reply the
-// receipt tells whose change it was, even if another client has written the same value.
-// Znodes are persistent, and so are their parents.
+// version that was read with it, on the same connection (session.Session.CommitRead).
+// After a lost reply the receipt tells whose change it was, even if another client has
+// written the same value. Znodes are persistent, and so are their parents.
 //
 // # Counter and latch
 //

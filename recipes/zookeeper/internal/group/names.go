@@ -88,25 +88,23 @@ func (n *names) Unregister(ctx context.Context, name string, token recipes.Token
 // unregister deletes the znode that it has read. znode.ErrReadAgain says that the
 // znode has changed in between.
 func (n *names) unregister(ctx context.Context, path string, token recipes.Token) error {
-	stat, err := znode.ReadSynced(ctx, n.session, n.path, func() (session.Stat, error) {
-		stat, err := n.session.Stat(ctx, path)
-		switch {
-		case err != nil:
-			return stat, err
-		case token != 0 && stat.Czxid != int64(token):
-			return stat, fmt.Errorf("%w: it is registered with token %d, not %d", recipes.ErrBadVersion, stat.Czxid, token)
-		case znode.OwnerOf(stat) != 0:
-			return stat, znode.TakenBy(path, stat)
-		}
-		return stat, nil
+	_, err := n.session.CommitRead(ctx, n.path, n.session.Ensure, func(ctx context.Context) (t session.Txn, err error) {
+		stat, err := znode.ReadSynced(ctx, n.session, n.path, func() (session.Stat, error) {
+			stat, err := n.session.Stat(ctx, path)
+			switch {
+			case err != nil:
+				return stat, err
+			case token != 0 && stat.Czxid != int64(token):
+				return stat, fmt.Errorf("%w: it is registered with token %d, not %d", recipes.ErrBadVersion, stat.Czxid, token)
+			case znode.OwnerOf(stat) != 0:
+				return stat, znode.TakenBy(path, stat)
+			}
+			return stat, nil
+		})
+		t.Delete(path, stat.Version)
+		return t, err
 	})
-	if err != nil {
-		return err
-	}
-	var t session.Txn
-	t.Delete(path, stat.Version)
-	_, err = n.session.CommitOnce(ctx, n.path, n.session.Ensure, t)
-	if errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) {
+	if znode.RefusedOp(err) >= 0 && (errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode)) {
 		return znode.ErrReadAgain
 	}
 	return err

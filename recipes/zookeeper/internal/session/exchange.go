@@ -58,7 +58,12 @@ const maxReply = 64 << 20
 // error is that of the connection (see lostConnection), of ctx, or the reason why
 // the session was lost; what the server thinks of a request is in its reply.
 func (s *Session) exchange(ctx context.Context, requests ...request) ([]reply, error) {
-	b, err := s.sendOn(s.dialer.connection(), requests)
+	return s.exchangeOn(ctx, s.dialer.connection(), requests...)
+}
+
+// exchangeOn is exchange on one connection.
+func (s *Session) exchangeOn(ctx context.Context, c *conn, requests ...request) ([]reply, error) {
+	b, err := s.sendOn(c, requests)
 	if err != nil {
 		return nil, err
 	}

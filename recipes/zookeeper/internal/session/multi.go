@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -111,6 +112,15 @@ func (s *Session) TxnFits(t Txn) error {
 }
 
 func (s *Session) commit(ctx context.Context, t Txn) ([]result, error) {
+	return s.commitOn(ctx, t, new(draft))
+}
+
+// errMoved: the connection has ended on which a draft was read, and nothing was sent.
+var errMoved = errors.New("the connection has ended")
+
+// commitOn sends a transaction of a draft that was read only on the connection on which it
+// was read.
+func (s *Session) commitOn(ctx context.Context, t Txn, d *draft) ([]result, error) {
 	if err := s.TxnFits(t); err != nil {
 		return nil, err
 	}
@@ -118,8 +128,14 @@ func (s *Session) commit(ctx context.Context, t Txn) ([]result, error) {
 	for _, op := range t.ops {
 		op.encode(&e, s, s.full(op.path))
 	}
+	bound, on := d.read != nil, d.on
 	results, err := once(ctx, s, "commit", "a transaction", func(r requests) ([]result, error) {
-		return r.multi(len(t.ops), e)
+		r.bound, r.on = bound, on
+		results, err := r.multi(len(t.ops), e)
+		if bound && errors.Is(err, errNotSent) {
+			err = errMoved
+		}
+		return results, err
 	})
 	if err != nil {
 		return nil, err

@@ -26,6 +26,8 @@ func once[T any](ctx context.Context, s *Session, what, path string, f func(requ
 			return value, nil
 		case errors.Is(err, errNotSent):
 			continue
+		case errors.Is(err, errMoved):
+			return zero, err
 		case lostConnection(err), ctx.Err() != nil, s.Err() != nil:
 			return zero, s.unknown(ctx, what+" "+path, err)
 		}

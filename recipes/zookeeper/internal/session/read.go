@@ -27,7 +27,7 @@ func call[T any](ctx context.Context, s *Session, f func(requests) (T, error)) (
 		return zero, s.Err()
 	}
 	s.calls.Go(func() {
-		value, err := f(requests{s})
+		value, err := f(requests{s: s})
 		done <- result{value, err}
 	})
 	s.mu.Unlock()

@@ -43,12 +43,46 @@ type Outcome struct {
 // If ctx ends, or the session is lost, after it was sent the error matches
 // ErrUnknownOutcome.
 func (s *Session) CommitOnce(ctx context.Context, dir string, parent func(context.Context, string) error, t Txn) (Outcome, error) {
+	return s.commitDraft(ctx, dir, parent, draft{txn: t})
+}
+
+// CommitRead is CommitOnce for a transaction that depends on what read has found. After a
+// lost connection it calls read again, before anything is sent. All that ZooKeeper compares
+// is a version, which does not distinguish a znode from one that was created in its place
+// during an outage. So the transaction is sent only on the connection on which read was
+// called. A znode that is replaced between that read and the write goes unnoticed.
+//
+// An error of read is returned as it is, if the transaction has not happened.
+func (s *Session) CommitRead(ctx context.Context, dir string, parent func(context.Context, string) error, read func(context.Context) (Txn, error)) (Outcome, error) {
+	return s.commitDraft(ctx, dir, parent, draft{read: read})
+}
+
+// A draft is a transaction that has to happen once.
+type draft struct {
+	txn  Txn
+	read func(context.Context) (Txn, error) // makes txn of what it finds; nil: txn depends on nothing
+	on   *conn                              // on which it was read; nil if there was none
+}
+
+// update reads again.
+func (d *draft) update(ctx context.Context, s *Session) (err error) {
+	if d.read != nil {
+		d.on = s.dialer.connection() // read may use a later one, and then it is called again
+		d.txn, err = d.read(ctx)
+	}
+	return err
+}
+
+func (s *Session) commitDraft(ctx context.Context, dir string, parent func(context.Context, string) error, d draft) (Outcome, error) {
 	for {
+		if err := d.update(ctx, s); err != nil {
+			return Outcome{}, err
+		}
 		r, err := s.takeReceipt(ctx, dir, parent)
 		if err != nil {
 			return Outcome{}, err
 		}
-		outcome, err := s.commitOnce(ctx, r, t)
+		outcome, err := s.commitOnce(ctx, r, &d)
 		if !errors.Is(err, errReceiptLost) {
 			return outcome, err
 		}
@@ -59,13 +93,13 @@ func (s *Session) CommitOnce(ctx context.Context, dir string, parent func(contex
 // transaction is known not to have happened.
 var errReceiptLost = errors.New("receipt lost")
 
-func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, error) {
-	var guarded Txn
-	guarded.Set(r.path, nil, r.version)
-	guarded.Append(t)
-	sent := false // at least once, and nobody knows what became of it
+func (s *Session) commitOnce(ctx context.Context, r *receipt, d *draft) (Outcome, error) {
+	sent := false // at least once, with unknown outcome
 	for {
-		results, err := s.commit(ctx, guarded)
+		var guarded Txn
+		guarded.Set(r.path, nil, r.version)
+		guarded.Append(d.txn)
+		results, err := s.commitOn(ctx, guarded, d)
 		var refused *TxnError
 		switch {
 		case err == nil:
@@ -83,8 +117,11 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 				return Outcome{}, fmt.Errorf("write %s: %w", r.path, refused.Err) // nor would another one do
 			}
 			return Outcome{}, errReceiptLost
-		case s.Unsettled(ctx, err):
-			sent = true
+		case s.Unsettled(ctx, err), errors.Is(err, errMoved):
+			sent = sent || !errors.Is(err, errMoved)
+			if err := d.update(ctx, s); err != nil {
+				return s.unlessHappened(ctx, r, sent, err)
+			}
 		case sent && s.Throttled(ctx, err): // only the repetition was refused
 		case errors.Is(err, recipes.ErrUnknownOutcome):
 			s.Delete(r.path) // its version is not known any more
@@ -97,6 +134,30 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, t Txn) (Outcome, e
 			return Outcome{}, err
 		}
 	}
+}
+
+// unlessHappened returns err, because of which a transaction is not sent again. If it was
+// sent before, the receipt tells whether it has happened.
+func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err error) (Outcome, error) {
+	if sent {
+		now, readErr := Insist(ctx, s, func() (Node, error) {
+			if err := s.Sync(ctx, r.path); err != nil {
+				return Node{}, err
+			}
+			return s.Get(ctx, r.path)
+		})
+		switch {
+		case readErr != nil:
+			s.Delete(r.path)
+			return Outcome{}, fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, readErr)
+		case now.Stat.Version != r.version:
+			r.version, err = now.Stat.Version, nil
+		}
+		s.returnReceipt(r)
+		return Outcome{Zxid: now.Stat.Mzxid}, err
+	}
+	s.returnReceipt(r)
+	return Outcome{}, err
 }
 
 // recall learns from the refusal of a repetition whether the transaction has happened,

@@ -208,3 +208,54 @@ func TestALostReceiptLeavesTheOutcomeUnknown(t *testing.T) {
 		})
 	}
 }
+
+// The connection is lost with the transaction, and what it depends on is not as it was when
+// it is back. The receipt tells whether the transaction has happened.
+func TestAPremiseThatFailsAfterAnOutageDoesNotHideWhatWasDone(t *testing.T) {
+	failed := errors.New("not as it was")
+	for _, test := range []struct {
+		name    string
+		fault   zkserver.Fault
+		deleted bool // the receipt
+		want    error
+	}{
+		{"it has not happened", zkserver.Fault{CloseBefore: true}, false, failed},
+		{"it has happened", zkserver.Fault{DropReply: true}, false, nil},
+		{"nobody can tell", zkserver.Fault{DropReply: true}, true, recipes.ErrUnknownOutcome},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			srv := embedded(t)
+			s, other := open(t, to(srv)), open(t, to(srv))
+			ctx := t.Context()
+			if err := s.Ensure(ctx, "/once"); err != nil {
+				t.Fatal(err)
+			}
+			receipt := make(chan string, 1)
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				if r.Op == zkserver.OpMulti && r.SessionID == s.ID() && strings.HasPrefix(r.Path, "/once/receipts/") {
+					receipt <- r.Path
+					return test.fault
+				}
+				return zkserver.Fault{}
+			})
+			reads := 0
+			outcome, err := s.CommitRead(ctx, "/once/receipts", s.Ensure, func(context.Context) (t session.Txn, err error) {
+				if reads++; reads > 1 {
+					err = failed
+					if test.deleted {
+						err = errors.Join(err, other.DeleteOnce(ctx, <-receipt, -1))
+					}
+				}
+				t.Create("/once/done", nil, false)
+				return t, err
+			})
+			if !errors.Is(err, test.want) || errors.Is(err, failed) != (test.want == failed) || reads != 2 {
+				t.Errorf("%v after %d reads; want %v", err, reads, test.want)
+			}
+			node, noNode := s.Get(ctx, "/once/done")
+			if errors.Is(noNode, recipes.ErrNoNode) != (test.want == failed) || node.Stat.Czxid != outcome.Zxid && test.want == nil {
+				t.Errorf("created at %d, %v; the outcome says %d", node.Stat.Czxid, noNode, outcome.Zxid)
+			}
+		})
+	}
+}

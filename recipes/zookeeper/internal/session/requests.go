@@ -12,17 +12,27 @@ import (
 // requests are ZooKeeper's requests, one method each, with the paths of the server. They
 // are sent past go-zookeeper (see exchange): what a session holds in memory is what it
 // sends and receives, and nothing between.
-type requests struct{ s *Session }
+type requests struct {
+	s     *Session
+	bound bool // to one connection, which may have ended, or nil
+	on    *conn
+
+	identified bool // the session's identity is given before
+}
 
 // ask sends one request and returns the body of its reply. It waits for as long as the
 // session and the connection last; see call.
 func (r requests) ask(op int32, e jute.Encoder) (*jute.Decoder, error) {
-	return r.askBy(r.s.exchange, op, e)
-}
-
-// askBy is ask by one of the ways to exchange requests.
-func (r requests) askBy(exchange func(context.Context, ...request) ([]reply, error), op int32, e jute.Encoder) (*jute.Decoder, error) {
-	replies, err := exchange(context.Background(), request{op: op, body: e.Bytes, most: r.s.cfg.MaxPacket})
+	c := r.on
+	if !r.bound {
+		c = r.s.dialer.connection()
+	}
+	if r.identified && c != nil {
+		if err := r.s.identify(c); err != nil {
+			return nil, err
+		}
+	}
+	replies, err := r.s.exchangeOn(context.Background(), c, request{op: op, body: e.Bytes, most: r.s.cfg.MaxPacket})
 	if err == nil {
 		err = replies[0].err()
 	}
@@ -101,7 +111,8 @@ func (r requests) set(path string, data []byte, version int32) (Stat, error) {
 	encodeSet(&e, path, data, version)
 	d, err := r.ask(opSetData, e)
 	if errors.Is(err, zk.ErrNoAuth) && r.s.Identified() { // it may be the path of a line
-		d, err = r.askBy(r.s.exchangeIdentified, opSetData, e)
+		r.identified = true
+		d, err = r.ask(opSetData, e)
 	}
 	if err != nil {
 		return Stat{}, err
@@ -133,15 +144,16 @@ func encodeVersion(e *jute.Encoder, path string, version int32) {
 // each of them has done.
 func (r requests) multi(n int, e jute.Encoder) ([]result, error) {
 	e.MultiEnd()
-	results, err := r.multiBy(r.s.exchange, n, e)
+	results, err := r.transact(n, e)
 	if err == nil && errors.Is(refusal(results), zk.ErrNoAuth) && r.s.Identified() { // as in set
-		results, err = r.multiBy(r.s.exchangeIdentified, n, e)
+		r.identified = true
+		results, err = r.transact(n, e)
 	}
 	return results, err
 }
 
-func (r requests) multiBy(exchange func(context.Context, ...request) ([]reply, error), n int, e jute.Encoder) ([]result, error) {
-	d, err := r.askBy(exchange, opMulti, e)
+func (r requests) transact(n int, e jute.Encoder) ([]result, error) {
+	d, err := r.ask(opMulti, e)
 	if err != nil {
 		return nil, err
 	}
