@@ -25,7 +25,7 @@ func (c *configuration) Set(ctx context.Context, key string, value []byte, expec
 				t.Set(c.full(key), value, 0)
 			}
 		},
-		root:     value,
+		root: value,
 	})
 	if err == nil && zxid == 0 {
 		err = c.session.Because(ctx, fmt.Errorf("%w: it is set, but its revision could not be read", recipes.ErrUnknownOutcome))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 func parsed(dialect recipes.Dialect, priority bool, names ...string) (found []string) {
@@ -87,7 +88,7 @@ func TestForeignElements(t *testing.T) {
 		recipes.Curator:        {ours, kazoos, "receipts", "claims", "bound"},
 		recipes.Kazoo:          {ours, curators, "receipts", "claims", "bound"},
 	} {
-		q := queue{path: "/q", cfg: recipes.QueueConfig{Dialect: dialect}}
+		q := queue{session: new(session.Session), path: "/q", cfg: recipes.QueueConfig{Dialect: dialect}}
 		for _, name := range []string{ours, curators, kazoos, "receipts", "claims", "bound", "dead", "queue-", "qn-x", "entry-1", "x"} {
 			err := q.foreign([]string{"x", name})
 			if errors.Is(err, recipes.ErrForeign) != slices.Contains(foreign, name) {
