@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,46 @@ func killedInResume() {
 		}
 		return zookeeper.Resume(ctx, cfg, ticket, contact)
 	}))
+}
+
+// keepingPlugin is one that refuses to let go of its sessions.
+func keepingPlugin() {
+	plugin.Serve(func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		s, err := zookeeper.Open(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return kept{s.(movable)}, nil
+	}, plugin.Resume(zookeeper.Resume))
+}
+
+// movable is what a plugin needs of a session that another one can resume.
+type movable interface {
+	recipes.Session
+	ResumeTicket() []byte
+	KnownContact() time.Time
+	Identified() bool
+	Kept(znode string) bool
+	DropRest(context.Context) error
+	Detach(context.Context) error
+}
+
+type kept struct{ movable }
+
+func (kept) Detach(context.Context) error { return recipes.ErrUnavailable }
+
+// leave is a server at which leavingPlugin opens no session.
+const leave = "leave"
+
+// leavingPlugin is one that exits, with code 0 and without a word, when a session is to be
+// opened at leave.
+func leavingPlugin() {
+	plugin.Serve(func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		if strings.HasPrefix(cfg.Servers[0], leave) { // the host adds the port
+			os.Exit(0)
+		}
+		return zookeeper.Open(ctx, cfg)
+	}, plugin.Resume(zookeeper.Resume))
 }
 
 // doings are what a host is doing when a process dies. Those that end report it.

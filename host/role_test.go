@@ -32,6 +32,8 @@ var roles = map[string]func(){
 	"lingering plugin":  lingeringPlugin,
 	"cut-off plugin":    cutOffPlugin,
 	"killed in resume":  killedInResume,
+	"keeping plugin":    keepingPlugin,
+	"leaving plugin":    leavingPlugin,
 	"real host":         runRealHost,
 	"outlived host":     runOutlivedHost,
 	"child":             runChild,

@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -107,4 +108,48 @@ func TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne(t *testing.T) {
 	}
 	v.kill() // the configuration is the old one too
 	reports.accept(t, "plugin")
+}
+
+// holdsThrough has a session through another program hold a lock.
+func (v *surviving) holdsThrough(role string) (recipes.Session, recipes.Hold) {
+	v.Helper()
+	if err := v.supervisor.Upgrade(ctx(v), host.UpgradeConfig{Plugin: config(v, role, quickExit)}); err != nil {
+		v.Fatal(err)
+	}
+	s := v.open(v.supervisor.Open)
+	h, err := lockAt(v.T, s, "/through").Acquire(ctx(v))
+	if err != nil {
+		v.Fatal(err)
+	}
+	return s, h
+}
+
+// TestAPluginThatKeepsASessionIsKilledInAnUpgrade: it would close what it has not let go of.
+func TestAPluginThatKeepsASessionIsKilledInAnUpgrade(t *testing.T) {
+	v := survive(t)
+	_, h := v.holdsThrough("keeping plugin")
+	v.upgrade()
+	if err := errors.Join(h.Err(), h.Write(ctx(t))); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAPluginThatEndsInPeaceIsNotResumed: it may have closed its sessions.
+func TestAPluginThatEndsInPeaceIsNotResumed(t *testing.T) {
+	v := survive(t)
+	s, h := v.holdsThrough("leaving plugin")
+	opening, giveUp := context.WithCancel(ctx(t))
+	opened := make(chan error, 1)
+	go func() {
+		_, err := v.supervisor.Open(opening, recipes.SessionConfig{Servers: []string{leave}})
+		opened <- err
+	}()
+	closes(t, "Done", s.Done())
+	if !errors.Is(s.Err(), recipes.ErrPluginLost) || !errors.Is(h.Err(), recipes.ErrNotHeld) {
+		t.Errorf("%v; the hold: %v", s.Err(), h.Err())
+	}
+	giveUp()
+	if err := <-opened; err == nil {
+		t.Error("a session was opened")
+	}
 }

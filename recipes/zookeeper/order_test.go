@@ -1,0 +1,158 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Which of two requests comes first is in this file, where the order makes it safe.
+
+// orderOf returns the requests of a session in the order in which the server executes them.
+func orderOf(srv *zkserver.Server, s recipes.Session) (requests func() []zkserver.Request) {
+	var mu sync.Mutex
+	var all []zkserver.Request
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.SessionID == s.ID() {
+			all = append(all, r)
+		}
+		return zkserver.Fault{}
+	})
+	return func() []zkserver.Request {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+func indexOf(all []zkserver.Request, path string, ops ...zkserver.Op) int {
+	return slices.IndexFunc(all, func(r zkserver.Request) bool { return r.Path == path && slices.Contains(ops, r.Op) })
+}
+
+// As long as the leader's znode exists, a transaction that checks it can add to what goes
+// with it.
+func TestWhatGoesWithAHoldIsDeletedAfterIt(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		e := must[recipes.Election](t)(s.Election("/e", recipes.ElectionConfig{}))
+		l := must[recipes.Leadership](t)(e.Campaign(ctx, nil))
+		if err := l.Acknowledge(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		ack := ""
+		for _, n := range srv.Tree() {
+			if strings.HasPrefix(n.Path, "/e/acks/") {
+				ack = n.Path
+			}
+		}
+		if ack == "" {
+			t.Fatalf("there is no acknowledgement in %v", srv.Tree())
+		}
+		refused, late := 0, false
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			switch {
+			case r.Op != zkserver.OpMulti && r.Op != zkserver.OpDelete:
+			case r.Path == l.Znode():
+				refused++
+				f.CloseBefore = refused < 3
+			case r.Path == ack:
+				late = !exists(srv, l.Znode())
+			}
+			return f
+		})
+		if err := l.Resign(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if refused != 3 || !late || exists(srv, ack) {
+			t.Errorf("%s is deleted after %d attempts, and %s not after it", l.Znode(), refused, ack)
+		}
+	})
+}
+
+// A server gives events in the order of the changes. So a waiter whose own watch was set
+// first is told of the end of its place before of what its predecessor does later.
+func TestAWaiterWatchesItsPlaceBeforeItsPredecessor(t *testing.T) {
+	for name, cfg := range map[string]recipes.LockConfig{"confirmed": {}, "unconfirmed": {Unconfirmed: true}} {
+		t.Run(name, func(t *testing.T) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+				holder := must[recipes.Lock](t)(openVirtual(t, srv).Lock("/l", cfg))
+				h := must[recipes.Hold](t)(holder.Acquire(ctx))
+				l := must[recipes.Lock](t)(s.Lock("/l", cfg))
+				requests := orderOf(srv, s)
+				got := make(chan error, 1)
+				go func() {
+					h, err := l.Acquire(ctx)
+					if err == nil {
+						err = h.Release(ctx)
+					}
+					got <- err
+				}()
+				synctest.Wait()
+				all := requests()
+				own := slices.IndexFunc(all, func(r zkserver.Request) bool { return r.Op == zkserver.OpSetWatches })
+				ahead := indexOf(all, h.Znode(), zkserver.OpGetData)
+				if own < 0 || ahead < own {
+					t.Errorf("its place is watched by request %d, and its predecessor by %d: %v", own, ahead, all)
+				}
+				if err := errors.Join(h.Release(ctx), <-got); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A holder that takes the request back at the last moment keeps the lock: the deletion is of
+// the version that was read.
+func TestAForcedRevocationSparesAHolderThatTakesTheRequestBack(t *testing.T) {
+	const grace = time.Minute
+	for name, at := range map[string]func(s recipes.Session) (holds func(context.Context) (recipes.Grant, error), revoke func(context.Context, string) error){
+		"shared lock": func(s recipes.Session) (func(context.Context) (recipes.Grant, error), func(context.Context, string) error) {
+			l, _ := s.SharedLock("/l", recipes.SharedLockConfig{Revocable: true, Grace: grace})
+			return func(ctx context.Context) (recipes.Grant, error) { return l.AcquireWrite(ctx) }, l.RevokeForced
+		},
+		"priority lock": func(s recipes.Session) (func(context.Context) (recipes.Grant, error), func(context.Context, string) error) {
+			l, _ := s.PriorityLock("/l", recipes.PriorityLockConfig{Revocable: true, Grace: grace})
+			return func(ctx context.Context) (recipes.Grant, error) { return l.AcquireWrite(ctx) }, l.RevokeForced
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+				holds, _ := at(openVirtual(t, srv))
+				_, revoke := at(s)
+				h := must[recipes.Grant](t)(holds(ctx))
+				var before []byte
+				for _, n := range srv.Tree() {
+					if n.Path == h.Znode() {
+						before = n.Data
+					}
+				}
+				met := between(srv, s, nthOf(2, func(r zkserver.Request) bool { // the first one asks
+					return (r.Op == zkserver.OpMulti || r.Op == zkserver.OpDelete) && strings.HasPrefix(r.Path, h.Znode())
+				}), func() {
+					if err := h.Write(ctx, recipes.Set(h.Znode(), before, recipes.AnyVersion)); err != nil {
+						t.Error(err)
+					}
+				})
+				if err := revoke(ctx, h.Znode()); !errors.Is(err, recipes.ErrBadVersion) {
+					t.Errorf("the revocation: %v", err)
+				}
+				if !met() {
+					t.Error("the case was not met")
+				}
+				if err := h.Write(ctx); err != nil {
+					t.Errorf("the hold: %v", err)
+				}
+			})
+		})
+	}
+}
