@@ -139,12 +139,19 @@ func TestAPluginThatEndsInPeaceIsNotResumed(t *testing.T) {
 	v := survive(t)
 	s, h := v.holdsThrough("leaving plugin")
 	opening, giveUp := context.WithCancel(ctx(t))
+	defer giveUp()
 	opened := make(chan error, 1)
 	go func() {
 		_, err := v.supervisor.Open(opening, recipes.SessionConfig{Servers: []string{leave}})
 		opened <- err
 	}()
-	closes(t, "Done", s.Done())
+	suspended := false
+	for e := range s.Events(ctx(t)) { // until it is lost
+		if suspended && e.State == recipes.Connected {
+			t.Fatal("the session was resumed")
+		}
+		suspended = suspended || e.State == recipes.Suspended
+	}
 	if !errors.Is(s.Err(), recipes.ErrPluginLost) || !errors.Is(h.Err(), recipes.ErrNotHeld) {
 		t.Errorf("%v; the hold: %v", s.Err(), h.Err())
 	}

@@ -191,3 +191,39 @@ func TestASessionThatNeverReachedAPluginGoesOnInTheNext(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAWriteOfUnknownOutcomeIsNotMadeAgain: the plugin lets go of the session while the write
+// is under way, and says that it may have happened.
+func TestAWriteOfUnknownOutcomeIsNotMadeAgain(t *testing.T) {
+	c := client.Unconnected()
+	var loses func(error)
+	writing, leaves := make(chan struct{}), make(chan struct{})
+	granted := func(*pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		return &pb.AcquireResponse{Grant: &pb.Grant{Token: 1, Znode: "/l/lock-1"}}, nil
+	}
+	first, loses := leaving(func(context.Context) error { close(leaves); loses(recipes.ErrSessionLost); return nil })
+	first.acquire = granted
+	first.write = func() error {
+		close(writing)
+		<-leaves
+		return rpcwire.ToStatus(errors.Join(recipes.ErrUnknownOutcome, recipes.ErrSessionLost), nil)
+	}
+	p, kill := play(t, c, first)
+	s := openScripted(t, c)
+	h := acquire(t, s)
+	written := make(chan error, 1)
+	go func() { written <- h.Write(ctx(t)) }()
+	closes(t, "the write", writing)
+	p.Pause(ctx(t), time.Millisecond)
+	if all, _ := p.LetGo(ctx(t)); !all {
+		t.Error("the plugin has not let go")
+	}
+	kill()
+	play(t, c, &scripted{open: serves(time.Hour), acquire: granted, write: func() error {
+		t.Error("the write was made again")
+		return nil
+	}})
+	if err := <-written; !errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrSessionLost) {
+		t.Errorf("the write: %v", err)
+	}
+}

@@ -31,6 +31,7 @@ type scripted struct {
 	open    func(leaseStream, *pb.Resume) error // after Start
 	acquire func(*pb.AcquireRequest) (*pb.AcquireResponse, error)
 	detach  func(context.Context) error
+	write   func() error // may be nil
 
 	abandoned chan string // may be nil
 	acquired  func()      // is called when the host has the answer to Acquire; may be nil
@@ -55,6 +56,13 @@ func (s *scripted) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.Abandon
 
 func (s *scripted) Detach(ctx context.Context, _ *pb.DetachRequest) (*pb.DetachResponse, error) {
 	return &pb.DetachResponse{}, s.detach(ctx)
+}
+
+func (s *scripted) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteResponse, error) {
+	if s.write == nil {
+		return s.UnimplementedGrantServiceServer.Write(ctx, r)
+	}
+	return &pb.WriteResponse{}, s.write()
 }
 
 func (s *scripted) DropRest(context.Context, *pb.DropRestRequest) (*pb.DropRestResponse, error) {
