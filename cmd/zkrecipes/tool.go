@@ -21,8 +21,8 @@ const closeTimeout = 10 * time.Second
 // tool is zkrecipes with what it talks to.
 type tool struct {
 	stdout, stderr io.Writer
-	config         string // the flag
-	life           *job.Lifetime
+	config         string        // the flag
+	life           *job.Lifetime // of the verb's commands, or nil
 
 	// launch is host.Supervise, but for a test.
 	launch func(context.Context, host.Config) (launchedPlugin, error)

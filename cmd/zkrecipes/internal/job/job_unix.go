@@ -44,10 +44,10 @@ func (j *Job) arrange(life *Lifetime) (started func(), err error) {
 	return j.inherit(pipes...)
 }
 
-// follow returns the writing end of a pipe for the command, and closes gone at the end of all that the command starts. A shell that is told
-// to end does so at once, while what it waited for is still at work. The end of a
-// process that is not one's child shows in one way only: all of them inherit a pipe,
-// which ends with the last of them.
+// follow returns the writing end of a pipe for the command, and closes gone at the end of
+// all that the command starts. A shell that is told to end does so at once, while what it
+// waited for is still at work. The end of a process that is not one's child shows in one
+// way only: all of them inherit a pipe, which ends with the last of them.
 func (j *Job) follow() (theirs *os.File) {
 	ours, theirs, err := os.Pipe()
 	if err != nil {
