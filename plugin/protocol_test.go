@@ -46,7 +46,7 @@ func TestProtocolPageIsTrue(t *testing.T) {
 	}
 	handshake := plugin.Handshake()
 	for _, want := range []string{
-		handshake.MagicCookieKey, handshake.MagicCookieValue, plugin.LogLevelEnv, plugin.ReattachEnv,
+		handshake.MagicCookieKey, handshake.MagicCookieValue, plugin.LogLevelEnv, plugin.LifetimeEnv, plugin.ReattachEnv,
 		"1|<protocol version>|unix|",
 		fmt.Sprintf("%d MiB", server.MaxMessage>>20), fmt.Sprintf("most %d sessions", server.MaxSessions),
 		fmt.Sprintf("at most %d grants", server.MaxGrants), fmt.Sprintf("%d streams", server.MaxWatches),

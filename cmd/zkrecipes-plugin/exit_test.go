@@ -21,6 +21,7 @@ func TestExitCodes(t *testing.T) {
 		{"no such directory", "PLUGIN_UNIX_SOCKET_DIR=" + filepath.Join(t.TempDir(), "none"), "no such file or directory", 4, false},
 		{"a directory whose path is too long", "PLUGIN_UNIX_SOCKET_DIR=" + long(t), "invalid argument", 4, false},
 		{"no certificate", "PLUGIN_CLIENT_CERT=none", "no certificate in PEM", 5, false},
+		{"no pipe", plugin.LifetimeEnv + "=none", plugin.LifetimeEnv + "=none: not a number", 6, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
