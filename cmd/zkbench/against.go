@@ -212,7 +212,11 @@ func (b build) run(ctx context.Context, args []string) (record.Run, error) {
 	child.Stderr = &said
 	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
 	child.WaitDelay = endTime
-	if err := child.Run(); err != nil {
+	err := child.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == exitInvalid {
+		err = nil // the record says so
+	}
+	if err != nil {
 		return record.Run{}, fmt.Errorf("%s %s: %w\n%s", b.path, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
 	}
 	runs, err := readRun(b.file)

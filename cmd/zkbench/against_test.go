@@ -17,7 +17,7 @@ import (
 // buildMain is a build of zkbench whose locks need longer to be released, if SLOWER is
 // not empty. SLOWER is a time, or a share of the time between two releases such as 10%. A busy machine does not make its trials invalid.
 func buildMain() {
-	c := command{stdout: os.Stdout, stderr: os.Stderr, transports: maps.Clone(transports), terminal: terminal, unlimited: true}
+	c := command{stdout: os.Stdout, stderr: os.Stderr, transports: maps.Clone(transports), terminal: terminal, check: allValid}
 	if slower := os.Getenv("SLOWER"); slower != "" {
 		by := &slowness{}
 		var err error

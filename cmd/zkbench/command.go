@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
@@ -19,6 +20,8 @@ const (
 	exitFailed      = 1   // a server, a session or an output failed; or compare found a regression, or slo no pass
 	exitUsage       = 2   // flags or input files cannot be used; nothing was run
 	exitBroken      = 3   // a lock broke its promise
+	exitTooFew      = 3   // of compare: there are too few trials to tell
+	exitInvalid     = 4   // zkbench itself was the limit in more than half of the trials of a row
 	exitInterrupted = 130 // as shells have it for SIGINT
 )
 
@@ -27,8 +30,8 @@ type command struct {
 	stdout, stderr io.Writer
 	transports     map[string]launcher // by the name for -via
 	terminal       func(io.Writer) (width int, ok bool)
-	quiet          bool // say nothing
-	unlimited      bool // for tests: a trial is valid even if zkbench itself was the limit
+	quiet          bool                         // say nothing
+	check          func(record.Record) []string // for tests: says why a trial is invalid, instead of the limits
 }
 
 // verb is what zkbench can be told to do.
@@ -63,8 +66,11 @@ func (c command) run(ctx context.Context, args []string) int {
 	}
 	switch name {
 	case "help", "-h", "-help", "--help":
-		printHelp(c.stdout)
-		return exitOK
+		if len(args) == 0 {
+			printHelp(c.stdout)
+			return exitOK
+		}
+		name, args = args[0], []string{"-h"}
 	case "version", "-version", "--version":
 		fmt.Fprintln(c.stdout, version.Line("zkbench"))
 		return exitOK
@@ -90,6 +96,14 @@ func meant(verb string) string {
 // errVerdict is the end of a verb whose answer is no: it was printed, and only
 // the exit code is left to say.
 var errVerdict = errors.New("the verdict is no")
+
+// errTooFew is the end of a comparison in which nothing became worse, and which could
+// not have told of everything that did. What it printed says so.
+var errTooFew = errors.New("too few trials")
+
+// errInvalid is the end of a run that measured zkbench more than the servers. What it
+// printed says so.
+var errInvalid = errors.New("more than half of the trials of a row are invalid")
 
 // exit reports an error and returns the exit code for it.
 func (c command) exit(ctx context.Context, verb string, err error) int {
@@ -117,6 +131,10 @@ func (c command) exit(ctx context.Context, verb string, err error) int {
 		return exitInterrupted
 	case errors.Is(err, errVerdict):
 		return exitFailed
+	case errors.Is(err, errTooFew):
+		return exitTooFew
+	case errors.Is(err, errInvalid):
+		return exitInvalid
 	}
 	fmt.Fprintf(c.stderr, "zkbench: %v\n", err)
 	return exitFailed

@@ -51,6 +51,8 @@ Exit codes:
 	0    nothing became worse
 	1    something became worse
 	2    the flags or the files cannot be used
+	3    nothing became worse as far as can be told; there are too few trials to tell
+	     for everything
 
 Flags:
 
@@ -107,7 +109,10 @@ func (c command) compare(old, new string, filter *benchproc.Filter, o compare.Op
 	if err != nil {
 		return usageError{err}
 	}
-	return c.verdict(result)
+	if err := c.verdict(result); err != nil || result.TooFew == 0 {
+		return err
+	}
+	return errTooFew
 }
 
 // compareCounts compares two files by their counts.

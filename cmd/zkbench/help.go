@@ -19,7 +19,7 @@ compares herd, predecessor and handoff with 1, 10 and 100 contenders.
 Usage:
 
 	zkbench              the same as zkbench run
-	zkbench VERB -h      what a verb does, with examples, exit codes and flags
+	zkbench help VERB    what a verb does, with examples, exit codes and flags
 	zkbench version      the version of zkbench
 
 Verbs:
@@ -29,7 +29,8 @@ Verbs:
 const runHelp = `Usage: zkbench run [flags]
 
 Runs every combination of -recipe, -workload, -strategy, -contenders and -via, -count
-times each. Results go to stdout in the Go benchmark format, for benchstat.
+times each. Results go to stdout, or to the file of -out, in the Go benchmark format,
+for benchstat.
 
 Examples:
 
@@ -37,7 +38,7 @@ Examples:
 	zkbench run
 
 	# On a real ZooKeeper that is started for the run (needs Java and ZooKeeper).
-	zkbench run -ensemble 1 -contenders 100 -count 10 > results.txt
+	zkbench run -ensemble 1 -contenders 100 -count 10 -out results.txt
 	benchstat -col '/strategy@(herd predecessor handoff)' results.txt
 
 	# On servers that run already.
@@ -120,8 +121,12 @@ Rules:
 	          late starts.
 	Servers   The servers' own figures (mntr) are read before and after each trial.
 	          -record keeps them and names those that the servers do not have.
-	Output    Progress and a table go to stderr. Where stdout is a terminal, results
-	          are written with -raw only.
+	Table     A speed is relative to the first strategy of the same row: the ratio of
+	          the median times, with an interval of 95% (from 6 trials on). It is ~
+	          where a Mann-Whitney U test finds no difference (p 0.05).
+	Output    Progress and a table go to stderr: on a terminal a bar, elsewhere a line
+	          after the trial in which 30 seconds have passed. Where stdout is a
+	          terminal, results are written with -raw only.
 
 Several machines: with -join PATH -workers W, W processes measure together. Start all with
 the same flags. They meet at PATH in the servers of -servers, and begin and end each trial
@@ -139,7 +144,9 @@ Exit codes:
 	     stdout, and -out and -record are not written
 	2    the flags cannot be used; nothing was run
 	3    a lock broke its promise; the message says in which trial
-	130  interrupted; what was measured before is on stdout, in -out and in
+	4    all trials were measured, and more than half of the trials of a row are
+	     invalid
+	130  interrupted; what was measured before is on stdout, or in -out, and in
 	     -record
 
 Flags:

@@ -43,14 +43,15 @@ func (s planSettings) most(w io.Writer, m fitted) bool {
 	case most.Likely == 0:
 		fmt.Fprintf(w, "p99 handoff under %v: not even with 2 contenders: %s\n", s.p99, m.Name)
 		return false
-	case most.Capped:
-		fmt.Fprintf(w, "p99 handoff under %v: %d contenders and more", s.p99, most.Likely)
+	case most.Safe == 0:
+		fmt.Fprintf(w, "p99 handoff under %v: no number with 95%% certainty", s.p99)
 	default:
-		fmt.Fprintf(w, "p99 handoff under %v: up to %d contenders", s.p99, most.Likely)
+		fmt.Fprintf(w, "p99 handoff under %v: up to %d contenders with 95%% certainty", s.p99, most.Safe)
 	}
-	fmt.Fprintf(w, "; with 95%% certainty up to %d", most.Safe)
-	if end := m.Ends(s.limitsOf(m))[0]; end.At <= most.Likely {
-		fmt.Fprintf(w, "; the line meets %s before, at %d", end.Resource, end.At)
+	end := m.Ends(s.limitsOf(m))[0]
+	fmt.Fprintf(w, "; the first limit is %s, at %d; likely up to %d", end.Resource, end.At, most.Likely)
+	if most.Capped {
+		fmt.Fprint(w, " and more")
 	}
 	fmt.Fprintf(w, ": %s\n", m.Name)
 	return true

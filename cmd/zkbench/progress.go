@@ -9,40 +9,56 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 )
 
-// progress is a bar on a terminal, and nothing elsewhere.
+// progress is a bar on a terminal, and a line now and then elsewhere.
 type progress struct {
-	bar       *progressbar.ProgressBar
+	bar       *progressbar.ProgressBar // nil off a terminal
+	say       say                      // nil on a terminal, and where progress is of no interest
 	remaining *remaining
 	trial     string // the present one, in words
+	done, of  int
+	said      time.Time // when the last line was written
+	now       func() time.Time
 }
 
+// sayEvery is the least time between two lines.
+const sayEvery = 30 * time.Second
+
 func (c command) newProgress(trials []bench.Trial) *progress {
-	if _, ok := c.terminal(c.stderr); !ok || c.quiet {
-		return &progress{}
+	p := &progress{remaining: newRemaining(trials), of: len(trials), said: time.Now(), now: time.Now}
+	_, ok := c.terminal(c.stderr)
+	switch {
+	case c.quiet:
+	case !ok:
+		p.say = c.say
+	default:
+		p.bar = progressbar.NewOptions(len(trials),
+			progressbar.OptionSetWriter(c.stderr),
+			progressbar.OptionSetDescription("trials"),
+			progressbar.OptionShowCount(),
+			progressbar.OptionFullWidth(),
+			progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetPredictTime(false), // it takes all trials for equal
+			progressbar.OptionSetRenderBlankState(true),
+		)
 	}
-	return &progress{progressbar.NewOptions(len(trials),
-		progressbar.OptionSetWriter(c.stderr),
-		progressbar.OptionSetDescription("trials"),
-		progressbar.OptionShowCount(),
-		progressbar.OptionFullWidth(),
-		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetPredictTime(false), // it takes all trials for equal
-		progressbar.OptionSetRenderBlankState(true),
-	), newRemaining(trials), ""}
+	return p
 }
 
 // begin is called before each trial.
 func (p *progress) begin(t bench.Trial) {
-	if p.bar == nil {
-		return
+	p.remaining.begin(t, p.now())
+	if p.bar != nil {
+		p.trial = fmt.Sprintf("%s, %s %s of %d", p.left(), t.Strategy, t.Workload, t.Contenders)
+		p.bar.Describe(p.trial)
 	}
-	left := "remaining time not known yet"
+}
+
+// left says how long the rest will take.
+func (p *progress) left() string {
 	if d, ok := p.remaining.estimate(); ok {
-		left = "about " + d.Round(time.Second).String() + " left"
+		return "about " + d.Round(time.Second).String() + " left"
 	}
-	p.trial = fmt.Sprintf("%s, %s %s of %d", left, t.Strategy, t.Workload, t.Contenders)
-	p.bar.Describe(p.trial)
-	p.remaining.begin(t, time.Now())
+	return "remaining time not known yet"
 }
 
 // enrol is told how many of a trial's contenders have come so far. Ten thousand take a
@@ -69,16 +85,23 @@ func (p *progress) pause() {
 
 // step is one trial done.
 func (p *progress) step() {
+	now := p.now()
+	p.remaining.end(now)
+	p.done++
 	if p.bar != nil {
-		p.remaining.end(time.Now())
 		_ = p.bar.Add(1)
+	}
+	if p.say != nil && p.done < p.of && now.Sub(p.said) >= sayEvery {
+		p.said = now
+		p.say("%d of %d trials, %s", p.done, p.of, p.left())
 	}
 }
 
 // skip is one trial that is not made.
 func (p *progress) skip(t bench.Trial) {
+	p.remaining.left[combinationOf(t)]--
+	p.done++
 	if p.bar != nil {
-		p.remaining.left[combinationOf(t)]--
 		_ = p.bar.Add(1)
 	}
 }

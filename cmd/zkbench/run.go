@@ -72,10 +72,16 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	if crew != nil && crew.Number() != 1 {
 		return err // the records are the first worker's
 	}
-	if interrupted := (*interruption)(nil); err == nil || errors.As(err, &interrupted) && interrupted.done > 0 {
-		err = errors.Join(err, sink.commit())
+	var lost error
+	interrupted := (*interruption)(nil)
+	keep := err == nil || errors.Is(err, errInvalid) || errors.As(err, &interrupted) && interrupted.done > 0
+	if keep {
+		lost = sink.commit()
 	}
-	return err
+	if !keep || lost != nil {
+		lost = errors.Join(lost, sink.rescue(c.results(s.show)))
+	}
+	return errors.Join(err, lost)
 }
 
 // prepare starts what the settings need.
@@ -98,8 +104,8 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.E
 	}
 	e := s.experiment(transports, session)
 	e.Figures, e.Wanted = srv.figures, wantedFigures
-	if c.unlimited {
-		e.Check = nil
+	if c.check != nil {
+		e.Check = c.check
 	}
 	return e, srv, nil
 }
@@ -215,7 +221,28 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 	if crew != nil {
 		crew.Finish(ctx)
 	}
+	if mostlyInvalid(records) {
+		return errInvalid
+	}
 	return nil
+}
+
+// mostlyInvalid reports whether more than half of the trials of a row are invalid.
+func mostlyInvalid(records []record.Record) bool {
+	balance := map[string]int{} // invalid trials less valid ones
+	for _, r := range records {
+		if r.Valid() {
+			balance[r.Name()]--
+		} else {
+			balance[r.Name()]++
+		}
+	}
+	for _, more := range balance {
+		if more > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // trialOf runs a trial. With a crew, whole is false for all workers but the first,

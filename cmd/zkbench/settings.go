@@ -133,7 +133,7 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	}
 
 	f.StringVar(&s.plugin, "plugin", "", "plugin executable for -via plugin; by default "+pluginName+" beside zkbench,\nthen on the PATH, then built with go build if this is a checkout of the module")
-	f.StringVar(&s.out, "out", "", "`file` that gets what stdout gets, when the run has ended; it is replaced")
+	f.StringVar(&s.out, "out", "", "`file` that gets the results instead of stdout, when the run has ended; it is replaced")
 	f.StringVar(&s.record, "record", "", "`file` that gets all that was measured, as JSON lines, for report, plan and compare;\nwritten and replaced as -out is")
 	f.StringVar(&s.cpuprofile, "cpuprofile", "", "`file` for a CPU profile of the run")
 	f.StringVar(&s.memprofile, "memprofile", "", "`file` for a heap profile at the end of the run")

@@ -3,10 +3,14 @@ package main
 import (
 	"bytes"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/fake"
 )
 
@@ -67,5 +71,59 @@ func TestOutputIsForWhoeverReadsIt(t *testing.T) {
 	code, _, stderr := zkbench(t.Context(), new(fake.World).Open, "run", "-table", "round")
 	if code != exitUsage || !strings.Contains(stderr, `-table "round": wide, narrow or none`) {
 		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+}
+
+// What goes into a file is not printed beside it, unless the run fails and leaves no file.
+func TestResultsGoToOnePlace(t *testing.T) {
+	sound, broken := new(fake.World), &fake.World{Defect: fake.TwoHolders}
+	file := filepath.Join(t.TempDir(), "results.txt")
+	args := []string{"run", "-recipe", "lock", "-strategy", "predecessor", "-contenders", "4", "-count", "2", "-out", file}
+	code, stdout, stderr := zkbench(t.Context(), sound.Open, args...)
+	text, err := os.ReadFile(file)
+	if code != exitOK || stdout != "" || err != nil || strings.Count(string(text), "\nBenchmark") != 2 {
+		t.Errorf("exit code %d, stdout %q, file %q, %v:\n%s", code, stdout, text, err, stderr)
+	}
+	code, stdout, _ = zkbench(t.Context(), after(4, sound.Open, broken.Open), args...)
+	kept, err := os.ReadFile(file)
+	if code != exitBroken || strings.Count(stdout, "\nBenchmark") != 1 || err != nil || !bytes.Equal(kept, text) {
+		t.Errorf("of a run that failed: exit code %d, stdout %q, and the former file is now %q, %v", code, stdout, kept, err)
+	}
+}
+
+// A run that measured zkbench itself does not pass for one that measured the servers.
+func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
+	of := func(contenders int, invalid ...bool) (all []record.Record) {
+		for _, i := range invalid {
+			r := record.Record{Recipe: load.Lock, Workload: load.Drain, Contenders: contenders, Transport: direct}
+			if i {
+				r.Invalid = []string{"zkbench was the limit"}
+			}
+			all = append(all, r)
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		name    string
+		records []record.Record
+		want    bool
+	}{
+		{"none", nil, false},
+		{"all valid", of(2, false, false), false},
+		{"half", of(2, true, false), false},
+		{"more than half", of(2, true, false, true), true},
+		{"more than half of one row, few of all", append(of(2, true), of(3, false, false, false)...), true},
+	} {
+		if got := mostlyInvalid(tt.records); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "results.txt")
+	var out, errs bytes.Buffer
+	c := over(&out, &errs, new(fake.World).Open)
+	c.check = func(record.Record) []string { return []string{"zkbench was the limit"} }
+	code := c.run(t.Context(), []string{"run", "-strategy", "herd", "-contenders", "3", "-count", "1", "-out", file})
+	if text, err := os.ReadFile(file); code != exitInvalid || !strings.Contains(string(text), "\nBenchmark") || !strings.Contains(errs.String(), "1 of 1 trials are invalid") {
+		t.Errorf("exit code %d, file %q, %v:\n%s", code, text, err, errs.String())
 	}
 }

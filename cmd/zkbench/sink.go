@@ -3,12 +3,13 @@ package main
 import (
 	"errors"
 	"io"
+	"os"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
-// sink is where an experiment's records go: stdout and -out in the benchmark
-// format, -record as JSON lines.
+// sink is where an experiment's records go: -out, or stdout without it, in the benchmark
+// format, and -record as JSON lines.
 type sink struct {
 	out, record *output
 	text        *record.Writer
@@ -47,10 +48,10 @@ func continueSink(out, records string) (*sink, []record.Run, error) {
 
 // describe says where the records come from. It is called before write.
 func (s *sink) describe(stdout io.Writer, env record.Environment) {
-	if s.out != nil {
-		stdout = io.MultiWriter(s.out, stdout)
-	}
 	s.text = record.NewWriter(stdout, env)
+	if s.out != nil {
+		s.text = record.NewWriter(s.out, env)
+	}
 	if s.record != nil {
 		s.lines = record.NewJSONWriter(s.record, env)
 	}
@@ -77,6 +78,18 @@ func (s *sink) commit() error {
 		return unwritten{err}
 	}
 	return nil
+}
+
+// rescue writes to stdout what is in -out and cannot be kept there.
+func (s *sink) rescue(stdout io.Writer) error {
+	if s.out == nil || s.out.final == "" {
+		return nil
+	}
+	text, err := os.ReadFile(s.out.Name())
+	if err == nil {
+		_, err = stdout.Write(text)
+	}
+	return err
 }
 
 // discard leaves nothing behind of files that were not committed.

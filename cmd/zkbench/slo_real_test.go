@@ -19,7 +19,7 @@ func TestObjectiveOnARealServer(t *testing.T) {
 	for slower := 1; slower <= 64; slower *= 2 {
 		times := func(d time.Duration) string { return (time.Duration(slower) * d).String() }
 		var out, errs bytes.Buffer
-		zkbench := command{stdout: &out, stderr: &errs, transports: transports, terminal: terminal, unlimited: true}
+		zkbench := command{stdout: &out, stderr: &errs, transports: transports, terminal: terminal, check: allValid}
 		code := zkbench.run(t.Context(), []string{
 			"slo", "-servers", e.Connect(), "-over", "rate", "-under", times(200 * time.Millisecond), "-hold", times(50 * time.Millisecond),
 			"-arrivals", "constant", "-contenders", "4", "-from", fmt.Sprint(max(1, 2/slower)), "-to", "64", "-precision", "0.5",

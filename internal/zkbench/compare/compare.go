@@ -62,6 +62,7 @@ type Result struct {
 	OnlyOld        []string // benchmarks that only one side has
 	OnlyNew        []string
 	Warnings       []string
+	TooFew         int // rows that have too few trials to show anything
 	better, worsen int
 	test           string                 // the test's name
 	least          func(n, m int) float64 // the smallest p-value that it can give
@@ -213,15 +214,14 @@ func (r *Result) warn(a, b *Side) {
 			say("%v", err)
 		}
 	}
-	short := 0
 	for _, row := range r.Rows {
 		if r.least(row.N, row.M)*float64(len(r.Rows)) >= r.Options.Alpha {
-			short++
+			r.TooFew++
 		}
 	}
-	if short > 0 {
+	if r.TooFew > 0 {
 		say("%d of %d comparisons have too few trials to show anything after correction for %d comparisons; "+
-			"record more trials, or compare fewer things with -unit and -filter", short, len(r.Rows), len(r.Rows))
+			"record more trials, or compare fewer things with -unit and -filter", r.TooFew, len(r.Rows), len(r.Rows))
 	}
 }
 

@@ -30,6 +30,8 @@ var columns = []column{
 	median("handoffs/s", unit.Handoffs, 30),
 	median("handoff p50", unit.HandoffP50, 11),
 	median("handoff p99", unit.HandoffP99, 29),
+	median("wait p50", unit.WaitP50, 5),
+	median("wait p99", unit.WaitP99, 13),
 	median("reads/op", unit.Reads, 9),
 	median("writes/op", unit.Writes, 4),
 	median("events/op", unit.Events, 10),
@@ -43,6 +45,6 @@ func median(head, of string, importance int) column {
 		if v, ok := r.median(of); ok {
 			return unit.Quantity(of, v)
 		}
-		return "-"
+		return none
 	}}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/perf/benchmath"
+
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -19,7 +21,8 @@ const Narrow = 80
 
 // Write writes a short table for people: the medians of the valid records of each
 // combination. The strategies of one combination stand below each other, with their
-// speed relative to the first. Without records it writes nothing.
+// speed relative to the first: see row.speed. Without records it writes nothing. It leaves
+// out a column that has no value in any row.
 //
 // A table that is wider than width leaves out columns, the least important first, and
 // says which. A width of 0 has room for all.
@@ -41,7 +44,9 @@ func Write(w io.Writer, records []record.Record, width int) error {
 			shown[j].cells = append(shown[j].cells, shown[j].cell(r, baseline))
 		}
 	}
-	shown = slices.DeleteFunc(shown, func(f filled) bool { return f.head == "delay" && !f.tells() && rows[0].Delay == 0 })
+	shown = slices.DeleteFunc(shown, func(f filled) bool {
+		return !f.tells() && (f.cells[1] == none || f.head == "delay" && rows[0].Delay == 0)
+	})
 	shown, left := fit(shown, width)
 	lines := make([][]string, len(rows)+1)
 	for i := range lines {
@@ -110,6 +115,9 @@ func expendable(shown []filled) int {
 	return least
 }
 
+// none is the cell of a figure that a row does not have.
+const none = "-"
+
 // row is the records of one combination.
 type row struct {
 	record.Record
@@ -151,28 +159,50 @@ func (r row) sameButStrategy(other row) bool {
 	return a.Name() == b.Name()
 }
 
-// median returns the median of a figure over the row's records.
-func (r row) median(of string) (float64, bool) {
-	var values []float64
+// values returns a figure of the row's records, ascending.
+func (r row) values(of string) (values []float64) {
 	for _, run := range r.runs {
 		if v, ok := run.Metric(of); ok {
 			values = append(values, v)
 		}
 	}
-	if len(values) == 0 {
+	slices.Sort(values)
+	return values
+}
+
+// median returns the median of a figure over the row's records.
+func (r row) median(of string) (float64, bool) {
+	values := r.values(of)
+	n := len(values)
+	if n == 0 {
 		return 0, false
 	}
-	slices.Sort(values)
-	n := len(values)
 	return (values[(n-1)/2] + values[n/2]) / 2, true
 }
 
-// speed is how many times as fast a row is as another.
+// leastTrials is how many trials the interval of a median needs at least. See package
+// report.
+const leastTrials = 6
+
+// speed is how many times as fast a row is as another: the ratio of the medians, and what
+// it is between the ends of their intervals of 95 %. It is ~ where the U test does not
+// find a difference, as benchstat's is.
 func (r row) speed(baseline row) string {
-	mine, ok := r.median(unit.Time)
-	base, also := baseline.median(unit.Time)
-	if !ok || !also || mine <= 0 {
-		return "-"
+	mine, base := r.values(unit.Time), baseline.values(unit.Time)
+	switch {
+	case len(mine) == 0 || len(base) == 0 || mine[0] <= 0:
+		return none
+	case r.Name() == baseline.Name():
+		return "1.00x"
 	}
-	return fmt.Sprintf("%.2fx", base/mine)
+	a, b := benchmath.NewSample(mine, &benchmath.DefaultThresholds), benchmath.NewSample(base, &benchmath.DefaultThresholds)
+	if c := benchmath.AssumeNothing.Compare(a, b); c.P >= c.Alpha {
+		return "~"
+	}
+	m, n := benchmath.AssumeNothing.Summary(a, 0.95), benchmath.AssumeNothing.Summary(b, 0.95)
+	ratio := fmt.Sprintf("%.2fx", n.Center/m.Center)
+	if len(mine) < leastTrials || len(base) < leastTrials {
+		return ratio
+	}
+	return fmt.Sprintf("%s (%.2f-%.2f)", ratio, n.Lo/m.Hi, n.Hi/m.Lo)
 }

@@ -99,6 +99,59 @@ func TestTableFitsItsWidth(t *testing.T) {
 	}
 }
 
+// repeated returns trials of a strategy, with handoffs of those microseconds.
+func repeated(strategy recipes.Strategy, micros ...int) (all []record.Record) {
+	for _, n := range micros {
+		all = append(all, drained(strategy, 10, time.Duration(n)*time.Microsecond))
+	}
+	return all
+}
+
+// Where benchstat says ~, so does the table.
+func TestSpeedIsShownWhereItDiffers(t *testing.T) {
+	herd := []int{400, 410, 390, 405, 395, 400}
+	for _, tt := range []struct {
+		name   string
+		others []int
+		want   string
+	}{
+		{"as fast", []int{410, 390, 400, 396, 404, 401}, "~"},
+		{"faster in the median, by chance", []int{300, 310, 420, 300, 430, 440}, "~"},
+		{"twice as fast", []int{200, 205, 195, 200, 210, 190}, "2.00x (1.86-2.16)"},
+		{"too few trials for a test", []int{100, 100}, "~"},
+		{"too few trials for an interval", []int{100, 101, 99, 100}, "4.00x"},
+	} {
+		text := written(t, 0, append(repeated(recipes.Herd, herd...), repeated(recipes.Handoff, tt.others...)...)...)
+		row := strings.Split(text, "\n")[2]
+		if !strings.Contains(row, "  "+tt.want+"  ") {
+			t.Errorf("%s: no %q in\n%s", tt.name, tt.want, text)
+		}
+	}
+}
+
+// An open load has no handoffs: the time that an acquisition waits is its latency.
+func TestOpenLoadsShowTheirWaits(t *testing.T) {
+	open := record.Record{
+		Recipe: load.Lock, Workload: load.Open, Strategy: recipes.Handoff, Contenders: 4, Rate: 50, Transport: "direct", Procs: 2,
+		Measurement: load.Measurement{Operations: 100, Elapsed: 2 * time.Second, Wait: histogram.New(), Handoff: histogram.New()},
+	}
+	_ = open.Wait.RecordValues(int64(3*time.Millisecond), 98)
+	_ = open.Wait.RecordValues(int64(70*time.Millisecond), 2)
+	for _, width := range []int{0, table.Narrow} {
+		text := written(t, width, open)
+		for _, want := range []string{"wait p50", "wait p99", "3ms", "70.1ms"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("width %d: no %q in\n%s", width, want, text)
+			}
+		}
+		for _, none := range []string{"handoff p99", "speed", "handoffs/s", "time/op"} {
+			if strings.Contains(text, none) {
+				t.Errorf("width %d: an empty column %q in\n%s", width, none, text)
+			}
+		}
+	}
+}
+
 func TestTableLeavesOutWhatIsInvalid(t *testing.T) {
 	slow, fast := drained(recipes.Herd, 3, time.Hour), drained(recipes.Herd, 3, time.Second)
 	slow.Invalid = []string{"busy"}
@@ -106,7 +159,7 @@ func TestTableLeavesOutWhatIsInvalid(t *testing.T) {
 		t.Errorf("with an invalid record\n%swithout it\n%s", got, want)
 	}
 	alone := written(t, 0, slow)
-	if rows := strings.Split(alone, "\n"); len(rows) != 3 || !strings.Contains(rows[1], " 0 ") || strings.Contains(rows[1], "h0m0s") {
+	if rows := strings.Split(alone, "\n"); len(rows) != 3 || !strings.HasSuffix(rows[1], "  0") || strings.Contains(rows[1], "h0m0s") {
 		t.Errorf("of an invalid record alone:\n%s", alone)
 	}
 }
