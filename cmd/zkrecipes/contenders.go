@@ -41,12 +41,15 @@ Locks of Curator and go-zookeeper have the same names as ours, and kazoo's Elect
 a lock. Ephemeral sequential znodes with names that no recipe has are counted: they may
 be contenders of another program, which does not look for these.
 
+A znode with the name of a contender and no session "blocks": it is persistent, so all
+behind it wait until it is deleted. zkrecipes says how.
+
 SINCE is when the contender joined, by the server's clock; in a priority lock it is
 when the lock was granted. TOKEN is the fencing token.
 
 With -watch a terminal shows the table, and draws it again when the line has moved.
-Elsewhere each change is a line: "waits", "holds", "leads" or "left", then KIND, SESSION
-and the data. zkrecipes looks once a second, less often at a long line. It waits while
+Elsewhere each change is a line: "waits", "holds", "leads", "blocks" or "left", then KIND,
+SESSION and the data. zkrecipes looks once a second, less often at a long line. It waits while
 no server answers. A signal ends it with exit code 0; it ends too when nobody reads.
 
 ` + onceCodes,
@@ -69,6 +72,7 @@ func (v *contendersVerb) run(ctx context.Context, t *tool, out *output) error {
 		}
 		return out.result(v.picture(lines), func(w io.Writer) {
 			v.table(w, lines.Contenders)
+			blocking(w, lines.Contenders)
 			others(w, lines.Contenders)
 			if lines.Unknown > 0 {
 				fmt.Fprintf(w, "and %d ephemeral sequential znode(s) of programs that zkrecipes does not know\n", lines.Unknown)
@@ -166,6 +170,8 @@ func (v *contendersVerb) table(out io.Writer, line []recipes.Contender) {
 
 func stateOf(c recipes.Contender) string {
 	switch {
+	case c.SessionID == 0:
+		return "blocks"
 	case !c.Holds:
 		return "waits"
 	case c.Kind == recipes.KindElection:

@@ -59,6 +59,9 @@ func (v *doctorVerb) line(path string, lines recipes.Lines) {
 	default:
 		v.found("line", fine, "", "%s: %s", path, who)
 	}
+	for _, c := range persistent(lines.Contenders) {
+		v.found("line", warn, removal(c), "%s: %s is persistent: it has the name of a contender (%s) and no session, and blocks all behind it", path, c.Znode, kindOf(c))
+	}
 	if lines.Unknown > 0 {
 		v.found("line", warn, "if they are contenders of another program, it looks for none of ours, and ours for none of its: give it another path", "%s: %d ephemeral sequential znode(s) of programs that zkrecipes does not know", path, lines.Unknown)
 	}

@@ -178,6 +178,43 @@ func TestARecipeStandsBesideWhatIsNoContender(t *testing.T) {
 	}
 }
 
+// kazoo's contenders count each child of the path as a permit. So the directories of a
+// Curator semaphore that nobody uses would keep ours waiting for ever.
+func TestAKazooSemaphoreRefusesTheDirectoriesOfCurators(t *testing.T) {
+	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+		s.make(s.path+"/locks", nil, 0)
+		s.make(s.path+"/leases", nil, 0)
+		m := must[recipes.Semaphore](t)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Kazoo}))
+		want := recipes.ForeignError{Dialect: recipes.Curator, Recipe: "InterProcessSemaphoreV2", Znode: s.path + "/leases"}
+		var got *recipes.ForeignError
+		if _, err := m.Acquire(s.ctx); !errors.As(err, &got) || *got != want {
+			t.Errorf("got %v, want %v", err, &want)
+		}
+	})
+}
+
+// A contender that comes while ours in kazoo's dialect waits for a permit is a child of the
+// path too. Ours sees it when it counts, and gives its place up.
+func TestAKazooSemaphoreSeesAForeignContenderWhileItWaits(t *testing.T) {
+	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+		open := func(joined func(recipes.Place)) recipes.Semaphore {
+			return must[recipes.Semaphore](t)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo, Joined: joined}))
+		}
+		first := must[recipes.Hold](t)(open(nil).Acquire(s.ctx))
+		failed, joined := make(chan error, 1), make(chan struct{})
+		second := open(func(recipes.Place) { close(joined) })
+		go func() {
+			_, err := second.Acquire(s.ctx)
+			failed <- err
+		}()
+		<-joined
+		theirs := s.contender(curatorLatch)
+		s.is(<-failed, recipes.ErrForeign)
+		s.release(first)
+		s.alone(theirs)
+	})
+}
+
 // A contender that was refused never joined. The same session uses the path in the dialect
 // that the refusal has named.
 func TestARefusedSessionUsesTheDialectThatWasNamed(t *testing.T) {
