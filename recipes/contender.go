@@ -98,6 +98,18 @@ type Lines struct {
 	// whose names are known. They may be contenders of a program that looks for none of
 	// these. It is counted if all kinds were asked for.
 	Unknown int
+	// Verdicts say for each recipe, in each of its dialects, what a contender of it would
+	// meet. They are there if all kinds were asked for, and none from an older plugin.
+	Verdicts []Verdict
+}
+
+// Verdict says what a contender of one recipe in one dialect would meet at a path.
+type Verdict struct {
+	Kind    Kind
+	Dialect Dialect
+	// Foreign is a contender with which it shares no wait queue, so that it would fail
+	// with ErrForeign. It is nil if the contender would join the line.
+	Foreign *ForeignError
 }
 
 // Of returns the contenders of one kind, in order.

@@ -58,9 +58,10 @@ taken, and whether its clock is right.
 The lock is taken at /zkrecipes-doctor, below the chroot. It leaves an empty znode at
 most, which ZooKeeper removes where it knows containers.
 
-Of each PATH it says whether contenders of other libraries stand there, such as those of
-kazoo, and how many ephemeral sequential znodes have names that no recipe has. These may
-be contenders that look for none of ours, and ours look for none of them.
+Of each PATH it says which contenders stand there, and for each recipe and -dialect whether
+it would share their wait queue or be refused: that is what lock and elect would do. It
+counts ephemeral sequential znodes with names that no recipe has. These may be
+contenders that look for none of ours, and ours look for none of them.
 
 There is no support for SASL, and so for Kerberos, nor for ZooKeeper before 3.5. Sessions
 authenticate by digest, or by a certificate.

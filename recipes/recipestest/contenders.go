@@ -16,6 +16,7 @@ func contendersTests() []test {
 		{"a priority lock's holder, successor and waiters are told", contendersOfAPriorityLock},
 		{"each recipe tells its own", contendersOfEachRecipe},
 		{"the permits are those that were agreed on, and stay", contendersPermits},
+		{"what each recipe would meet is told", contendersVerdicts},
 		{"readers hold as far as the first writer", contendersReaders},
 		{"other children and other data are ignored", contendersForeign},
 		{"a path that does not exist has nobody; bad arguments are ErrInvalid", contendersNowhere},
@@ -149,6 +150,33 @@ func contendersPermits(f *fixture) {
 	f.must(h.Release(f.ctx))
 	if lines := f.stands(s, f.path("a"), ""); lines.Permits != 3 {
 		f.Errorf("%d permits when the last has left; want 3", lines.Permits)
+	}
+}
+
+func contendersVerdicts(f *fixture) {
+	s := f.open()
+	h := f.acquire(s, f.path("a"))
+	lines, err := s.Contenders(f.ctx, f.path("a"))
+	f.must(err)
+	met := recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Lock", Znode: h.Znode()}
+	join := 0
+	for _, v := range lines.Verdicts {
+		switch {
+		case v.Foreign != nil && *v.Foreign != met:
+			f.Errorf("%+v meets %v; want %v", v, v.Foreign, &met)
+		case v.Foreign == nil && v.Kind == recipes.KindLock && v.Dialect != recipes.Kazoo:
+			join++
+		case v.Foreign == nil:
+			f.Errorf("%s in %s would join a lock's queue", v.Kind, v.Dialect)
+		}
+	}
+	if join != 2 || len(lines.Verdicts) != 13 {
+		f.Errorf("of %d recipes in their dialects %d would join; want 2 of 13", len(lines.Verdicts), join)
+	}
+	some, err := s.Contenders(f.ctx, f.path("a"), recipes.KindLock)
+	f.must(err)
+	if len(some.Verdicts) > 0 {
+		f.Errorf("verdicts of one kind: %+v", some.Verdicts)
 	}
 }
 

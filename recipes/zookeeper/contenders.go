@@ -59,9 +59,17 @@ func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.
 			lines.Contenders = append(lines.Contenders, found...)
 		}
 	}
-	if len(kinds) == len(recipes.Kinds()) {
-		lines.Unknown, err = s.unknown(ctx, path, p.Names, lines.Contenders)
+	if len(kinds) < len(recipes.Kinds()) {
+		return lines, nil
 	}
+	for _, kind := range recipes.Kinds() {
+		verdicts, err := p.Verdicts(ctx, s.Session, kind, readers[kind].Spoken)
+		if err != nil {
+			return recipes.Lines{}, err
+		}
+		lines.Verdicts = append(lines.Verdicts, verdicts...)
+	}
+	lines.Unknown, err = s.unknown(ctx, path, p.Names, lines.Contenders)
 	return lines, err
 }
 

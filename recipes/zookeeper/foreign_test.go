@@ -115,6 +115,22 @@ func (s *scene) peer(znodes []string) (znode string) {
 	return znode
 }
 
+var kindOfWay = map[string]recipes.Kind{
+	"lock": recipes.KindLock, "reader": recipes.KindSharedLock, "writer": recipes.KindSharedLock, "election": recipes.KindElection,
+	"semaphore": recipes.KindSemaphore, "priority lock": recipes.KindPriorityLock,
+}
+
+// verdict is what a session foretells of a recipe at the path.
+func (s *scene) verdict(session recipes.Session, kind recipes.Kind, d recipes.Dialect) *recipes.ForeignError {
+	s.Helper()
+	lines := must[recipes.Lines](s.T)(session.Contenders(s.ctx, s.path))
+	at := slices.IndexFunc(lines.Verdicts, func(v recipes.Verdict) bool { return v.Kind == kind && v.Dialect == d })
+	if at < 0 || len(lines.Verdicts) != 13 {
+		s.Fatalf("no verdict of %s in %s among %+v", kind, d, lines.Verdicts)
+	}
+	return lines.Verdicts[at].Foreign
+}
+
 // A recipe refuses a contender with which it shares no wait queue, of whatever library or
 // recipe, and leaves nothing at the path.
 func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
@@ -126,13 +142,17 @@ func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 					s.T, s.ctx, s.path = t, bounded(t), "/"+uuid.NewString()
 					want := peer.want
 					want.Znode = s.peer(peer.znodes)
-					before := s.children(s.path)
-					_, _, err := way.enter(s.ctx, s.session(), s.path, way.dialect, true)
+					before, session := s.children(s.path), s.session()
+					foretold := s.verdict(session, kindOfWay[way.recipe], way.dialect)
+					_, _, err := way.enter(s.ctx, session, s.path, way.dialect, true)
 					if slices.Contains(way.shares, peer.name) {
-						if errors.Is(err, recipes.ErrForeign) {
-							t.Errorf("they share a queue: %v", err)
+						if errors.Is(err, recipes.ErrForeign) || foretold != nil {
+							t.Errorf("they share a queue: %v, foretold as %v", err, foretold)
 						}
 						return
+					}
+					if foretold == nil || *foretold != want {
+						t.Errorf("foretold as %v, want %v", foretold, &want)
 					}
 					var got *recipes.ForeignError
 					if !errors.As(err, &got) || *got != want {

@@ -87,12 +87,28 @@ func Kinds(kinds []string) []recipes.Kind {
 
 // ToLines makes a message.
 func ToLines(l recipes.Lines) *pb.ContendersResponse {
-	return &pb.ContendersResponse{Contenders: ToContenders(l.Contenders), Permits: int32(l.Permits), Unknown: int32(l.Unknown)}
+	r := &pb.ContendersResponse{Contenders: ToContenders(l.Contenders), Permits: int32(l.Permits), Unknown: int32(l.Unknown)}
+	for _, v := range l.Verdicts {
+		verdict := &pb.Verdict{Kind: string(v.Kind), Dialect: string(v.Dialect)}
+		if v.Foreign != nil {
+			verdict.Foreign = ToForeign(v.Foreign)
+		}
+		r.Verdicts = append(r.Verdicts, verdict)
+	}
+	return r
 }
 
 // Lines reads a message.
 func Lines(r *pb.ContendersResponse) recipes.Lines {
-	return recipes.Lines{Contenders: Contenders(r.GetContenders()), Permits: int(r.GetPermits()), Unknown: int(r.GetUnknown())}
+	l := recipes.Lines{Contenders: Contenders(r.GetContenders()), Permits: int(r.GetPermits()), Unknown: int(r.GetUnknown())}
+	for _, v := range r.GetVerdicts() {
+		verdict := recipes.Verdict{Kind: recipes.Kind(v.GetKind()), Dialect: recipes.Dialect(v.GetDialect())}
+		if v.GetForeign() != nil {
+			verdict.Foreign = fromForeign(v.GetForeign())
+		}
+		l.Verdicts = append(l.Verdicts, verdict)
+	}
+	return l
 }
 
 // ToPlace makes a message.

@@ -38,11 +38,15 @@ func ToForeign(e *recipes.ForeignError) *pb.Foreign {
 	return &pb.Foreign{Dialect: string(e.Dialect), Recipe: e.Recipe, Znode: e.Znode}
 }
 
+func fromForeign(f *pb.Foreign) *recipes.ForeignError {
+	return &recipes.ForeignError{Dialect: recipes.Dialect(f.GetDialect()), Recipe: f.GetRecipe(), Znode: f.GetZnode()}
+}
+
 // foreign returns the contender that a call has met, if its status names one.
 func foreign(s *status.Status) *recipes.ForeignError {
 	for _, d := range s.Details() {
 		if f, ok := d.(*pb.Foreign); ok {
-			return &recipes.ForeignError{Dialect: recipes.Dialect(f.GetDialect()), Recipe: f.GetRecipe(), Znode: f.GetZnode()}
+			return fromForeign(f)
 		}
 	}
 	return nil

@@ -154,7 +154,10 @@ type ContendersResponse struct {
 	Permits int32 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
 	// How many ephemeral sequential children no known recipe has made. Only if all kinds
 	// were asked for.
-	Unknown       int32 `protobuf:"varint,3,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	Unknown int32 `protobuf:"varint,3,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// For each recipe in each of its dialects, whether it would join. Only if all kinds were
+	// asked for.
+	Verdicts      []*Verdict `protobuf:"bytes,4,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -210,6 +213,76 @@ func (x *ContendersResponse) GetUnknown() int32 {
 	return 0
 }
 
+func (x *ContendersResponse) GetVerdicts() []*Verdict {
+	if x != nil {
+		return x.Verdicts
+	}
+	return nil
+}
+
+// Verdict says what a contender of one recipe in one dialect would meet at the path.
+type Verdict struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As ContendersRequest.kinds.
+	Kind    string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Dialect string `protobuf:"bytes,2,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	// A contender because of which it would fail with FOREIGN. Absent: it would join.
+	Foreign       *Foreign `protobuf:"bytes,3,opt,name=foreign,proto3" json:"foreign,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Verdict) Reset() {
+	*x = Verdict{}
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Verdict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Verdict) ProtoMessage() {}
+
+func (x *Verdict) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
+func (*Verdict) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Verdict) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Verdict) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
+func (x *Verdict) GetForeign() *Foreign {
+	if x != nil {
+		return x.Foreign
+	}
+	return nil
+}
+
 // Contender is one place in a line.
 type Contender struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -252,7 +325,7 @@ type Contender struct {
 
 func (x *Contender) Reset() {
 	*x = Contender{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -264,7 +337,7 @@ func (x *Contender) String() string {
 func (*Contender) ProtoMessage() {}
 
 func (x *Contender) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -277,7 +350,7 @@ func (x *Contender) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contender.ProtoReflect.Descriptor instead.
 func (*Contender) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{2}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Contender) GetZnode() string {
@@ -392,7 +465,7 @@ func (x *Contender) GetDialect() string {
 	return ""
 }
 
-// Foreign is a contender of another dialect than the caller's. It is a detail of the
+// Foreign is a contender of another recipe or dialect than the caller's. It is a detail of the
 // status of calls that fail with FOREIGN.
 type Foreign struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -406,7 +479,7 @@ type Foreign struct {
 
 func (x *Foreign) Reset() {
 	*x = Foreign{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -418,7 +491,7 @@ func (x *Foreign) String() string {
 func (*Foreign) ProtoMessage() {}
 
 func (x *Foreign) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -431,7 +504,7 @@ func (x *Foreign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Foreign.ProtoReflect.Descriptor instead.
 func (*Foreign) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{3}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Foreign) GetDialect() string {
@@ -469,7 +542,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -481,7 +554,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -494,7 +567,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{4}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Place) GetZnode() string {
@@ -520,13 +593,18 @@ const file_zkrecipes_v1_contender_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
 	"\x05kinds\x18\x03 \x03(\tR\x05kinds\x12\x18\n" +
-	"\adialect\x18\x04 \x01(\tR\adialect\"\x81\x01\n" +
+	"\adialect\x18\x04 \x01(\tR\adialect\"\xb4\x01\n" +
 	"\x12ContendersResponse\x127\n" +
 	"\n" +
 	"contenders\x18\x01 \x03(\v2\x17.zkrecipes.v1.ContenderR\n" +
 	"contenders\x12\x18\n" +
 	"\apermits\x18\x02 \x01(\x05R\apermits\x12\x18\n" +
-	"\aunknown\x18\x03 \x01(\x05R\aunknown\"\xe7\x03\n" +
+	"\aunknown\x18\x03 \x01(\x05R\aunknown\x121\n" +
+	"\bverdicts\x18\x04 \x03(\v2\x15.zkrecipes.v1.VerdictR\bverdicts\"h\n" +
+	"\aVerdict\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
+	"\adialect\x18\x02 \x01(\tR\adialect\x12/\n" +
+	"\aforeign\x18\x03 \x01(\v2\x15.zkrecipes.v1.ForeignR\aforeign\"\xe7\x03\n" +
 	"\tContender\x12\x14\n" +
 	"\x05znode\x18\x01 \x01(\tR\x05znode\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x05R\bsequence\x12\x14\n" +
@@ -577,29 +655,32 @@ func file_zkrecipes_v1_contender_proto_rawDescGZIP() []byte {
 }
 
 var file_zkrecipes_v1_contender_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_zkrecipes_v1_contender_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_zkrecipes_v1_contender_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_zkrecipes_v1_contender_proto_goTypes = []any{
 	(Mode)(0),                     // 0: zkrecipes.v1.Mode
 	(*ContendersRequest)(nil),     // 1: zkrecipes.v1.ContendersRequest
 	(*ContendersResponse)(nil),    // 2: zkrecipes.v1.ContendersResponse
-	(*Contender)(nil),             // 3: zkrecipes.v1.Contender
-	(*Foreign)(nil),               // 4: zkrecipes.v1.Foreign
-	(*Place)(nil),                 // 5: zkrecipes.v1.Place
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
+	(*Verdict)(nil),               // 3: zkrecipes.v1.Verdict
+	(*Contender)(nil),             // 4: zkrecipes.v1.Contender
+	(*Foreign)(nil),               // 5: zkrecipes.v1.Foreign
+	(*Place)(nil),                 // 6: zkrecipes.v1.Place
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
 }
 var file_zkrecipes_v1_contender_proto_depIdxs = []int32{
-	3, // 0: zkrecipes.v1.ContendersResponse.contenders:type_name -> zkrecipes.v1.Contender
-	6, // 1: zkrecipes.v1.Contender.since:type_name -> google.protobuf.Timestamp
-	0, // 2: zkrecipes.v1.Contender.mode:type_name -> zkrecipes.v1.Mode
-	7, // 3: zkrecipes.v1.Contender.grace:type_name -> google.protobuf.Duration
-	1, // 4: zkrecipes.v1.ContenderService.Contenders:input_type -> zkrecipes.v1.ContendersRequest
-	2, // 5: zkrecipes.v1.ContenderService.Contenders:output_type -> zkrecipes.v1.ContendersResponse
-	5, // [5:6] is the sub-list for method output_type
-	4, // [4:5] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	4, // 0: zkrecipes.v1.ContendersResponse.contenders:type_name -> zkrecipes.v1.Contender
+	3, // 1: zkrecipes.v1.ContendersResponse.verdicts:type_name -> zkrecipes.v1.Verdict
+	5, // 2: zkrecipes.v1.Verdict.foreign:type_name -> zkrecipes.v1.Foreign
+	7, // 3: zkrecipes.v1.Contender.since:type_name -> google.protobuf.Timestamp
+	0, // 4: zkrecipes.v1.Contender.mode:type_name -> zkrecipes.v1.Mode
+	8, // 5: zkrecipes.v1.Contender.grace:type_name -> google.protobuf.Duration
+	1, // 6: zkrecipes.v1.ContenderService.Contenders:input_type -> zkrecipes.v1.ContendersRequest
+	2, // 7: zkrecipes.v1.ContenderService.Contenders:output_type -> zkrecipes.v1.ContendersResponse
+	7, // [7:8] is the sub-list for method output_type
+	6, // [6:7] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_contender_proto_init() }
@@ -613,7 +694,7 @@ func file_zkrecipes_v1_contender_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_contender_proto_rawDesc), len(file_zkrecipes_v1_contender_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

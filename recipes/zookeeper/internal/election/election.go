@@ -89,7 +89,7 @@ func (e *election) Candidates(ctx context.Context) ([]recipes.Contender, error) 
 }
 
 // Candidates reads the candidates of an election. The first one holds.
-var Candidates = line.Reader{Read: func(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
+var Candidates = line.Reader{Spoken: markers, Read: func(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
 	return p.InLine(ctx, s, recipes.KindElection, 1, markers[d])
 }}
 

@@ -45,8 +45,9 @@ func ReadParent(ctx context.Context, s *session.Session, path string, withData b
 
 // Reader reads the contenders of one kind in one dialect.
 type Reader struct {
-	Data bool // it needs the data of the path
-	Read func(context.Context, *session.Session, Parent, recipes.Dialect) ([]recipes.Contender, error)
+	Data   bool   // it needs the data of the path
+	Spoken Spoken // the markers of the recipe's contenders at the path
+	Read   func(context.Context, *session.Session, Parent, recipes.Dialect) ([]recipes.Contender, error)
 }
 
 // At reads the contenders at path.

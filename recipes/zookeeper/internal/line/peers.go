@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // peer is a recipe, of this or another library, whose contenders have znodes at a path.
@@ -86,21 +87,45 @@ func sightings(names, except []string) (seen []sighting) {
 //
 // It sends no request unless a child has a name that a semaphore of another library uses.
 func (l *Line) foreign(ctx context.Context, names []string) error {
-	for _, s := range sightings(names, l.Markers) {
-		if err := l.met(ctx, s); err != nil {
-			return err
-		}
+	met, err := l.meets(ctx, names)
+	if met != nil {
+		return l.Session.Refuse(l.Path, *met)
 	}
-	return nil
+	return err
 }
 
-// met returns a *recipes.ForeignError if the sighting is of a contender.
-func (l *Line) met(ctx context.Context, s sighting) error {
-	znode, err := l.contenderOf(ctx, s)
-	if err != nil || znode == "" {
-		return err
+// meets returns the contender because of which foreign fails, or nil.
+func (l *Line) meets(ctx context.Context, names []string) (*recipes.ForeignError, error) {
+	for _, s := range sightings(names, l.Markers) {
+		znode, err := l.contenderOf(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if znode != "" {
+			return &recipes.ForeignError{Dialect: s.dialect, Recipe: s.recipe, Znode: znode}, nil
+		}
 	}
-	return l.Session.Refuse(l.Path, recipes.ForeignError{Dialect: s.dialect, Recipe: s.recipe, Znode: znode})
+	return nil, nil
+}
+
+// Verdicts say for a recipe what a contender of it would meet among a parent's children, in
+// each dialect. spoken are its markers at that path.
+func (p Parent) Verdicts(ctx context.Context, s *session.Session, kind recipes.Kind, spoken Spoken) (all []recipes.Verdict, err error) {
+	var names []string // one of each peer is enough
+	for _, seen := range sightings(p.Names, nil) {
+		names = append(names, seen.name)
+	}
+	for _, d := range recipes.Dialects() {
+		if spoken[d] == nil {
+			continue
+		}
+		met, err := (&Line{Session: s, Path: p.Path, Markers: spoken[d]}).meets(ctx, names)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, recipes.Verdict{Kind: kind, Dialect: d, Foreign: met})
+	}
+	return all, nil
 }
 
 // contenderOf returns the contender's znode, or "" if there is none.

@@ -74,6 +74,6 @@ func (l *lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 }
 
 // Contenders reads the contenders of a lock. The first one holds.
-var Contenders = line.Reader{Read: func(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
+var Contenders = line.Reader{Spoken: markers, Read: func(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
 	return p.InLine(ctx, s, recipes.KindLock, 1, markers[d])
 }}

@@ -95,7 +95,7 @@ func (s *semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error)
 
 // SemaphoreContenders reads the contenders of a semaphore. As many as there are
 // permits hold.
-var SemaphoreContenders = line.Reader{Data: true, Read: func(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
+var SemaphoreContenders = line.Reader{Data: true, Spoken: leaseMarkers, Read: func(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
 	if d != recipes.ZooKeeper {
 		return readLeases(ctx, s, p, d)
 	}

@@ -167,7 +167,7 @@ func (l *priorityLock) Contenders(ctx context.Context) ([]recipes.Contender, err
 }
 
 // PriorityContenders reads the contenders of a priority lock.
-var PriorityContenders = line.Reader{Data: true, Read: readPriority}
+var PriorityContenders = line.Reader{Data: true, Spoken: priorityMarkers, Read: readPriority}
 
 func readPriority(ctx context.Context, s *session.Session, p line.Parent, _ recipes.Dialect) ([]recipes.Contender, error) {
 	successor, _ := parseSuccessor(p.Data)

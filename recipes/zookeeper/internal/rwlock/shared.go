@@ -150,7 +150,7 @@ func (l *sharedLock) Contenders(ctx context.Context) ([]recipes.Contender, error
 
 // SharedContenders reads the contenders of a shared lock. The first one holds, and
 // so does every reader without a writer ahead.
-var SharedContenders = line.Reader{Read: readShared}
+var SharedContenders = line.Reader{Spoken: markers, Read: readShared}
 
 func readShared(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {
 	found, err := p.InLine(ctx, s, recipes.KindSharedLock, 1, markers[d])
