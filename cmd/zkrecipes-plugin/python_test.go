@@ -68,6 +68,8 @@ path INVALID_ARGUMENT INVALID
 contenders lock python True
 released
 half-closed SESSION_CLOSED
+cut off UNAVAILABLE 
+before DropRest FAILED_PRECONDITION RESUMING
 resumed True True
 shut down PLUGIN_LOST
 exit code 0

@@ -219,11 +219,20 @@ def main(directory):
     # 6. The plugin dies with a lock held, and another one takes up the session and the lock.
     kept = {"request_id": str(uuid.uuid4()), "path": PATH + "-kept"}
     grant = locks.call("Acquire", session=session.handle, **kept).grant
+    contenders = Service(channel, contender_pb2, "ContenderService")
+    waiting = threading.Thread(target=refused, args=("cut off", lambda: locks.call(
+        "Acquire", session=session.handle, request_id=str(uuid.uuid4()), path=kept["path"])))
+    waiting.start()
+    while len(contenders.call("Contenders", session=session.handle, path=kept["path"]).contenders) < 2:
+        pass
     child.kill()
     child.wait(TIMEOUT)
+    waiting.join(TIMEOUT)
     child, channel, plugin, attached = attach(directory)
     sessions, locks = Service(channel, session_pb2, "SessionService"), Service(channel, lock_pb2, "LockService")
     session = session.resume(sessions)
+    refused("before DropRest", lambda: locks.call(
+        "Acquire", session=session.handle, request_id=str(uuid.uuid4()), path=PATH))
     again = locks.call("Acquire", session=session.handle, resumed=grant, **kept).grant
     sessions.call("DropRest", session=session.handle)
     line = Service(channel, contender_pb2, "ContenderService").call("Contenders", session=session.handle, path=kept["path"])

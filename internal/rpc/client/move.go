@@ -125,6 +125,9 @@ func (s *session) reopen(p *Plugin) (*tenure, error) {
 	s.mu.Lock()
 	s.newest = t // before Pause can find the session there
 	s.mu.Unlock()
+	if renewed := opened.GetTicket(); len(renewed) > 0 {
+		s.ticket = renewed
+	}
 	p.serves(s)
 	if s.Err() != nil { // lose has hung up the one before
 		t.hangUp()

@@ -185,6 +185,40 @@ func TestASessionOutlivesAPluginThatRefusesItAtItsEnd(t *testing.T) {
 	}
 }
 
+// TestTheNewestTicketIsShown: another server may have granted another timeout, which is in it.
+func TestTheNewestTicketIsShown(t *testing.T) {
+	c := client.Unconnected()
+	_, kill := play(t, c, &scripted{open: serves(time.Hour)})
+	s := openScripted(t, c)
+	shown := make(chan string, 1)
+	for _, ticket := range []string{"second", "", "third"} {
+		kill()
+		until(t, s, recipes.Suspended)
+		_, kill = play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error {
+			shown <- string(r.GetTicket())
+			return serves(time.Hour)(ticketed{st, ticket}, r)
+		}})
+		until(t, s, recipes.Connected)
+		want := map[string]string{"second": "ticket", "": "second", "third": "second"}[ticket]
+		if got := next(t, shown); got != want {
+			t.Errorf("before %q it shows %q; want %q", ticket, got, want)
+		}
+	}
+}
+
+// ticketed is a stream whose Opened has another ticket.
+type ticketed struct {
+	leaseStream
+	ticket string
+}
+
+func (s ticketed) Send(m *pb.OpenResponse) error {
+	if o := m.GetOpened(); o != nil {
+		o.Ticket = []byte(s.ticket)
+	}
+	return s.leaseStream.Send(m)
+}
+
 // TestASessionThatIsOverIsNotAskedForAgain.
 func TestASessionThatIsOverIsNotAskedForAgain(t *testing.T) {
 	c := client.Unconnected()

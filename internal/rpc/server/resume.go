@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -85,7 +86,7 @@ func (t taking) over() bool {
 func (t taking) allows(resumed *pb.Grant) error {
 	switch {
 	case resumed == nil && !t.over():
-		return fmt.Errorf("%w: the session was resumed, and DropRest was not called", recipes.ErrInvalid)
+		return fmt.Errorf("%w: %w", wire.ErrResuming, recipes.ErrInvalid)
 	case resumed != nil && t.over():
 		return errTooLate
 	}

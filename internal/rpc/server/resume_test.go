@@ -169,7 +169,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			if again.GetSession() != session || again.GetSessionId() != opened.GetSessionId() || string(again.GetTicket()) != string(opened.GetTicket()) {
 				t.Error("it is another session")
 			}
-			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "4", Path: "/new"}); !errors.Is(err, recipes.ErrInvalid) {
+			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "4", Path: "/new"}); !errors.Is(err, wire.ErrResuming) || !errors.Is(err, recipes.ErrInvalid) {
 				t.Errorf("a new contender before DropRest: %v", err)
 			}
 			for range 2 { // a repetition finds what the first call has made
@@ -194,7 +194,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "6", Path: "/held", Resumed: held}); !errors.Is(err, recipes.ErrInvalid) {
+			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "6", Path: "/held", Resumed: held}); !errors.Is(err, recipes.ErrInvalid) || errors.Is(err, wire.ErrResuming) {
 				t.Errorf("taken up after DropRest: %v", err)
 			}
 			line := contenders(t, other, "/awaited")

@@ -47,6 +47,7 @@ var combinations = []error{
 	fmt.Errorf("put: %w: %w: %w", recipes.ErrUnknownOutcome, recipes.ErrUnavailable, context.Canceled),
 	fmt.Errorf("open: %w: %w", recipes.ErrUnavailable, context.DeadlineExceeded),
 	errors.Join(recipes.ErrLimit, recipes.ErrTooLarge),
+	fmt.Errorf("%w: %w", wire.ErrResuming, recipes.ErrInvalid),
 }
 
 // sameAnswers reports every sentinel on which two errors disagree.

@@ -9,6 +9,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+// ErrResuming is the error of a call that would make something in a session that was
+// resumed, before DropRest, which would delete it. Only a host that does not follow
+// PROTOCOL.md gets it. It comes with recipes.ErrInvalid, for hosts that do not know it.
+var ErrResuming = errors.New("the session was resumed, and DropRest was not called")
+
 // Domain is the ErrorInfo domain of the errors of this interface.
 const Domain = "zkrecipes"
 
@@ -36,6 +41,7 @@ var kinds = []kind{
 	{recipes.ErrSessionLost, "SESSION_LOST", codes.FailedPrecondition},
 	{recipes.ErrNotHeld, "NOT_HELD", codes.FailedPrecondition},
 	{recipes.ErrUnknownOutcome, "UNKNOWN_OUTCOME", codes.Aborted},
+	{ErrResuming, "RESUMING", codes.FailedPrecondition},
 	{recipes.ErrInvalid, "INVALID", codes.InvalidArgument},
 	{recipes.ErrUnavailable, "UNAVAILABLE", codes.Unavailable},
 	{recipes.ErrContended, "CONTENDED", codes.FailedPrecondition},
