@@ -28,6 +28,7 @@ const (
 	opClose           = -11
 	opAuth            = 100
 	opSetWatches      = 101
+	opRemoveWatches   = 18
 	opGetEphemerals   = 103
 	opError           = -1 // among the results of a transaction
 
@@ -64,6 +65,7 @@ var operations = map[int32]struct {
 	opClose:           {"closeSession", other},
 	opAuth:            {"auth", other},
 	opSetWatches:      {"setWatches", other},
+	opRemoveWatches:   {"removeWatches", other},
 	opGetEphemerals:   {"getEphemerals", read},
 }
 

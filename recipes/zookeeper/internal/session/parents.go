@@ -114,5 +114,11 @@ func (r requests) createContainer(full string, acl []zk.ACL) error {
 	if err != nil {
 		return err
 	}
-	return refusal(results)
+	err = refusal(results)
+	switch {
+	case errors.Is(err, zk.ErrBadArguments): // the path, or the flag
+	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
+		r.s.wire.containers.Store(true)
+	}
+	return err
 }

@@ -16,15 +16,24 @@ func (s *Session) GetW(ctx context.Context, path string) (Node, *Watch, error) {
 }
 
 // ExistsW reports whether a znode exists, with a watch that fires when that
-// changes, or the data does.
+// changes, or the data does. If the znode does not exist, the watch is good for as long as
+// ctx: then it fires, at the latest, and is removed.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error) {
-	return readWatched(ctx, s, "look at", path, watchKey{path: s.full(path)},
+	key := watchKey{path: s.full(path)}
+	return readJoined(ctx, s, "look at", path, key, s.watches.joinWaiting,
 		func(r requests, arm bool) (bool, error) {
 			_, err := r.exists(s.full(path), arm)
 			if errors.Is(err, zk.ErrNoNode) {
 				return false, nil // the server watches for its creation
 			}
 			return err == nil, err
+		},
+		func(w *Watch, exists bool, err error) {
+			if err != nil || exists {
+				s.watches.leave(key, w, false)
+			} else {
+				s.unwatchAfter(ctx, key, w)
+			}
 		})
 }
 
@@ -53,16 +62,24 @@ func (s *Session) DeletionW(ctx context.Context, path string) (Stat, *Watch, err
 // arming one. It is joined before the read, so that a change after the read
 // cannot have been reported before.
 func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey, look func(r requests, arm bool) (T, error)) (T, *Watch, error) {
+	return readJoined(ctx, s, what, path, key, s.watches.join, look, func(*Watch, T, error) {})
+}
+
+// readJoined is readWatched, with the way to join the watch, and what to do with it in the
+// end: also where the caller has gone.
+func readJoined[T any](ctx context.Context, s *Session, what, path string, key watchKey,
+	join func(watchKey) (*Watch, bool, int), look func(r requests, arm bool) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
 	type watched struct {
 		value T
 		watch *Watch
 	}
 	got, err := readWith(ctx, s, what, path, func(r requests) (watched, error) {
-		w, arm, connection := s.watches.join(key)
+		w, arm, connection := join(key)
 		value, err := look(r, arm)
 		if arm {
 			s.watches.settle(key, w, err == nil, connection)
 		}
+		joined(w, value, err)
 		return watched{value, w}, err
 	})
 	return got.value, got.watch, err

@@ -14,6 +14,9 @@ type Watch struct {
 	armed bool // the server of the present connection has it
 	tries int  // requests under way that would arm it
 
+	waits int           // those that wait for a creation: see unwatch
+	stops []func() bool // stop listening for the ends of their contexts
+
 	event zk.EventType // set before fired is closed
 }
 
@@ -42,9 +45,9 @@ type watchKey struct {
 	children bool
 }
 
-// watches are the watches that a session waits for. A watch cannot be taken back, so
-// that one for each abandoned wait would pile up. Here the next waiter finds the watch
-// that is armed.
+// watches are the watches that a session waits for. One for each abandoned wait would pile
+// up, so the next waiter finds the watch that is armed. One for a znode that does not
+// exist may never fire. It is removed with its last waiter: see unwatch.go.
 //
 // When a connection is lost its watches are gone. The waiters have been woken, and arm
 // them again.
@@ -52,14 +55,19 @@ type watches struct {
 	mu          sync.Mutex
 	byKey       map[watchKey]*Watch
 	connections int // that were lost
+	removing    map[watchKey]chan struct{}
 }
 
 // join returns the watch for key and whether the caller has to arm it, which it
 // then must report to settle. The watch is entered before the request is sent,
 // because its event may come before the caller sees the reply.
 func (ws *watches) join(key watchKey) (w *Watch, arm bool, connection int) {
-	ws.mu.Lock()
+	ws.lockFor(key)
 	defer ws.mu.Unlock()
+	return ws.joinLocked(key)
+}
+
+func (ws *watches) joinLocked(key watchKey) (w *Watch, arm bool, connection int) {
 	w = ws.byKey[key]
 	if w == nil {
 		w = &Watch{fired: make(chan struct{})}
@@ -93,6 +101,7 @@ func (ws *watches) disconnected() {
 	ws.connections++
 	for key, w := range ws.byKey {
 		w.armed = false
+		w.stop()
 		if w.tries == 0 {
 			delete(ws.byKey, key)
 		}
@@ -121,7 +130,13 @@ func (ws *watches) fire(event zk.EventType, path string) {
 func (ws *watches) fireKey(key watchKey, event zk.EventType) {
 	if w := ws.byKey[key]; w != nil {
 		w.event = event
-		close(w.fired)
-		delete(ws.byKey, key)
+		ws.end(key, w)
 	}
+}
+
+// end has w fire.
+func (ws *watches) end(key watchKey, w *Watch) {
+	close(w.fired)
+	delete(ws.byKey, key)
+	w.stop()
 }

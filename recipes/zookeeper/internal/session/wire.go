@@ -29,6 +29,7 @@ type wire struct {
 	authReplied  func(accepted bool)
 	refused      atomic.Bool // a server does not take the session's identity
 	noPlaces     atomic.Bool // a server does not know create2
+	containers   atomic.Bool // a server knows containers, so it is 3.5 or later
 	noContainers atomic.Bool // a server does not know containers
 
 	resumed []byte      // the connect request of a session that was resumed; nil for others

@@ -1,0 +1,151 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
+)
+
+// awaitWatches waits until the server has n watches, by what count tells.
+func awaitWatches(t *testing.T, n int, count func() int) {
+	t.Helper()
+	for ctx := bounded(t); count() != n; time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("%d watches; want %d", count(), n)
+		}
+	}
+}
+
+func absent(t *testing.T, ctx context.Context, s *session.Session, path string) *session.Watch {
+	t.Helper()
+	exists, watch, err := s.ExistsW(ctx, path)
+	if err != nil || exists {
+		t.Fatalf("%s exists: %v, %v", path, exists, err)
+	}
+	return watch
+}
+
+// A watch for a znode that never comes ends with the last that waits for it.
+func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
+	check := func(t *testing.T, cfg recipes.SessionConfig, count func() int) {
+		s := open(t, cfg)
+		first, cancelFirst := context.WithCancel(t.Context())
+		second, cancelSecond := context.WithCancel(t.Context())
+		defer cancelSecond()
+		absent(t, first, s, "/never")
+		absent(t, first, s, "/never") // it has looked again
+		last := absent(t, second, s, "/never")
+		awaitWatches(t, 1, count)
+		cancelFirst()
+		absent(t, second, s, "/other")
+		awaitWatches(t, 2, count)
+		if session.Happened(last.Fired()) {
+			t.Error("the other's watch has fired")
+		}
+		cancelSecond()
+		awaitWatches(t, 0, count)
+		<-last.Fired()
+		again := absent(t, t.Context(), s, "/never")
+		if _, err := s.CreateNamed(bounded(t), "/never", nil); err != nil {
+			t.Fatal(err)
+		}
+		<-again.Fired()
+		if !again.Created() {
+			t.Error("it has not fired for the creation")
+		}
+		awaitWatches(t, 0, count)
+	}
+	t.Run("embedded", func(t *testing.T) {
+		srv := embedded(t)
+		check(t, to(srv), srv.Watches)
+	})
+	t.Run("real", func(t *testing.T) {
+		server := ensembletest.Start(t, ensembletest.Quick(1)).Server(0)
+		check(t, recipes.SessionConfig{Servers: []string{server.Addr()}}, func() int {
+			figures, err := server.Mntr(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := strconv.Atoi(figures["zk_watch_count"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		})
+	})
+}
+
+// A server before 3.5 ends the connection that asks for a removal. Its watches stay.
+func TestAServerBefore35IsNotAskedToRemoveAWatch(t *testing.T) {
+	srv, err := zkserver.Listen(zkserver.Config{Before35: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	s := open(t, to(srv))
+	asked := make(chan struct{}, 1)
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == zkserver.OpMulti {
+			asked <- struct{}{}
+		}
+		return zkserver.Fault{}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	absent(t, ctx, s, "/never")
+	cancel()
+	<-asked
+	absent(t, t.Context(), s, "/never") // behind the removal, or what comes in its place
+	if n := srv.Watches(); n != 1 || s.Counters().Reconnects != 0 {
+		t.Errorf("%d watches and %d reconnects; want 1 and none", n, s.Counters().Reconnects)
+	}
+}
+
+// Of two that wait for one creation, one gives up at any moment. The other is woken.
+func TestARemovalTakesNobodysWakeUp(t *testing.T) {
+	srv := embedded(t)
+	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
+	for n := range 300 {
+		path := fmt.Sprintf("/n-%d", n)
+		first, cancel := context.WithCancel(ctx)
+		absent(t, first, s, path)
+		var all sync.WaitGroup
+		all.Go(cancel)
+		waiting := make(chan struct{})
+		all.Go(func() {
+			for told := false; ; {
+				exists, watch, err := s.ExistsW(ctx, path)
+				if err != nil {
+					t.Error(err)
+				}
+				if !told {
+					close(waiting)
+					told = true
+				}
+				if exists || err != nil || s.Wait(ctx, path, watch.Fired()) != nil {
+					break
+				}
+			}
+			if ctx.Err() != nil {
+				t.Errorf("%s: not woken", path)
+			}
+		})
+		all.Go(func() {
+			<-waiting
+			if _, err := other.CreateNamed(ctx, path, nil); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+	}
+}
