@@ -53,7 +53,8 @@ about each problem, and with PATH who stands in line there.
 		rules: `
 Of the plugin it checks where it is, who may change it, its checksum, its start and its
 version. Of each server it checks, one by one, that a session can be opened and a lock
-taken, and whether its clock is right.
+taken, and whether its clock is right. Of several servers it compares the smallest
+session timeouts that they grant. It does not see those of servers that are not configured.
 
 The lock is taken at /zkrecipes-doctor, below the chroot. It leaves an empty znode at
 most, which ZooKeeper removes where it knows containers.
@@ -145,6 +146,9 @@ func (v *doctorVerb) examine(ctx context.Context, t *tool) {
 	v.version(ctx, p)
 	for _, server := range cfg.ZooKeeper.Servers {
 		v.server(ctx, p, cfg.ZooKeeper, server)
+	}
+	if len(cfg.ZooKeeper.Servers) > 1 {
+		v.timeouts(leastTimeouts(ctx, p.Open, cfg.ZooKeeper), cfg.ZooKeeper.SessionTimeout)
 	}
 	if len(v.paths) > 0 {
 		v.lines(ctx, p, cfg.ZooKeeper)

@@ -151,6 +151,12 @@
 // observer that follows a follower, observerMasterPort, passes contacts on in two
 // steps. Both need a timeout of four ticks.)
 //
+// All servers have the same minSessionTimeout, or the session asks for no less than the
+// largest. A server that raises a timeout tells the client. But the transaction that
+// creates the session has the timeout that was asked for. A new leader takes it from there
+// and raises it to its own minimum, which may be smaller than what the client counts with.
+// (`zkrecipes doctor` compares them.)
+//
 // A leader that was deposed, and does not know it, answers syncs until it finds
 // that too few follow it. Its successor counts each session from its own start. So
 // Done closes in time if the old leader answers for no more than a third of the
