@@ -21,7 +21,7 @@ const (
 	exitUsage       = 2   // flags or input files cannot be used; nothing was run
 	exitBroken      = 3   // a lock broke its promise
 	exitTooFew      = 3   // of compare: there are too few trials to tell
-	exitInvalid     = 4   // zkbench itself was the limit in more than half of the trials of a row
+	exitInvalid     = 4   // zkbench itself was the limit in more than half of the trials, or of those of a row
 	exitInterrupted = 130 // as shells have it for SIGINT
 )
 
@@ -103,7 +103,7 @@ var errTooFew = errors.New("too few trials")
 
 // errInvalid is the end of a run that measured zkbench more than the servers. What it
 // printed says so.
-var errInvalid = errors.New("more than half of the trials of a row are invalid")
+var errInvalid = errors.New("more than half of the trials, or of those of a row, are invalid")
 
 // exit reports an error and returns the exit code for it.
 func (c command) exit(ctx context.Context, verb string, err error) int {

@@ -144,8 +144,8 @@ Exit codes:
 	     stdout, and -out and -record are not written
 	2    the flags cannot be used; nothing was run
 	3    a lock broke its promise; the message says in which trial
-	4    all trials were measured, and more than half of the trials of a row are
-	     invalid
+	4    all trials were measured, and more than half of them are invalid, or of
+	     those of a row that has three or more
 	130  interrupted; what was measured before is on stdout, or in -out, and in
 	     -record
 

@@ -227,22 +227,28 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 	return nil
 }
 
-// mostlyInvalid reports whether more than half of the trials of a row are invalid.
+// mostlyInvalid reports whether more than half of the trials of a row are invalid, or of
+// all trials. A row of one or two trials does not decide: one pause of a busy machine would
+// fail a first look.
 func mostlyInvalid(records []record.Record) bool {
-	balance := map[string]int{} // invalid trials less valid ones
+	const decides = 3
+	trials, balance := map[string]int{}, map[string]int{} // of a row; invalid trials less valid ones
+	all := 0
 	for _, r := range records {
+		more := 1
 		if r.Valid() {
-			balance[r.Name()]--
-		} else {
-			balance[r.Name()]++
+			more = -1
 		}
+		trials[r.Name()]++
+		balance[r.Name()] += more
+		all += more
 	}
-	for _, more := range balance {
-		if more > 0 {
+	for row, more := range balance {
+		if more > 0 && trials[row] >= decides {
 			return true
 		}
 	}
-	return false
+	return all > 0
 }
 
 // trialOf runs a trial. With a crew, whole is false for all workers but the first,

@@ -112,7 +112,8 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 		{"all valid", of(2, false, false), false},
 		{"half", of(2, true, false), false},
 		{"more than half", of(2, true, false, true), true},
-		{"more than half of one row, few of all", append(of(2, true), of(3, false, false, false)...), true},
+		{"more than half of one row, few of all", append(of(2, true, true, false), of(3, false, false, false)...), true},
+		{"a row that is too short to decide, few of all", append(of(2, true, true), of(3, false, false, false)...), false},
 	} {
 		if got := mostlyInvalid(tt.records); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)

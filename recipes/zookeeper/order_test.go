@@ -81,34 +81,30 @@ func TestWhatGoesWithAHoldIsDeletedAfterIt(t *testing.T) {
 // A server gives events in the order of the changes. So a waiter whose own watch was set
 // first is told of the end of its place before of what its predecessor does later.
 func TestAWaiterWatchesItsPlaceBeforeItsPredecessor(t *testing.T) {
-	for name, cfg := range map[string]recipes.LockConfig{"confirmed": {}, "unconfirmed": {Unconfirmed: true}} {
-		t.Run(name, func(t *testing.T) {
-			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
-				holder := must[recipes.Lock](t)(openVirtual(t, srv).Lock("/l", cfg))
-				h := must[recipes.Hold](t)(holder.Acquire(ctx))
-				l := must[recipes.Lock](t)(s.Lock("/l", cfg))
-				requests := orderOf(srv, s)
-				got := make(chan error, 1)
-				go func() {
-					h, err := l.Acquire(ctx)
-					if err == nil {
-						err = h.Release(ctx)
-					}
-					got <- err
-				}()
-				synctest.Wait()
-				all := requests()
-				own := slices.IndexFunc(all, func(r zkserver.Request) bool { return r.Op == zkserver.OpSetWatches })
-				ahead := indexOf(all, h.Znode(), zkserver.OpGetData)
-				if own < 0 || ahead < own {
-					t.Errorf("its place is watched by request %d, and its predecessor by %d: %v", own, ahead, all)
-				}
-				if err := errors.Join(h.Release(ctx), <-got); err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		holder := must[recipes.Lock](t)(openVirtual(t, srv).Lock("/l", recipes.LockConfig{}))
+		h := must[recipes.Hold](t)(holder.Acquire(ctx))
+		l := must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{}))
+		requests := orderOf(srv, s)
+		got := make(chan error, 1)
+		go func() {
+			h, err := l.Acquire(ctx)
+			if err == nil {
+				err = h.Release(ctx)
+			}
+			got <- err
+		}()
+		synctest.Wait()
+		all := requests()
+		own := slices.IndexFunc(all, func(r zkserver.Request) bool { return r.Op == zkserver.OpSetWatches })
+		ahead := indexOf(all, h.Znode(), zkserver.OpGetData)
+		if own < 0 || ahead < own {
+			t.Errorf("its place is watched by request %d, and its predecessor by %d: %v", own, ahead, all)
+		}
+		if err := errors.Join(h.Release(ctx), <-got); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A holder that takes the request back at the last moment keeps the lock: the deletion is of

@@ -105,7 +105,7 @@ func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creat
 		close(got)
 	}()
 	var g recipes.Grant
-	for end := time.Now().Add(4 * timeout); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(4 * timeout); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // virtual
 		if g == nil {
 			select {
 			case g = <-got:

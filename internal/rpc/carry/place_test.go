@@ -2,6 +2,7 @@ package carry_test
 
 import (
 	"context"
+	"net"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -10,26 +11,17 @@ import (
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
-// byHand is a stream of calls whose messages a test gives and gets.
-type byHand struct {
-	callStream
-	ctx  context.Context
-	in   chan *pb.CarryRequest
-	send func(*pb.CarryResponse)
+// hooked calls wrote after each write, before the writer learns that it was done.
+type hooked struct {
+	net.Conn
+	wrote func()
 }
 
-func (s byHand) Context() context.Context { return s.ctx }
-
-func (s byHand) Recv() (*pb.CarryRequest, error) {
-	select {
-	case m := <-s.in:
-		return m, nil
-	case <-s.ctx.Done():
-		return nil, s.ctx.Err()
-	}
+func (c hooked) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.wrote()
+	return n, err
 }
-
-func (s byHand) Send(m *pb.CarryResponse) error { s.send(m); return nil }
 
 // TestACallGivesItsPlaceBackBeforeItsAnswer: a host that has the answer may send another call
 // at once, and the plugin refuses it if there is no room.
@@ -53,28 +45,39 @@ func TestACallGivesItsPlaceBackBeforeItsAnswer(t *testing.T) {
 	call := func(id uint64) *pb.CarryRequest {
 		return &pb.CarryRequest{Calls: []*pb.Call{{Id: id, Method: pb.LockService_Acquire_FullMethodName, Payload: payload}}}
 	}
+	near, far := net.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
-	answers := 0
-	st := byHand{ctx: ctx, in: make(chan *pb.CarryRequest)}
-	st.send = func(m *pb.CarryResponse) {
-		answers += len(m.GetAnswers())
-		if answers != 1 {
+	host := newFrames(ctx, near)
+	writes := 0
+	conn := hooked{far, func() {
+		if writes++; writes != 2 { // the limits come first, then the answer
 			return
 		}
-		st.in <- call(calls + 1) // in the moment in which the host gets the answer
+		if err := host.send(call(calls + 1)); err != nil { // in the moment in which the host gets the answer
+			t.Error(err)
+		}
 		select {
 		case <-started:
-		case <-ended: // the plugin has ended the stream
+		case <-ended: // the plugin has ended the connection
 			t.Error("the call was refused")
 		}
 		cancel()
-	}
+	}}
 	served := make(chan struct{})
-	go func() { defer close(served); _ = d.Carry(st) }()
+	go func() { defer close(served); d.ServeConn(ctx, conn) }()
+	var limits, answer pb.CarryResponse
+	if err := host.receive(&limits); err != nil || limits.GetLimits() == nil {
+		t.Fatal(&limits, err)
+	}
 	for id := range uint64(calls) {
-		st.in <- call(id + 1)
+		if err := host.send(call(id + 1)); err != nil {
+			t.Fatal(err)
+		}
 		<-started
 	}
 	release <- struct{}{}
+	if err := host.receive(&answer); err != nil || len(answer.GetAnswers()) != 1 {
+		t.Error(&answer, err)
+	}
 	<-served
 }

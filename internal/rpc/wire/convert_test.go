@@ -35,6 +35,10 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	}
 	ops := []recipes.Op{recipes.Create("/a", []byte("x")), recipes.Set("/b", nil, 3), recipes.Delete("/c", recipes.AnyVersion)}
 	place := recipes.Place{Znode: "/l/x", Position: 4}
+	lines := recipes.Lines{
+		Contenders: []recipes.Contender{contender}, Permits: 3, Unknown: 4,
+		Verdicts: []recipes.Verdict{{Kind: recipes.KindLock, Dialect: recipes.Kazoo, Foreign: &recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock", Znode: "/a/b"}}},
+	}
 	for _, c := range []struct {
 		name      string
 		got, want any
@@ -42,8 +46,8 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	}{
 		{"config", wire.Config(wire.ToConfig(config)), config, "Logger"},
 		{"contenders", wire.Contenders(wire.ToContenders([]recipes.Contender{contender}))[0], contender, ""},
-		{"lines", wire.Lines(wire.ToLines(recipes.Lines{Contenders: []recipes.Contender{contender}, Permits: 3, Unknown: 4})),
-			recipes.Lines{Contenders: []recipes.Contender{contender}, Permits: 3, Unknown: 4}, ""},
+		{"lines", wire.Lines(wire.ToLines(lines)),
+			lines, ""},
 		{"leader", wire.Leader(wire.ToLeader(leader)), leader, ""},
 		{"place", wire.Place(wire.ToPlace(place)), place, ""},
 		{"stats", wire.Stats(wire.ToStats(stats)), stats, ""},

@@ -30,6 +30,14 @@ func TestWhatTheAnswersOnAConnectionProve(t *testing.T) {
 			time.Sleep(timeout)
 			ask(opSync, true)
 		}, false},
+		{"a sync that was sent too soon and answered late, and another", func(c *conn, ask func(int32, bool)) {
+			time.Sleep(timeout / 10)
+			c.note(sent{op: opSync, at: time.Now()})
+			time.Sleep(timeout / 2)
+			c.answered(c.pending[0], true)
+			c.pending = nil
+			ask(opSync, true)
+		}, false},
 		{"two syncs", func(c *conn, ask func(int32, bool)) {
 			time.Sleep(youth(timeout))
 			ask(opSync, true)
