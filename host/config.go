@@ -57,8 +57,9 @@ type Config struct {
 	// plugin keeps the sessions for as long as any process has the writing end: for as long
 	// as this process's children run, for example. A child has it by os/exec's ExtraFiles,
 	// and so have all processes that it starts, unless they close it. Keep the writing end
-	// open here too, until the last child was started. A plugin that starts in place of
-	// another one gets the pipe too.
+	// open here too, until the last child was started. A plugin that a Supervisor starts in
+	// place of another one gets the pipe too. The Config of Upgrade and of Relaunch has to
+	// name it again.
 	//
 	// A process that lives ends its sessions as without a Lifetime, and so does one that is
 	// frozen. The file stays the caller's, who closes it when the plugin has ended. On
