@@ -33,6 +33,7 @@ type Plugin struct {
 	attached  sync.WaitGroup
 	exited    chan struct{} // closed when everything is cleaned up
 	closing   sync.Once
+	ending    sync.WaitGroup // of Close
 	shutdowns error
 }
 
@@ -58,6 +59,9 @@ const (
 	// killTimeout bounds go-plugin's Kill. Kill gives the plugin two seconds to
 	// exit, and waits for its answer for ever.
 	killTimeout = 3 * time.Second
+	// answerTimeout is how long a plugin that runs takes at most to answer a request that
+	// ZooKeeper has no part in. Close kills one that does not: it is frozen.
+	answerTimeout = time.Second
 )
 
 // leaveTimeout bounds how long the streams of a plugin are read after its exit. Nothing
@@ -193,11 +197,26 @@ func (p *Plugin) Close(ctx context.Context) error {
 		// The sessions are lost for the host before ZooKeeper gives away what
 		// they hold. The plugin closes them when their streams end.
 		p.link.Fail(errClosedByHost)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		p.ending.Go(func() { p.cancelIfFrozen(ctx, cancel) })
 		p.shutdowns = p.shutdown(ctx)
 		p.other.stop(ctx)
+		cancel()
+		p.ending.Wait()
 	})
 	<-p.exited
 	return p.shutdowns
+}
+
+// cancelIfFrozen cancels if the plugin does not answer, so that neither shutdown nor stop
+// waits for it.
+func (p *Plugin) cancelIfFrozen(ctx context.Context, cancel context.CancelFunc) {
+	answer, stop := context.WithTimeout(ctx, answerTimeout)
+	defer stop()
+	if _, err := p.service.Info(answer, &pb.InfoRequest{}); err != nil && answer.Err() != nil {
+		cancel()
+	}
 }
 
 // shutdown waits until the plugin has closed its sessions.

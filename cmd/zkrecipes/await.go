@@ -33,6 +33,9 @@ func await[T any](ctx context.Context, t *tool, out *output, p patience,
 	bounded, cancel := within(ctx, p.timeout)
 	defer cancel()
 	c := &connection{tool: t, out: out}
+	if p.try {
+		c.timeout = t.connectTimeout
+	}
 	defer func() { c.end(err) }()
 	a := &attempts{connection: c}
 	for {

@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/posener/complete"
 
+	"github.com/zkrecipes/zkrecipes/host/hostconfig"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -67,6 +70,7 @@ type command struct {
 	verb verb
 
 	config, format string
+	timeout        time.Duration // of a verb that has no such flag itself
 	where
 }
 
@@ -77,6 +81,9 @@ func (c *command) flagSet() *flag.FlagSet {
 	f.StringVar(&c.format, "format", formatText, "`form` of what zkrecipes itself says: text or json")
 	c.where.flags(f)
 	c.verb.flags(f)
+	if f.Lookup("timeout") == nil {
+		durationVar(f, &c.timeout, "timeout", 0, "give up, or stop watching, after this `duration`, connecting included; 0: no bound")
+	}
 	return f
 }
 
@@ -109,6 +116,8 @@ func (c *command) run(args []string, out *output) error {
 		return usage("%w; see -h", err)
 	case c.format != formatText && c.format != formatJSON:
 		return usage("-format %q: it is text or json", c.format)
+	case c.timeout < 0:
+		return usage("-timeout must not be negative; see -h")
 	}
 	if err := cmp.Or(c.where.apply(f), c.verb.arguments(f.Args())); err != nil {
 		return usage("%w; see -h", err)
@@ -116,8 +125,19 @@ func (c *command) run(args []string, out *output) error {
 	if err := c.writable(out); err != nil {
 		return err
 	}
-	c.tool.config = c.config
-	return c.verb.run(context.Background(), c.tool, out)
+	c.tool.config, c.tool.connectTimeout = c.config, c.connectTimeout
+	if c.config != "" { // a command may run zkrecipes too, in another directory
+		file, err := filepath.Abs(c.config)
+		if err == nil {
+			err = os.Setenv(hostconfig.FileEnv, file)
+		}
+		if err != nil {
+			return usage("-config: %w", err)
+		}
+	}
+	ctx, cancel := within(context.Background(), c.timeout)
+	defer cancel()
+	return c.verb.run(ctx, c.tool, out)
 }
 
 // Help implements cli.Command.
@@ -150,6 +170,12 @@ func (c *command) AutocompleteFlags() complete.Flags {
 			p = complete.PredictSet(formatText, formatJSON)
 		case f.Name == "variant":
 			p = complete.PredictSet(string(recipes.AllWatch), string(recipes.CoordinatorOnly), string(recipes.OwnNodes))
+		case f.Name == "dialect":
+			var names []string
+			for _, d := range recipes.Dialects() {
+				names = append(names, string(d))
+			}
+			p = complete.PredictSet(names...)
 		case f.Name == "config":
 			p = complete.PredictFiles("*.hcl")
 		case ok && b.IsBoolFlag():

@@ -70,8 +70,13 @@ func (v *contendersVerb) run(ctx context.Context, t *tool, out *output) error {
 		if err != nil {
 			return err
 		}
+		if len(lines.Contenders) == 0 {
+			out.none("nobody stands in line at %s", v.path)
+		}
 		return out.result(v.picture(lines), func(w io.Writer) {
-			v.table(w, lines.Contenders)
+			if len(lines.Contenders) > 0 {
+				v.table(w, lines.Contenders)
+			}
 			blocking(w, lines.Contenders)
 			others(w, lines.Contenders)
 			if lines.Unknown > 0 {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -54,7 +55,7 @@ func (v *counterAddVerb) flags(f *flag.FlagSet) { f.Var(&v.dialect, "dialect", d
 
 func (v *counterAddVerb) describe() doc {
 	return doc{
-		usage:    "counter add [flags] PATH [NUMBER]",
+		usage:    "counter add [flags] PATH [[--] NUMBER]",
 		synopsis: "Add to a counter, and show the sum",
 		about: `
 Adds NUMBER to the counter at PATH, and shows the sum. NUMBER is 1 if it is left out, and
@@ -75,6 +76,9 @@ curator counts with Curator's DistributedAtomicLong, -dialect kazoo with kazoo's
 
 func (v *counterAddVerb) arguments(args []string) (err error) {
 	v.delta = 1
+	if len(args) > 1 && args[1] == "--" {
+		args = slices.Delete(slices.Clone(args), 1, 2)
+	}
 	switch len(args) {
 	case 1:
 	case 2:

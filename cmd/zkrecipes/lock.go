@@ -65,8 +65,8 @@ In a priority lock the holder keeps the lock until it has done. A waiter with -a
 holders with larger numbers to give way. Large numbers wait for as long as smaller
 ones keep coming.
 
-With -c, a shell runs the command: zkrecipes lock -c 'make >log' PATH. A pipeline or a
-redirection after -- would be that of the shell that starts zkrecipes.
+With -c, a shell runs the command: zkrecipes lock PATH -c 'make >log', as with flock. A
+pipeline or a redirection after -- would be that of the shell that starts zkrecipes.
 
 With -retry, zkrecipes waits for the lock again when it was lost, and starts the command
 again, with a new token. The command of the lost lock has ended before that, with all
@@ -100,6 +100,9 @@ func (v *lockVerb) flags(f *flag.FlagSet) {
 }
 
 func (v *lockVerb) arguments(args []string) error {
+	if len(args) == 3 && args[1] == "-c" && v.shell == "" { // where flock has it
+		v.shell, args = args[2], args[:1]
+	}
 	if v.shell != "" {
 		if len(args) > 1 {
 			return errors.New("with -c the command is the flag's, and only PATH follows")
@@ -177,5 +180,5 @@ func (v *lockVerb) explain(err error) error {
 	case v.priority.given:
 		return fmt.Errorf("%w; give a PATH that holds no data", err)
 	}
-	return fmt.Errorf("%w; zkrecipes semaphore %s shows the number of permits there", err, v.path)
+	return fmt.Errorf("%w; zkrecipes semaphore %s shows the number; give the same -n, or another one when no contender is in line", err, v.path)
 }

@@ -33,6 +33,7 @@ func Main() int {
 	c := cli.NewCLI("zkrecipes", version.Line("zkrecipes"))
 	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
 	c.Commands = t.verbs()
+	c.HelpFunc = help
 	args := os.Args[1:]
 	if len(args) > 0 && args[0] == "help" { // of a verb, or of the tool
 		args = append(slices.Clone(args[1:]), "-h")
@@ -42,6 +43,14 @@ func Main() int {
 		c.Args = []string{"-version"}
 	}
 	completing := os.Getenv("COMP_LINE") != "" // then the arguments are the shell's own
+	if len(c.Args) == 1 && !completing {
+		switch c.Args[0] {
+		case "-autocomplete-install", "--autocomplete-install":
+			return t.installCompletion(false)
+		case "-autocomplete-uninstall", "--autocomplete-uninstall":
+			return t.installCompletion(true)
+		}
+	}
 	if name := c.Subcommand(); name != "" && !completing && !c.IsHelp() && !c.IsVersion() {
 		// Here the library would show a page of help, and not what is wrong.
 		switch {
@@ -83,7 +92,46 @@ func separate(args []string, commands map[string]cli.CommandFactory) []string {
 // unknown says that there is no such verb.
 func (t *tool) unknown(name string, commands map[string]cli.CommandFactory) int {
 	verbs := slices.DeleteFunc(slices.Sorted(maps.Keys(commands)), func(verb string) bool { return strings.Contains(verb, " ") })
-	return t.fail("zkrecipes", fmt.Errorf("the verb %q is unknown; one of %s; see zkrecipes -h", name, strings.Join(verbs, ", ")))
+	return t.fail("zkrecipes", fmt.Errorf("the verb %q is unknown%s; one of %s; see zkrecipes -h", name, meant(name, verbs), strings.Join(verbs, ", ")))
+}
+
+// meant asks whether one of the verbs was meant: one that differs by two letters at most.
+func meant(name string, verbs []string) string {
+	best, least := "", 3
+	for _, verb := range verbs {
+		if d := distance(name, verb); d < min(least, len(verb)) {
+			best, least = verb, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(". Did you mean %q?", best)
+}
+
+// distance is the number of letters that are put in, left out, replaced or exchanged with
+// their neighbour between two words.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		for j := range rows[i] {
+			switch {
+			case i == 0 || j == 0:
+				rows[i][j] = i + j
+			default:
+				same := rows[i-1][j-1]
+				if a[i-1] != b[j-1] {
+					same++
+				}
+				rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, same)
+				if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+					rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+				}
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
 }
 
 func (t *tool) verbs() map[string]cli.CommandFactory {
@@ -98,6 +146,7 @@ func (t *tool) verbs() map[string]cli.CommandFactory {
 		"contenders": verb(&contendersVerb{}),
 		"doctor":     verb(&doctorVerb{}),
 		"init":       verb(&initVerb{}),
+		"completion": verb(&completionVerb{}),
 
 		"barrier set":    verb(&barrierSetVerb{}),
 		"barrier remove": verb(&barrierRemoveVerb{}),

@@ -49,6 +49,9 @@ func (v *namesListVerb) run(ctx context.Context, t *tool, out *output) error {
 		for _, r := range records {
 			list = append(list, inRecordJSON(r))
 		}
+		if len(list) == 0 {
+			out.none("no name is registered at %s", v.path)
+		}
 		return out.result(struct {
 			Path  string       `json:"path"`
 			Names []recordJSON `json:"names"`
@@ -58,7 +61,6 @@ func (v *namesListVerb) run(ctx context.Context, t *tool, out *output) error {
 
 func (v *namesListVerb) table(out io.Writer, list []recordJSON, records []recipes.Record) {
 	if len(list) == 0 {
-		fmt.Fprintf(out, "no name is registered at %s\n", v.path)
 		return
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

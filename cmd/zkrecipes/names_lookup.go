@@ -41,6 +41,9 @@ func (v *namesLookupVerb) run(ctx context.Context, t *tool, out *output) error {
 		if err != nil {
 			return err
 		}
+		if len(r.Data) == 0 {
+			out.none("the data of name %s are empty", v.name)
+		}
 		return out.stored(inRecordJSON(r), r.Data)
 	})
 }

@@ -8,8 +8,7 @@ import (
 )
 
 // once runs f, one request that does not wait for others, with a session. It gives
-// errors their exit codes. f has DefaultOpenTimeout. So has opening the session, by
-// itself: with a deadline of ours it would go on trying until then.
+// errors their exit codes. f has DefaultOpenTimeout, and opening the session -connect-timeout.
 func (t *tool) once(ctx context.Context, out *output, f func(context.Context, recipes.Session) error) error {
 	return withCode(t.withSession(ctx, out, func(s recipes.Session) error {
 		ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)

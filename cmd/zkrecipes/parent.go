@@ -34,7 +34,7 @@ func (t *tool) addParents(commands map[string]cli.CommandFactory, synopses map[s
 func (p *parent) Run(args []string) int {
 	what := "is missing"
 	if len(args) > 0 {
-		what = fmt.Sprintf("%q is unknown", args[0])
+		what = fmt.Sprintf("%q is unknown%s", args[0], meant(args[0], p.verbs))
 	}
 	out := &output{stdout: p.tool.stdout, stderr: p.tool.stderr}
 	out.fail(usage("%s: the verb %s; one of %s; see zkrecipes %s -h", p.name, what, strings.Join(p.verbs, ", "), p.name), exitUsage)

@@ -132,6 +132,9 @@ func (v *queueDeadVerb) run(ctx context.Context, t *tool, out *output) error {
 		for _, e := range dead {
 			list = append(list, inElementJSON(e))
 		}
+		if len(dead) == 0 {
+			out.none("the queue %s has no dead letters", v.path)
+		}
 		return out.result(struct {
 			Path string        `json:"path"`
 			Dead []elementJSON `json:"dead"`
@@ -141,7 +144,6 @@ func (v *queueDeadVerb) run(ctx context.Context, t *tool, out *output) error {
 
 func (v *queueDeadVerb) table(out io.Writer, dead []recipes.Element) {
 	if len(dead) == 0 {
-		fmt.Fprintf(out, "the queue %s has no dead letters\n", v.path)
 		return
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

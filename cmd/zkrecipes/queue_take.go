@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -14,7 +15,8 @@ import (
 type queueTakeVerb struct {
 	waiting
 	consumer
-	try bool
+	try     bool
+	newline bool
 }
 
 func (v *queueTakeVerb) describe() doc {
@@ -30,7 +32,8 @@ removes the element from the queue.
 			"zkrecipes queue take -try -priorities /jobs",
 		},
 		rules: `
-The data are written byte for byte; a terminal gets a line. The element is removed
+The data are written byte for byte; a terminal gets a line. With -newline a newline
+follows, so that a shell can read elements line by line. The element is removed
 after it was written. If zkrecipes is killed in between, or cannot write, the element
 goes back to the queue: it may be delivered twice, but it is not lost.
 
@@ -45,6 +48,7 @@ func (v *queueTakeVerb) flags(f *flag.FlagSet) {
 	v.waiting.flags(f)
 	v.consumer.flags(f)
 	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if the queue is empty")
+	f.BoolVar(&v.newline, "newline", false, "write a newline after the data")
 }
 
 func (v *queueTakeVerb) arguments(args []string) error {
@@ -59,7 +63,7 @@ func (v *queueTakeVerb) otherwise() int { return exitFailed }
 func (v *queueTakeVerb) run(ctx context.Context, t *tool, out *output) error {
 	p := patience{timeout: v.timeout, try: v.try, failure: "nothing was taken from " + v.path}
 	if v.dialect.other() {
-		return waitFor(ctx, t, out, p, v.take, out.element)
+		return waitFor(ctx, t, out, p, v.take, func(e recipes.Element) error { return v.write(out, e) })
 	}
 	return waitFor(ctx, t, out, p, func(ctx context.Context, s recipes.Session) (recipes.Delivery, error) {
 		q, err := v.open(s)
@@ -114,7 +118,7 @@ func unlessEmpty[T any](ctx context.Context, v *queueTakeVerb, q recipes.Consume
 func (v *queueTakeVerb) handOver(d recipes.Delivery, out *output) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	if err := out.element(d.Element()); err != nil {
+	if err := v.write(out, d.Element()); err != nil {
 		if back := d.Return(ctx); back != nil {
 			return exitWith(exitFailed, "%w; element %s goes back when the session has ended: %w", err, d.Element().ID, back)
 		}
@@ -124,6 +128,14 @@ func (v *queueTakeVerb) handOver(d recipes.Delivery, out *output) error {
 		return exitError{exitUnknown, fmt.Errorf("element %s was written, but it may still be in the queue and be delivered again: %w", d.Element().ID, err)}
 	}
 	return nil
+}
+
+// write writes the data of an element, all of it or none.
+func (v *queueTakeVerb) write(out *output, e recipes.Element) error {
+	if v.newline && !out.json {
+		return out.write(append(bytes.Clone(e.Data), '\n'))
+	}
+	return out.element(e)
 }
 
 // consumer is what the verbs have in common that look at a queue.
@@ -160,7 +172,12 @@ type elementJSON struct {
 	DataBase64 []byte            `json:"data_base64,omitempty"` // instead, if it is not UTF-8
 }
 
-func (o *output) element(e recipes.Element) error { return o.stored(inElementJSON(e), e.Data) }
+func (o *output) element(e recipes.Element) error {
+	if len(e.Data) == 0 {
+		o.none("the data of element %s are empty", e.ID)
+	}
+	return o.stored(inElementJSON(e), e.Data)
+}
 
 func inElementJSON(e recipes.Element) elementJSON {
 	j := elementJSON{ID: e.ID, Priority: e.Priority, Put: e.Put.UTC()}

@@ -58,7 +58,7 @@ Exit code: 0 if all were asked or, with -wait or -force, are gone. Otherwise:
 func (v *revokeVerb) flags(f *flag.FlagSet) {
 	f.BoolVar(&v.wait, "wait", false, "wait until all that were asked have given the lock back")
 	f.BoolVar(&v.force, "force", false, "take the lock away when the time that its holder allows is over")
-	durationVar(f, &v.timeout, "timeout", 0, "with -wait or -force: give up after this `duration`, connecting included; 0 waits\nfor ever")
+	durationVar(f, &v.timeout, "timeout", 0, "give up after this `duration`, connecting included; 0 waits\nfor ever")
 	f.StringVar(&v.znode, "znode", "", "ask only the contender with this znode, even if it waits: a `path`, as zkrecipes\ncontenders -format=json shows it")
 }
 
@@ -68,8 +68,6 @@ func (v *revokeVerb) arguments(args []string) error {
 		return errors.New("give one PATH, after the flags")
 	case v.wait && v.force:
 		return errors.New("-force waits by itself: leave -wait out")
-	case v.timeout != 0 && !v.wait && !v.force:
-		return errors.New("-timeout needs -wait or -force: nothing else waits for those who are asked")
 	}
 	if err := v.check(false); err != nil {
 		return err

@@ -29,9 +29,8 @@ a permit, run a command with zkrecipes lock -n.
 		rules: `
 zkrecipes contenders PATH shows who holds a permit, and who waits.
 
-The first contender decides the number of permits. ZooKeeper forgets it some time
-after the last contender has left, together with PATH. A PATH that something else has
-made stays, and so does the number: delete PATH, or its data, while nobody is there.
+The first contender decides the number of permits. When no contender is in line, the
+next one may give another number: zkrecipes then deletes PATH and makes it again.
 
 ` + onceCodes,
 	}

@@ -23,6 +23,7 @@ type tool struct {
 	stdout, stderr io.Writer
 	config         string        // the flag
 	life           *job.Lifetime // of the verb's commands, or nil
+	connectTimeout time.Duration // the flag; 0 is recipes.DefaultOpenTimeout
 
 	// launch is host.Supervise, but for a test.
 	launch func(context.Context, host.Config) (launchedPlugin, error)
@@ -66,7 +67,7 @@ func (t *tool) load(out *output) (hostconfig.Config, error) {
 // end well does not matter to the caller: what f has done is done, and a script must
 // not do it again.
 func (t *tool) withSession(ctx context.Context, out *output, f func(recipes.Session) error) (err error) {
-	c := &connection{tool: t, out: out}
+	c := &connection{tool: t, out: out, timeout: t.connectTimeout}
 	defer func() { c.end(err) }() // closes the session too
 	s, err := c.open(ctx)
 	if err != nil {
@@ -82,6 +83,8 @@ type connection struct {
 	out    *output
 	cfg    hostconfig.Config
 	plugin launchedPlugin
+
+	timeout time.Duration // of the opening of a session; 0 is that of ctx
 }
 
 // supervised is a plugin that is started again when it dies.
@@ -101,6 +104,8 @@ func (c *connection) open(ctx context.Context) (recipes.Session, error) {
 	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
+	ctx, cancel := within(ctx, c.timeout)
+	defer cancel()
 	s, err := c.plugin.Open(ctx, c.cfg.ZooKeeper)
 	if errors.Is(err, recipes.ErrUnavailable) {
 		err = fmt.Errorf("%w; zkrecipes doctor says what to do", err)

@@ -72,8 +72,6 @@ func (v *txBeginVerb) arguments(args []string) error {
 		return errors.New("-sites is missing: the names of the sites that vote")
 	case v.timeout < 0:
 		return errors.New("-timeout must not be negative")
-	case v.detach && v.timeout > 0:
-		return errors.New("-detach does not wait: leave -timeout out")
 	}
 	v.path, v.sites = args[0], strings.Split(v.list, ",")
 	_, err := recipes.ParseVariant(v.variant)

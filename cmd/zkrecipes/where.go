@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,16 +17,21 @@ import (
 type where struct {
 	servers, chroot string
 	sessionTimeout  time.Duration
+	connectTimeout  time.Duration // of a verb that does not wait for servers
 }
 
 func (w *where) flags(f *flag.FlagSet) {
 	f.StringVar(&w.servers, "servers", "", "`addresses` of the ZooKeeper servers, as host:port, separated by commas; instead of\n$ZKRECIPES_SERVERS")
 	f.StringVar(&w.chroot, "chroot", "", "the `path` below which all paths are; instead of $ZKRECIPES_CHROOT")
 	durationVar(f, &w.sessionTimeout, "session-timeout", 0, "ask for a session timeout of this `duration`; instead of $ZKRECIPES_SESSION_TIMEOUT")
+	durationVar(f, &w.connectTimeout, "connect-timeout", 5*time.Second, "with -try, and in a verb that does not wait: give up if no server answers within this\n`duration`")
 }
 
 // apply sets the variables of the flags that were given.
 func (w *where) apply(given *flag.FlagSet) (err error) {
+	if w.connectTimeout <= 0 {
+		return errors.New("-connect-timeout must be positive")
+	}
 	given.Visit(func(f *flag.Flag) {
 		cfg := recipes.SessionConfig{Servers: []string{"localhost"}}
 		variable, value := "ZKRECIPES_SERVERS", f.Value.String()

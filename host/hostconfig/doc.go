@@ -40,6 +40,7 @@
 //
 // A password or a key is never in the file. password_file and key_file name a file with
 // it, password_env and key_env an environment variable. One newline at the end of a
-// password's file is not part of it. An empty secret or certificate is an error,
+// password's file is not part of it. A file with a password that everybody may read
+// is an error. An empty secret or certificate is an error,
 // because it would count as none. No error of this package quotes a secret.
 package hostconfig

@@ -56,7 +56,7 @@ var overrides = []struct {
 		return nil
 	}},
 	{"ZKRECIPES_AUTH_PASSWORD_FILE", func(cfg *Config, v string) error {
-		content, err := os.ReadFile(v)
+		content, err := readSecret(v, true)
 		if err == nil && blank(content) {
 			err = fmt.Errorf("expected the password in %s, which is empty", v)
 		}

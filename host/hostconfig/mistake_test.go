@@ -3,7 +3,9 @@ package hostconfig_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -132,6 +134,36 @@ func TestFileThatIsNoText(t *testing.T) {
 		_, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), content))
 		if lines := strings.Count(fmt.Sprint(err), "\n"); !errors.Is(err, hostconfig.ErrInvalid) || lines > 12 {
 			t.Errorf("%s: %d lines: %v", name, lines, err)
+		}
+	}
+}
+
+// TestPasswordThatEverybodyMayReadIsAMistake: in the file of the block, and in that of the
+// variable. The group may, because a service's group owns such files.
+func TestPasswordThatEverybodyMayReadIsAMistake(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a mode does not tell there")
+	}
+	for mode, wrong := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
+		for _, variable := range []bool{false, true} {
+			dir := alone(t)
+			t.Setenv("ZKRECIPES_SERVERS", "zk:1")
+			password := write(t, filepath.Join(dir, "password"), "s3cret")
+			if err := os.Chmod(password, mode); err != nil {
+				t.Fatal(err)
+			}
+			file := "zookeeper {\n  auth {\n    user = \"u\"\n    password_file = \"password\"\n  }\n}"
+			if variable {
+				file = ""
+				t.Setenv("ZKRECIPES_AUTH_USER", "u")
+				t.Setenv("ZKRECIPES_AUTH_PASSWORD_FILE", password)
+			}
+			_, err := hostconfig.Load(write(t, filepath.Join(dir, "c.hcl"), file))
+			if errors.Is(err, hostconfig.ErrInvalid) != wrong || wrong && !strings.Contains(err.Error(), "chmod o-r") {
+				t.Errorf("%v, by a variable %t: %v", mode, variable, err)
+			}
+			os.Unsetenv("ZKRECIPES_AUTH_USER")
+			os.Unsetenv("ZKRECIPES_AUTH_PASSWORD_FILE")
 		}
 	}
 }

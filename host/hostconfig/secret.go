@@ -2,7 +2,9 @@ package hostconfig
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -51,6 +53,15 @@ func (r *reader) tls(b *tlsBlock) {
 // do, and without a key nothing would be authenticated.
 func blank(content []byte) bool { return len(bytes.TrimSpace(content)) == 0 }
 
+// readSecret reads a file. One that is private must not be readable for everybody, as a
+// plugin must not be writable for everybody.
+func readSecret(path string, private bool) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && private && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 {
+		return nil, fmt.Errorf("everybody may read %s (%v); chmod o-r it", path, info.Mode())
+	}
+	return os.ReadFile(path)
+}
+
 // secret reads a secret from a file or from a variable. Errors name the file or the
 // variable, and never quote the secret.
 func (r *reader) secret(file, env *hcl.Attribute) (content []byte, given bool) {
@@ -61,7 +72,7 @@ func (r *reader) secret(file, env *hcl.Attribute) (content []byte, given bool) {
 	var name string
 	switch {
 	case decode(r, file, "the path of a file", &name):
-		content, err := os.ReadFile(r.relative(name))
+		content, err := readSecret(r.relative(name), file.Name == "password_file")
 		switch {
 		case err != nil:
 			r.wrong(file.Expr.Range(), "Unreadable "+file.Name, "%v", err)

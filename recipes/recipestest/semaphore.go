@@ -17,6 +17,7 @@ func semaphoreTests() []test {
 		{"try/with a free permit it is granted, without one it is refused", tryPermit},
 		{"the path says the number of permits", permitsAtPath},
 		{"another number of permits is ErrMismatch, and the line is left", permitsMismatch},
+		{"another number of permits is free when no contender is in line", permitsChanged},
 		{"a path that holds something else is ErrMismatch", permitsForeign},
 		{"an empty path takes the number of the first", permitsExistingPath},
 		{"less than one permit is ErrInvalid", permitsInvalid},
@@ -172,6 +173,17 @@ func permitsMismatch(f *fixture) {
 	f.is(err, recipes.ErrMismatch)
 	f.isNot(err, recipes.ErrContended, recipes.ErrNotHeld)
 	f.awaitChildren(f.path("a"), 1)
+	f.held(h)
+}
+
+func permitsChanged(f *fixture) {
+	f.create(f.path("a"), "permits=5") // by a client; ZooKeeper does not delete such a znode
+	h := f.permit(f.open(), f.path("a"), 6)
+	if data, _ := f.read(f.path("a")); data != "permits=6" {
+		f.Errorf("the path holds %q", data)
+	}
+	_, err := f.semaphore(f.open(), f.path("a"), 5).TryAcquire(f.ctx)
+	f.is(err, recipes.ErrMismatch)
 	f.held(h)
 }
 

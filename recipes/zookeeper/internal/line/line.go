@@ -77,9 +77,10 @@ func (l *Line) stay(ctx context.Context, path string, r Request) (*Grant, error)
 
 // left is err, after which the contender leaves. A contender that did not get the turn
 // at once, or that has met a foreign one, has left the line when it is told so. In the
-// second case others ahead find its number missing from then on, and look.
+// second case others ahead find its number missing from then on, and look. A semaphore
+// that disagrees then finds out whether any contender is left.
 func (l *Line) left(ctx context.Context, deletion <-chan error, err error) error {
-	if !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrForeign) {
+	if !errors.Is(err, recipes.ErrContended) && !errors.Is(err, recipes.ErrForeign) && !errors.Is(err, recipes.ErrMismatch) {
 		return err
 	}
 	select {

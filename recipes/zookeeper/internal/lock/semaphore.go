@@ -60,11 +60,26 @@ func (s *semaphore) Acquire(ctx context.Context) (recipes.Hold, error) { return 
 func (s *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) { return s.enter(ctx, true) }
 
 func (s *semaphore) enter(ctx context.Context, try bool) (recipes.Hold, error) {
-	grant, err := s.line.Enter(ctx, line.Request{Data: s.cfg.Data, Try: try, Joined: s.cfg.Joined, Admit: s.agree})
-	if err != nil {
-		return nil, s.failed(err)
+	for {
+		grant, err := s.line.Enter(ctx, line.Request{Data: s.cfg.Data, Try: try, Joined: s.cfg.Joined, Admit: s.agree})
+		switch {
+		case err == nil:
+			return grant, nil
+		case !errors.Is(err, recipes.ErrMismatch) || !s.forget(ctx):
+			return nil, s.failed(err)
+		}
 	}
-	return grant, nil
+}
+
+// forget deletes a path of another number of permits, in which no contender is. ZooKeeper
+// deletes no znode that has children, so that the number does not change for a contender.
+func (s *semaphore) forget(ctx context.Context) bool {
+	node, err := s.line.Session.Get(ctx, s.line.Path)
+	if n := Permits(node.Data); err != nil || n == 0 || n == s.cfg.Permits || node.Stat.NumChildren > 0 {
+		return err == nil && n == s.cfg.Permits || errors.Is(err, recipes.ErrNoNode)
+	}
+	err = s.line.Session.DeleteOnce(ctx, s.line.Path, node.Stat.Version)
+	return err == nil || errors.Is(err, recipes.ErrNoNode)
 }
 
 // TakeUp is line.Line.TakeUp. What the contenders have agreed on stands.

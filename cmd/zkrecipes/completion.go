@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/cli"
+)
+
+// completionVerb prints what a shell needs for completion. Packages ship it.
+type completionVerb struct{ shell string }
+
+// completions are the scripts by shell. zkrecipes itself completes when COMP_LINE is set.
+var completions = map[string]string{
+	"bash": "complete -C zkrecipes zkrecipes\n",
+	"zsh": `#compdef zkrecipes
+_zkrecipes() {
+    local -a found
+    found=("${(@f)$(COMP_LINE="${(j: :)words[1,CURRENT]}" zkrecipes)}")
+    compadd -- $found
+}
+if [[ "${funcstack[1]}" = _zkrecipes ]]; then
+    _zkrecipes "$@"
+else
+    compdef _zkrecipes zkrecipes
+fi
+`,
+	"fish": `function __complete_zkrecipes
+    set -lx COMP_LINE (commandline -cp)
+    test -z (commandline -ct)
+    and set COMP_LINE "$COMP_LINE "
+    zkrecipes
+end
+complete -f -c zkrecipes -a "(__complete_zkrecipes)"
+`,
+}
+
+func (v *completionVerb) describe() doc {
+	return doc{
+		usage:    "completion [flags] bash|zsh|fish",
+		synopsis: "Print a script that completes verbs, flags and paths",
+		about: `
+Prints the script that has bash, zsh or fish complete verbs, flags and paths. The shell
+finds zkrecipes in PATH.
+`,
+		examples: [2]string{
+			"zkrecipes completion bash",
+			"zkrecipes completion fish",
+		},
+		rules: `
+A package puts it where the shell looks: /etc/bash_completion.d/zkrecipes for bash,
+_zkrecipes in a directory of fpath for zsh, vendor_completions.d/zkrecipes.fish for fish.
+zkrecipes -autocomplete-install writes to your own shell's files instead.
+
+Exit code: 0 if it was written. Otherwise:
+
+    1    stdout cannot be written
+    2    wrong usage`,
+	}
+}
+
+func (v *completionVerb) flags(*flag.FlagSet) {}
+
+func (v *completionVerb) arguments(args []string) error {
+	if len(args) != 1 || completions[args[0]] == "" {
+		return fmt.Errorf("give one shell: %s", strings.Join(slices.Sorted(maps.Keys(completions)), ", "))
+	}
+	v.shell = args[0]
+	return nil
+}
+
+func (v *completionVerb) otherwise() int { return exitFailed }
+
+func (v *completionVerb) run(_ context.Context, _ *tool, out *output) error {
+	script := completions[v.shell]
+	return out.result(struct {
+		Shell  string `json:"shell"`
+		Script string `json:"script"`
+	}{v.shell, script}, func(w io.Writer) { _, _ = io.WriteString(w, script) })
+}
+
+// help is the tool's, with the flags that are no verb's.
+func help(commands map[string]cli.CommandFactory) string {
+	return cli.BasicHelpFunc("zkrecipes")(commands) + `
+Flags:
+
+    -autocomplete-install      have bash, zsh and fish complete verbs, flags and paths
+    -autocomplete-uninstall    undo that
+    -version                   show the version
+`
+}
+
+// installation is a file of a shell, and the lines that complete zkrecipes there.
+type installation struct {
+	file  string
+	lines []string
+	whole bool // the file has nothing else
+}
+
+// installations are those of the shells that have files below $HOME.
+func installations(home, self string) (all []installation) {
+	there := func(name string) bool { _, err := os.Stat(filepath.Join(home, name)); return err == nil }
+	for _, rc := range []string{".bashrc", ".bash_profile", ".bash_login", ".profile"} {
+		if there(rc) {
+			all = append(all, installation{file: filepath.Join(home, rc), lines: []string{"complete -C " + self + " zkrecipes"}})
+			break
+		}
+	}
+	if there(".zshrc") {
+		all = append(all, installation{file: filepath.Join(home, ".zshrc"), lines: []string{
+			"autoload -U +X bashcompinit && bashcompinit", "complete -o nospace -C " + self + " zkrecipes",
+		}})
+	}
+	fish := filepath.Join(home, ".config", "fish")
+	if xdg := os.Getenv("XDG_CONFIG_HOME"); xdg != "" {
+		fish = filepath.Join(xdg, "fish")
+	}
+	if info, err := os.Stat(fish); err == nil && info.IsDir() {
+		script := strings.Replace(completions["fish"], "    zkrecipes\n", "    "+self+"\n", 1)
+		all = append(all, installation{
+			file: filepath.Join(fish, "completions", "zkrecipes.fish"), lines: strings.Split(strings.TrimSuffix(script, "\n"), "\n"), whole: true,
+		})
+	}
+	return all
+}
+
+// installCompletion writes to the files of the shells, or undoes it, and says to which.
+func (t *tool) installCompletion(undo bool) int {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return t.fail("zkrecipes", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return t.fail("zkrecipes", err)
+	}
+	all := installations(home, self)
+	if len(all) == 0 {
+		return t.fail("zkrecipes", fmt.Errorf("%s has no file of bash, zsh or fish; zkrecipes completion prints a script", home))
+	}
+	for _, i := range all {
+		done, err := i.apply(undo)
+		if err != nil {
+			fmt.Fprintf(t.stderr, "zkrecipes: %v\n", err)
+			return exitFailed
+		}
+		fmt.Fprintln(t.stdout, done+" "+i.file)
+	}
+	return exitOK
+}
+
+// apply writes the lines, or removes the last of them, and says what it did.
+func (i installation) apply(undo bool) (done string, err error) {
+	content, err := os.ReadFile(i.file)
+	if err != nil && !os.IsNotExist(err) {
+		return "", err
+	}
+	lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
+	if len(content) == 0 {
+		lines = nil
+	}
+	last := i.lines[len(i.lines)-1]
+	has := slices.Contains(lines, last)
+	switch {
+	case has != undo:
+		return "nothing to do in", nil
+	case undo && i.whole:
+		return "removed", os.Remove(i.file)
+	case undo:
+		done, lines = "removed a line from", slices.DeleteFunc(lines, func(l string) bool { return l == last })
+	default:
+		done = "wrote to"
+		for _, l := range i.lines {
+			if i.whole || !slices.Contains(lines, l) {
+				lines = append(lines, l)
+			}
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(i.file), 0o755); err != nil {
+		return "", err
+	}
+	return done, os.WriteFile(i.file, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
+}

@@ -1,0 +1,86 @@
+package host
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
+
+// service is a plugin that answers Info or not, and closes its sessions after so long.
+type service struct {
+	pb.PluginServiceClient
+	frozen bool
+	after  time.Duration
+}
+
+func (s service) Info(ctx context.Context, _ *pb.InfoRequest, _ ...grpc.CallOption) (*pb.InfoResponse, error) {
+	if s.frozen {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &pb.InfoResponse{}, nil
+}
+
+func (s service) Shutdown(ctx context.Context, _ *pb.ShutdownRequest, _ ...grpc.CallOption) (*pb.ShutdownResponse, error) {
+	select {
+	case <-time.After(s.after):
+		return &pb.ShutdownResponse{}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// ends is a process that ends at once if it runs, and when it is killed if not.
+type ends struct {
+	frozen bool
+	ended  chan struct{}
+}
+
+func (e ends) stop(ctx context.Context) {
+	if e.frozen {
+		ctx, cancel := context.WithTimeout(ctx, killTimeout)
+		defer cancel()
+		<-ctx.Done()
+	}
+	close(e.ended)
+}
+func (e ends) gone() <-chan struct{} { return e.ended }
+func (e ends) cleanUp()              {}
+func (e ends) ending() string        { return "" }
+func (e ends) pid() int              { return 0 }
+
+// TestCloseKillsAFrozenPluginSoon: it waits for one that closes sessions, and not for one
+// that answers nothing.
+func TestCloseKillsAFrozenPluginSoon(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		frozen bool
+		want   time.Duration
+	}{
+		{"frozen", true, answerTimeout},
+		{"slow ZooKeeper", false, 2 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := ends{tt.frozen, make(chan struct{})}
+				s := service{frozen: tt.frozen, after: 2 * time.Second}
+				if tt.frozen {
+					s.after = time.Hour
+				}
+				c := client.Unconnected()
+				p := &Plugin{service: s, client: c, link: c.Connect(nil, nil, nil), other: e, exited: e.ended, shared: true}
+				begun := time.Now()
+				err := p.Close(context.Background())
+				if took := time.Since(begun); took != tt.want || (err != nil) != tt.frozen {
+					t.Errorf("%v after %v, want %v", err, took, tt.want)
+				}
+			})
+		})
+	}
+}
