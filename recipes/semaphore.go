@@ -13,10 +13,9 @@ import (
 //
 // All contenders must agree on n. The first one to join writes it into the data of
 // the path's znode, as "permits=3". A contender with another number is refused with
-// ErrMismatch. The number is forgotten with the path, which is made as a container:
-// the server removes it some time after the last contender has left. A path that was
-// made otherwise keeps the number. To change it then, delete the path, or its data,
-// while nobody stands in line.
+// ErrMismatch while any child of the path is left. When none is, it deletes the path,
+// which the server only does without children, and writes its own number. The path is made
+// as a container: the server removes it some time after the last contender has left.
 //
 // Source: no text of its own; the line of ZooKeeper Recipes, "Locks", with the
 // first n in line granted. Contenders are ephemeral sequential children of the
