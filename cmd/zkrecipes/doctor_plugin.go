@@ -90,7 +90,7 @@ func (v *doctorVerb) version(ctx context.Context, p *host.Plugin) {
 	switch {
 	case v.unpinned == "":
 	case version.SameBuild(info.Version, info.Build):
-		v.found("checksum", fine, "", "none is needed: the plugin and the tool are of one build")
+		v.found("checksum", fine, "", "none is needed: the plugin is of the same build as zkrecipes")
 	default:
 		v.found("checksum", warn, v.unpinned, "none is configured, and the plugin is of another build than zkrecipes")
 	}
