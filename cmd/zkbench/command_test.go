@@ -108,12 +108,12 @@ func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results.txt")
 	var stderr bytes.Buffer
 	code := over(full{}, &stderr, new(fake.World).Open).run(t.Context(),
-		[]string{"run", "-contenders", "2", "-count", "1", "-out", file})
+		[]string{"run", "-contenders", "2", "-count", "1", "-record", file})
 	if code != exitFailed || !strings.Contains(stderr.String(), "disk full") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr.String())
 	}
 	if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 0 {
-		t.Errorf("-out left %v", files)
+		t.Errorf("-record left %v", files)
 	}
 }
 
