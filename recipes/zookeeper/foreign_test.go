@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -305,4 +306,45 @@ func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A contender that comes when a semaphore's contender has checked the path, and has not yet
+// joined, is seen by the check behind that.
+func TestASemaphoreSeesAForeignContenderThatComesAsItJoins(t *testing.T) {
+	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+		session := s.session()
+		id, once := session.ID(), new(sync.Once)
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == id && strings.HasPrefix(r.Path, s.path+"/locks/") {
+				once.Do(func() { s.contender(curatorLatch) })
+			}
+			return zkserver.Fault{}
+		})
+		_, _, err := tryPermit(s.ctx, session, s.path, recipes.Curator, true)
+		var met *recipes.ForeignError
+		if !errors.As(err, &met) || met.Recipe != "LeaderLatch" {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A contender of a Curator semaphore of ours has no lease while it waits for the lock. Other
+// recipes see it by its place there, also if it is the first that ever came.
+func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
+	onEmbedded(t, func(s *scene, _ *zkserver.Server) {
+		s.make(s.path+foreignLeases[0].lock, nil, zk.FlagEphemeral|zk.FlagSequence)
+		ctx, cancel := context.WithCancel(s.ctx)
+		defer cancel()
+		joined, left := make(chan struct{}), make(chan error, 1)
+		m := must[recipes.Semaphore](t)(s.session().Semaphore(s.path, recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator, Joined: func(recipes.Place) { close(joined) }}))
+		go func() {
+			_, err := m.Acquire(ctx)
+			left <- err
+		}()
+		<-joined
+		_, _, err := enterLock("")(s.ctx, s.session(), s.path, "", true)
+		s.is(err, recipes.ErrForeign)
+		cancel()
+		s.is(<-left, context.Canceled)
+	})
 }
