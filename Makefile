@@ -25,7 +25,7 @@ help:
 	@echo 'make test-acl       a server of 100,000 znodes is killed 200 times under load and starts; 10,000 turns with one ACL (half an hour)'
 	@echo 'make test-soak      100,000 seeds of the simulation, from seed FIRST (1)'
 	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); root on Linux'
-	@echo 'make test-mutants   mistakes planted in the core, which tests have to notice: SAMPLE (40) of each part, by SEED (1)'
+	@echo 'make test-mutants   mistakes planted in the core and the host, which tests have to notice: SAMPLE (40) of each part, by SEED (1)'
 	@echo 'make test-counts    what a handoff sends, against what is recorded (seconds)'
 	@echo 'make test-against   zkbench run -against finds a tenth and nothing else, in AGAINST (20) runs of PAIRS (20) (25 minutes)'
 	@echo 'make build          the binaries, into bin/'

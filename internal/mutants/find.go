@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
+	gobuild "go/build"
 	"go/parser"
 	"go/token"
 	"os"
@@ -40,7 +41,7 @@ func find(dir string) (all []mutant, err error) {
 		return nil, err
 	}
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
+		if !built(file) {
 			continue
 		}
 		f, err := newFinder(file)
@@ -52,6 +53,12 @@ func find(dir string) (all []mutant, err error) {
 	return all, nil
 }
 
+// built reports whether a file belongs to its package on this system.
+func built(file string) bool {
+	ok, err := gobuild.Default.MatchFile(filepath.Split(file))
+	return ok && err == nil && !strings.HasSuffix(file, "_test.go")
+}
+
 // finder finds the mutants of one file.
 type finder struct {
 	file   string
@@ -61,6 +68,7 @@ type finder struct {
 	inside string // the function
 	body   string // its text
 	names  map[string]int
+	same   map[string]string // another function of the package with the same signature
 	found  []mutant
 }
 
@@ -71,6 +79,9 @@ func newFinder(file string) (*finder, error) {
 	}
 	f := &finder{file: file, source: source, set: token.NewFileSet(), names: make(map[string]int)}
 	f.parsed, err = parser.ParseFile(f.set, file, source, parser.SkipObjectResolution)
+	if err == nil {
+		f.same, err = sameSignatures(filepath.Dir(file))
+	}
 	return f, err
 }
 
@@ -111,6 +122,8 @@ func (f *finder) visit(n ast.Node) bool {
 		f.statements(n.Body)
 	case *ast.CommClause:
 		f.statements(n.Body)
+	case *ast.CallExpr:
+		f.call(n)
 	case *ast.BinaryExpr:
 		f.binary(n)
 	case *ast.CompositeLit:
@@ -149,6 +162,67 @@ func (f *finder) statements(list []ast.Stmt) {
 			continue
 		}
 		f.around("drop", s, "if !planted.On(%[1]d) { ", " }")
+	}
+	f.swaps(list)
+}
+
+// swaps plants the other order of each two neighbours that both call something.
+func (f *finder) swaps(list []ast.Stmt) {
+	for i := range max(0, len(list)-1) {
+		first, second := list[i], list[i+1]
+		if define, ok := first.(*ast.AssignStmt); !f.operates(first) || !f.operates(second) || ok && define.Tok == token.DEFINE {
+			continue
+		}
+		text := f.text(first)
+		if strings.Contains(text, "\n") { // it is written twice, and no line may move
+			continue
+		}
+		start, end, after := f.offset(first.Pos()), f.offset(first.End()), f.offset(second.End())
+		f.note("swap", fmt.Sprintf("%s; %s", text, f.text(second)), first, func(number int) []edit {
+			return []edit{
+				{start, fill("if !planted.On(%[1]d) { ", number), false, end - start, number},
+				{end, " }", true, end - start, number},
+				{after, fill("; if planted.On(%[1]d) { "+escape(text)+" }", number), true, after - start, number},
+			}
+		})
+	}
+}
+
+// operates reports a statement that calls something, and whose place may matter. That a
+// mutex is locked too late only the race detector notices.
+func (f *finder) operates(s ast.Stmt) bool {
+	switch s.(type) {
+	case *ast.ExprStmt, *ast.AssignStmt, *ast.GoStmt, *ast.SendStmt:
+	default:
+		return false
+	}
+	text := f.text(s)
+	if e, ok := s.(*ast.ExprStmt); ok && f.says(e.X) || strings.HasSuffix(text, "Lock()") || strings.HasSuffix(text, ".Helper()") {
+		return false
+	}
+	found := false
+	ast.Inspect(s, func(n ast.Node) bool {
+		_, call := n.(*ast.CallExpr)
+		found = found || call
+		return true
+	})
+	return found
+}
+
+// call plants the call of another function that has the same signature.
+func (f *finder) call(c *ast.CallExpr) {
+	var before, name string
+	switch fun := c.Fun.(type) {
+	case *ast.Ident:
+		name = fun.Name
+	case *ast.SelectorExpr:
+		if calls(fun.X) { // it would be called twice
+			return
+		}
+		before, name = f.text(fun.X)+".", "."+fun.Sel.Name
+	}
+	if other := strings.TrimPrefix(f.same[name], "."); other != "" {
+		f.around("call "+other+" for", c.Fun, "planted.Or(%[1]d, ", ", "+escape(before+other)+")")
 	}
 }
 
@@ -229,19 +303,21 @@ func (f *finder) around(kind string, n ast.Node, before, after string) {
 // plant notes a mutant that is named after one node and surrounds another.
 func (f *finder) plant(kind string, named ast.Node, surrounded []ast.Node, before, after string) {
 	start, end := f.offset(surrounded[0].Pos()), f.offset(surrounded[0].End())
-	name := fmt.Sprintf("%s: %s `%s`", f.inside, kind, shorten(f.text(named)))
+	f.note(kind, f.text(named), named, func(number int) []edit {
+		return []edit{
+			{start, fill(before, number), false, end - start, number},
+			{end, fill(after, number), true, end - start, number},
+		}
+	})
+}
+
+// note notes a mutant at a node.
+func (f *finder) note(kind, text string, at ast.Node, edits func(number int) []edit) {
+	name := fmt.Sprintf("%s: %s `%s`", f.inside, kind, shorten(text))
 	if f.names[name]++; f.names[name] > 1 {
 		name = fmt.Sprintf("%s (%d)", name, f.names[name])
 	}
-	f.found = append(f.found, mutant{
-		file: f.file, line: f.set.Position(named.Pos()).Line, name: name,
-		edits: func(number int) []edit {
-			return []edit{
-				{start, fill(before, number), false, end - start, number},
-				{end, fill(after, number), true, end - start, number},
-			}
-		},
-	})
+	f.found = append(f.found, mutant{file: f.file, line: f.set.Position(at.Pos()).Line, name: name, edits: edits})
 }
 
 func fill(text string, number int) string {

@@ -47,6 +47,23 @@ func (t *T) h(a int) {
 	t.wait(ctx, wait)
 }
 
+func (t *T) j(s fmt.Stringer) {
+	t.mu.Lock()
+	t.i()
+	t.k(one(two()))
+	t.n = 1
+	t.next().i()
+	s.String()
+}
+
+func (t *T) k(a int) {}
+
+func one(a int) int { return a }
+
+func other(b int) int { return b }
+
+func two() (n int) { return n }
+
 func (t *T) i() {
 	ctx, cancel := context.WithTimeout(t.ctx, time.Second)
 	defer cancel()
@@ -71,9 +88,20 @@ var mistakes = []string{
 	"g: false for `true`",
 	"g: move the boundary of `i < a`",
 	"*T.h: drop `t.wait(ctx, wait)`",
+	"*T.j: drop `t.mu.Lock()`",
+	"*T.j: drop `t.i()`",
+	"*T.j: drop `t.k(one(two()))`",
+	"*T.j: drop `t.n = 1`",
+	"*T.j: drop `t.next().i()`",
+	"*T.j: drop `s.String()`",
+	"*T.j: swap `t.i(); t.k(one(two()))`",
+	"*T.j: swap `t.next().i(); s.String()`",
+	"*T.j: call h for `t.k`",
+	"*T.j: call other for `one`",
 	"*T.i: drop `defer cancel()`",
 	"*T.i: drop `go t.wait(ctx)`",
 	"*T.i: drop `t.spawn(t.close)`",
+	"*T.i: swap `go t.wait(ctx); t.spawn(t.close)`",
 }
 
 func written(t *testing.T) (file string, mutants []mutant) {
@@ -123,6 +151,8 @@ func TestMistakesArePlantedTogether(t *testing.T) {
 		"if !planted.On(5) { t.n++ }",
 		"planted.Without(6, 0, planted.Without(7, 1, []int{a, b}))",
 		"if !planted.On(10) { ok = (!planted.On(11) && true) }",
+		"if !planted.On(15) { if !planted.On(20) { t.i() } }",
+		"{ planted.Or(22, t.k, t.h)(planted.Or(23, one, other)(two())) }; if planted.On(20) { t.i() }",
 	} {
 		if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, want) }) {
 			t.Errorf("there is no %s in\n%s", want, text)

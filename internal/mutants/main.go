@@ -1,7 +1,8 @@
 // Command mutants plants mistakes in the core, one at a time, and tells which of them no
 // fast test notices. It negates conditions or ignores a part of them, drops statements and
 // moves boundaries by one. It leaves elements out of a list (the check in a transaction),
-// and puts true for false (the watch of a read).
+// and puts true for false (the watch of a read). It swaps two neighbouring statements that
+// both call something, and calls another function of the package that has the same signature.
 //
 // All mistakes of a run are compiled into the tests once, each behind a switch. Then each
 // test runs alone and tells which mistakes it reaches. So a mistake costs no
@@ -36,13 +37,16 @@ const (
 )
 
 // target is a set of packages, and the packages whose tests cover them. The host's cover
-// the client, which goes on in another plugin when one has died. The contract covers each
+// the client too, which goes on in another plugin when one has died. The contract covers each
 // by one way to reach the recipes, and some seeds of the simulation cover both.
 type target struct{ name, packages, tests, contract string }
 
 var targets = []target{
 	{"zookeeper", "recipes/zookeeper/internal/*", "recipes/zookeeper recipes/zookeeper/internal/*", "direct"},
-	{"rpc", "internal/rpc/client internal/rpc/server internal/rpc/wire", "internal/rpc/client internal/rpc/server internal/rpc/wire host", "in-memory"},
+	{
+		"rpc", "internal/rpc/client internal/rpc/server internal/rpc/wire internal/rpc/carry host",
+		"internal/rpc/client internal/rpc/server internal/rpc/wire internal/rpc/carry host", "in-memory",
+	},
 }
 
 // contractTests is the package of the contract's tests. They are one test, of which

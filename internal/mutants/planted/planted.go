@@ -51,6 +51,14 @@ func note(n int) {
 	}
 }
 
+// Or returns f, or other where mistake n is on.
+func Or[F any](n int, f, other F) F {
+	if On(n) {
+		return other
+	}
+	return f
+}
+
 // Without returns s without its i-th element where mistake n is on.
 func Without[S ~[]E, E any](n, i int, s S) S {
 	if !On(n) {

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// sameSignatures returns, for each function of the package in dir, the next one that takes and
+// returns the same, in the order of their names. A method's name begins with a dot, and so
+// does that of the method of the same type. A method whose name several types have is left
+// out: a call does not tell the type. Whether it is a method of this package at all, the
+// compiler tells.
+func sameSignatures(dir string) (map[string]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	kinds := make(map[string][]string) // names, by receiver and signature
+	owners := make(map[string]int)     // how many types have a function of the name
+	for _, file := range files {
+		if !built(file) {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range parsed.Decls {
+			function, ok := d.(*ast.FuncDecl)
+			if !ok || function.Type.TypeParams != nil || function.Name.Name == "init" || function.Name.Name == "main" {
+				continue
+			}
+			name, receiver := function.Name.Name, ""
+			if function.Recv != nil {
+				name, receiver = "."+name, receiverOf(function)
+			}
+			owners[name]++
+			kind := receiver + signature(function.Type)
+			kinds[kind] = append(kinds[kind], name)
+		}
+	}
+	same := make(map[string]string)
+	for _, names := range kinds {
+		slices.Sort(names)
+		for i, name := range names {
+			if other := names[(i+1)%len(names)]; other != name && owners[name] == 1 {
+				same[name] = other
+			}
+		}
+	}
+	return same, nil
+}
+
+func receiverOf(function *ast.FuncDecl) string {
+	return strings.TrimPrefix(types.ExprString(function.Recv.List[0].Type), "*")
+}
+
+// signature is what a function takes and returns, without names.
+func signature(function *ast.FuncType) string {
+	list := func(fields *ast.FieldList) (all []string) {
+		if fields == nil {
+			return nil
+		}
+		for _, field := range fields.List {
+			for range max(1, len(field.Names)) {
+				all = append(all, types.ExprString(field.Type))
+			}
+		}
+		return all
+	}
+	return "(" + strings.Join(list(function.Params), ",") + ")(" + strings.Join(list(function.Results), ",") + ")"
+}
