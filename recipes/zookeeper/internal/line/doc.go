@@ -161,8 +161,8 @@
 // finds it in the listing with which it is next. Where a handoff passes the turn on, nothing
 // is listed. Then the holder finds it: while a hold lasts, the path's record is read a tenth
 // of the timeout apart, and the line is listed if children were created since the last
-// listing without a third-party contender (see Line.Inspected). The hold ends with
-// ErrForeign. Its release deletes the znode without a handoff, so the next one lists.
+// listing without a third-party contender (see Line.Inspected). If two listings in a row
+// find the same one, the hold ends with ErrForeign. Its release deletes the znode without a handoff, so the next one lists.
 //
 // The leases of Curator's semaphore are below the path, and take no numbers of it. A
 // contender finds them by the directory, where it lists.

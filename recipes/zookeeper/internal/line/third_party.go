@@ -12,20 +12,28 @@ import (
 
 // Inspected has the line's path inspected for third-party contenders while the grant is
 // held. One that joins after the grant does not look for ours, and nothing can keep it
-// out. The grant ends then, with ErrForeign, within a tenth of the session timeout and
-// the time that the requests take.
+// out. The grant ends then, with ErrForeign.
+//
+// A third-party contender has to be found by two listings in a row, a tenth of the session
+// timeout apart. A contender of another recipe of this library looks before it waits, and
+// leaves. It must not end a hold in passing.
 func (l *Line) Inspected(g *Grant) *Grant {
 	var listing atomic.Bool
+	suspect := "" // the znode that the last listing has found; of the goroutine that lists
 	list := func(ctx context.Context) {
 		defer listing.Store(false)
 		names, parent, err := g.session.List(ctx, l.Path)
 		if err != nil {
 			return // the next inspection tries again
 		}
+		var met *recipes.ForeignError
 		switch err := l.foreign(ctx, names); {
-		case errors.Is(err, recipes.ErrForeign):
+		case errors.As(err, &met) && met.Znode == suspect:
 			g.end(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+		case met != nil:
+			suspect = met.Znode
 		case err == nil:
+			suspect = ""
 			l.Busy.clean(l.kindAt(), names, parent)
 		}
 	}
