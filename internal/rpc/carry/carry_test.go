@@ -73,9 +73,10 @@ func (c *counter) get() int {
 type setting struct {
 	acquire func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error)
 	carry   carry.Config
-	script  func(*frames) error // in the place of the Dispatcher
-	none    bool                // no connection for calls
-	dialer  carry.Dialer        // in the place of the pair's
+	script  func(*frames) error     // in the place of the Dispatcher
+	none    bool                    // no connection for calls
+	dialer  carry.Dialer            // in the place of the pair's
+	wrap    func(net.Conn) net.Conn // the host's end of the connection
 	dial    []grpc.DialOption
 }
 
@@ -111,6 +112,11 @@ func newPair(t *testing.T, s setting) *pair {
 		p.conn = carry.New(conn, s.dialer)
 	case s.none:
 		p.conn = carry.New(conn, nil)
+	case s.wrap != nil:
+		p.conn = carry.New(conn, func(ctx context.Context) (net.Conn, error) {
+			conn, err := p.dial(ctx)
+			return s.wrap(conn), err
+		})
 	default:
 		p.conn = carry.New(conn, p.dial)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -39,22 +40,24 @@ func newFramed(conn net.Conn, most int) *framed {
 func (f *framed) send(m proto.Message) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	defer func() {
-		if err != nil {
-			_ = f.conn.Close() // the read fails too, and tells of it
-		}
-	}()
 	b, err := proto.MarshalOptions{}.MarshalAppend(append(f.out[:0], make([]byte, lengthSize)...), m)
 	if err != nil {
+		_ = f.conn.Close() // the read fails too, and tells of it
 		return err
 	}
 	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize))
 	if cap(b) <= 2*maxMessage {
 		f.out = b
 	}
-	_, err = f.conn.Write(b)
+	if _, err = f.conn.Write(b); err != nil {
+		// The other side has closed the connection, and may have said why. That is read first.
+		_ = f.conn.SetReadDeadline(time.Now().Add(lastWords))
+	}
 	return err
 }
+
+// lastWords bounds how long a connection is read that takes nothing more.
+const lastWords = time.Second
 
 // receive reads a message. Its error matches recipes.ErrLimit if the message is too
 // long, and recipes.ErrInvalid if it cannot be parsed. The end of the connection matches

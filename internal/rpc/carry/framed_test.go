@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -221,4 +222,67 @@ type slowToClose struct{ net.Conn }
 func (c slowToClose) Close() error {
 	time.Sleep(time.Second) // of the bubble
 	return c.Conn.Close()
+}
+
+// TestLastMessageIsReadThoughAWriteHasFailed: a plugin that ends a connection says why, and
+// the host may be sending just then.
+func TestLastMessageIsReadThoughAWriteHasFailed(t *testing.T) {
+	left := make(chan struct{})
+	s := setting{acquire: echo, script: func(f *frames) error {
+		_ = f.Send(&pb.CarryResponse{Limits: wide})
+		if _, err := f.Recv(); err != nil {
+			return err
+		}
+		b, _ := proto.Marshal(status.Convert(wire.ToStatus(recipes.ErrInvalid, nil)).Proto())
+		_ = f.Send(&pb.CarryResponse{Status: b})
+		_ = f.conn.Close()
+		close(left)
+		return nil
+	}}
+	s.wrap = func(conn net.Conn) net.Conn { return &gated{Conn: conn, failed: make(chan struct{}), first: true} }
+	p := newPair(t, s)
+	var calls sync.WaitGroup
+	call := func() { _, _ = p.Acquire(t.Context(), &pb.AcquireRequest{}) }
+	calls.Go(call)
+	<-left
+	calls.Go(call)
+	closes(t, "the reason", p.calls.Broken())
+	if err := p.calls.Err(); !errors.Is(err, recipes.ErrInvalid) {
+		t.Error(err)
+	}
+	calls.Wait()
+}
+
+// gated is a connection that is not read, after the first time, before a write has failed.
+type gated struct {
+	net.Conn
+	failed chan struct{} // closed when a write has failed, and that had its consequence
+	first  bool
+	broken bool
+	once   sync.Once
+}
+
+func (g *gated) Read(p []byte) (int, error) {
+	if !g.first {
+		<-g.failed
+	}
+	g.first = false
+	return g.Conn.Read(p)
+}
+
+func (g *gated) Write(p []byte) (int, error) {
+	n, err := g.Conn.Write(p)
+	g.broken = err != nil
+	return n, err
+}
+
+// SetReadDeadline and Close are what may follow a write that has failed.
+func (g *gated) SetReadDeadline(t time.Time) error { return g.then(g.Conn.SetReadDeadline(t)) }
+func (g *gated) Close() error                      { return g.then(g.Conn.Close()) }
+
+func (g *gated) then(err error) error {
+	if g.broken {
+		g.once.Do(func() { close(g.failed) })
+	}
+	return err
 }

@@ -49,7 +49,7 @@ func (h *deafHost) call(id, n int) error {
 // TestHostThatDoesNotReadIsNotReadEither: however little the answers say. A failed answer
 // and an empty one take memory too.
 func TestHostThatDoesNotReadIsNotReadEither(t *testing.T) {
-	const calls = 3 * carry.MaxCalls
+	const calls = 2*carry.MaxCalls + 16*256
 	for name, err := range map[string]error{"empty": nil, "failed": status.Error(codes.NotFound, "no")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

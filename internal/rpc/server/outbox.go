@@ -25,7 +25,7 @@ type outbox struct {
 	queue   []unsent
 	batch   []unsent         // that goes before the queue
 	size    int              // of both
-	full    bool             // unread was called, and both stay empty
+	full    bool             // both stay empty: unread was called, or the stream has ended
 	state   *pb.OpenResponse // the latest change, if it was not sent
 	number  uint64           // of the latest beat, 0 if it was echoed
 	last    *pb.OpenResponse
