@@ -9,49 +9,36 @@ import (
 )
 
 type barrier struct {
-	s    *session
-	rpc  pb.BarrierServiceClient
-	path string
+	recipe
+	rpc pb.BarrierServiceClient
 }
 
 func (s *session) Barrier(path string) (recipes.Barrier, error) {
-	if err := recipes.ValidatePath(path); err != nil {
+	r, err := s.at("barrier", path, "")
+	if err != nil {
 		return nil, err
 	}
 	if path == "/" {
 		return nil, fmt.Errorf("barrier: %w: the root always exists, so this barrier could never be removed", recipes.ErrInvalid)
 	}
-	return &barrier{s: s, rpc: pb.NewBarrierServiceClient(s.conn), path: path}, nil
+	return barrier{r, pb.NewBarrierServiceClient(s.conn)}, nil
 }
 
-func (b *barrier) Path() string { return b.path }
-
-func (b *barrier) what() string { return "barrier " + b.path }
-
-func (b *barrier) Set(ctx context.Context, data []byte) error {
-	return b.s.change(ctx, b.what(), func(ctx context.Context) error {
-		_, err := b.rpc.SetBarrier(ctx, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
-		return err
-	})
+func (b barrier) Set(ctx context.Context, data []byte) error {
+	_, err := write(ctx, b.recipe, b.rpc.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data}, nothing)
+	return err
 }
 
-func (b *barrier) Remove(ctx context.Context) error {
-	return b.s.change(ctx, b.what(), func(ctx context.Context) error {
-		_, err := b.rpc.RemoveBarrier(ctx, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path})
-		return err
-	})
+func (b barrier) Remove(ctx context.Context) error {
+	_, err := write(ctx, b.recipe, b.rpc.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path}, nothing)
+	return err
 }
 
-func (b *barrier) Wait(ctx context.Context) error {
-	return b.s.call(ctx, b.what(), func(ctx context.Context) error {
-		_, err := b.rpc.WaitBarrier(ctx, &pb.WaitBarrierRequest{Session: b.s.handle, Path: b.path})
-		return err
-	})
+func (b barrier) Wait(ctx context.Context) error {
+	_, err := read(ctx, b.recipe, b.rpc.WaitBarrier, &pb.WaitBarrierRequest{Session: b.s.handle, Path: b.path}, nothing)
+	return err
 }
 
-func (b *barrier) IsSet(ctx context.Context) (bool, error) {
-	return query(ctx, b.s, b.what(), func(ctx context.Context) (bool, error) {
-		r, err := b.rpc.GetBarrier(ctx, &pb.GetBarrierRequest{Session: b.s.handle, Path: b.path})
-		return r.GetSet(), err
-	})
+func (b barrier) IsSet(ctx context.Context) (bool, error) {
+	return read(ctx, b.recipe, b.rpc.GetBarrier, &pb.GetBarrierRequest{Session: b.s.handle, Path: b.path}, (*pb.GetBarrierResponse).GetSet)
 }

@@ -5,70 +5,57 @@ import (
 	"fmt"
 	"path"
 
-	"google.golang.org/grpc"
-
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 type configuration struct {
-	s    *session
-	rpc  pb.ConfigurationServiceClient
-	path string
+	recipe
+	rpc pb.ConfigurationServiceClient
 }
 
 func (s *session) Configuration(path string) (recipes.Configuration, error) {
-	if err := recipes.ValidatePath(path); err != nil {
+	r, err := s.at("configuration", path, "")
+	if err != nil {
 		return nil, err
 	}
 	if path == "/" {
 		return nil, fmt.Errorf("configuration: %w: the root holds ZooKeeper's own nodes", recipes.ErrInvalid)
 	}
-	return &configuration{s: s, rpc: pb.NewConfigurationServiceClient(s.conn), path: path}, nil
+	return configuration{r, pb.NewConfigurationServiceClient(s.conn)}, nil
 }
 
-func (c *configuration) Path() string { return c.path }
+// key is the recipe for a call about one key.
+func (c configuration) key(key string) recipe { return c.about(fmt.Sprintf("key %q of %s", key, c)) }
 
-func (c *configuration) what(key string) string {
-	return fmt.Sprintf("key %q of configuration %s", key, c.path)
-}
-
-func (c *configuration) Get(ctx context.Context, key string) (recipes.Entry, error) {
+func (c configuration) Get(ctx context.Context, key string) (recipes.Entry, error) {
 	if err := recipes.ValidateKey(key); err != nil {
 		return recipes.Entry{}, err
 	}
-	return query(ctx, c.s, c.what(key), func(ctx context.Context) (recipes.Entry, error) {
-		r, err := c.rpc.GetKey(ctx, &pb.GetKeyRequest{Session: c.s.handle, Path: c.path, Key: key})
-		return wire.Entry(r.GetEntry()), err
-	})
+	return read(ctx, c.key(key), c.rpc.GetKey, &pb.GetKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
+		func(a *pb.GetKeyResponse) recipes.Entry { return wire.Entry(a.GetEntry()) })
 }
 
-func (c *configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (revision recipes.Revision, err error) {
+func (c configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (recipes.Revision, error) {
 	if err := recipes.ValidateKey(key); err != nil {
 		return 0, err
 	}
-	err = c.s.change(ctx, c.what(key), func(ctx context.Context) error {
-		r, err := c.rpc.SetKey(ctx, &pb.SetKeyRequest{
-			Session: c.s.handle, Path: c.path, Key: key, Value: value, Expected: int64(expected),
-		})
-		revision = recipes.Revision(r.GetRevision())
-		return err
-	})
-	return revision, err
+	return write(ctx, c.key(key), c.rpc.SetKey, &pb.SetKeyRequest{
+		Session: c.s.handle, Path: c.path, Key: key, Value: value, Expected: int64(expected),
+	}, func(a *pb.SetKeyResponse) recipes.Revision { return recipes.Revision(a.GetRevision()) })
 }
 
-func (c *configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
+func (c configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
 	if err := recipes.ValidateKey(key); err != nil {
 		return err
 	}
-	return c.s.change(ctx, c.what(key), func(ctx context.Context) error {
-		_, err := c.rpc.DeleteKey(ctx, &pb.DeleteKeyRequest{Session: c.s.handle, Path: c.path, Key: key, Expected: int64(expected)})
-		return err
-	})
+	_, err := write(ctx, c.key(key), c.rpc.DeleteKey,
+		&pb.DeleteKeyRequest{Session: c.s.handle, Path: c.path, Key: key, Expected: int64(expected)}, nothing)
+	return err
 }
 
-func (c *configuration) Key(op recipes.Op) (recipes.Op, error) {
+func (c configuration) Key(op recipes.Op) (recipes.Op, error) {
 	if err := recipes.ValidateKey(op.Path); err != nil {
 		return recipes.Op{}, err
 	}
@@ -76,28 +63,20 @@ func (c *configuration) Key(op recipes.Op) (recipes.Op, error) {
 	return op, op.Validate()
 }
 
-func (c *configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
-	return query(ctx, c.s, "configuration "+c.path, func(ctx context.Context) ([]recipes.Entry, error) {
-		r, err := c.rpc.SnapshotKeys(ctx, &pb.SnapshotKeysRequest{Session: c.s.handle, Path: c.path})
-		return wire.Entries(r.GetEntries()), err
-	})
+func (c configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
+	return read(ctx, c.recipe, c.rpc.SnapshotKeys, &pb.SnapshotKeysRequest{Session: c.s.handle, Path: c.path},
+		func(a *pb.SnapshotKeysResponse) []recipes.Entry { return wire.Entries(a.GetEntries()) })
 }
 
-func (c *configuration) Watch(ctx context.Context, key string) (<-chan recipes.Entry, error) {
+func (c configuration) Watch(ctx context.Context, key string) (<-chan recipes.Entry, error) {
 	if err := recipes.ValidateKey(key); err != nil {
 		return nil, err
 	}
-	return watch(ctx, c.s, c.what(key),
-		func(ctx context.Context) (grpc.ServerStreamingClient[pb.WatchKeyResponse], error) {
-			return c.rpc.WatchKey(ctx, &pb.WatchKeyRequest{Session: c.s.handle, Path: c.path, Key: key})
-		},
+	return follow(ctx, c.key(key), c.rpc.WatchKey, &pb.WatchKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
 		func(m *pb.WatchKeyResponse) recipes.Entry { return wire.Entry(m.GetEntry()) })
 }
 
-func (c *configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, error) {
-	return watch(ctx, c.s, "configuration "+c.path,
-		func(ctx context.Context) (grpc.ServerStreamingClient[pb.WatchKeysResponse], error) {
-			return c.rpc.WatchKeys(ctx, &pb.WatchKeysRequest{Session: c.s.handle, Path: c.path})
-		},
+func (c configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, error) {
+	return follow(ctx, c.recipe, c.rpc.WatchKeys, &pb.WatchKeysRequest{Session: c.s.handle, Path: c.path},
 		func(m *pb.WatchKeysResponse) []recipes.Entry { return wire.Entries(m.GetEntries()) })
 }

@@ -37,8 +37,9 @@ type attempt func(ctx context.Context, requestID string, had *pb.Grant) (answer,
 // its id until the plugin has taken notice.
 //
 // When the plugin ends and the session goes on, the call is repeated. A contender whose
-// place is known keeps it. resumable is whether run can take up a grant.
-func (s *session) contend(ctx context.Context, recipe, what string, resumable bool, joined func(recipes.Place), run attempt) (*grant, error) {
+// place is known keeps it. run can take up a
+// grant.
+func (s *session) contend(ctx context.Context, recipe, what string, joined func(recipes.Place), run attempt) (*grant, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -59,9 +60,7 @@ func (s *session) contend(ctx context.Context, recipe, what string, resumable bo
 			return nil, fmt.Errorf("%s: %w: the plugin's answer has no grant", what, recipes.ErrInternal)
 		}
 		g := newGrant(s, id, recipe, a.GetGrant())
-		if resumable {
-			g.ask = run
-		}
+		g.ask = run
 		if err := s.catchUp(ctx); err != nil {
 			s.abandon(id)
 			return nil, s.explain(ctx, what, err)

@@ -17,7 +17,7 @@ func TestWaitThatHasEndedIsForgotten(t *testing.T) {
 	c := Unconnected()
 	tenure := &tenure{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}
 	s := newSession(c, recipes.SessionConfig{}, tenure, &pb.Opened{Timeout: durationpb.New(time.Minute)})
-	_, _ = s.contend(t.Context(), "lock", "it", true, func(recipes.Place) {}, func(context.Context, string, *pb.Grant) (answer, error) {
+	_, _ = s.contend(t.Context(), "lock", "it", func(recipes.Place) {}, func(context.Context, string, *pb.Grant) (answer, error) {
 		if len(s.joins) != 1 {
 			t.Error("the call waits for no place")
 		}

@@ -22,16 +22,9 @@ func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.
 	})
 }
 
-// line returns the contenders of one kind at path, in one dialect as wire.ToDialect has it.
-func (s *session) line(ctx context.Context, path string, kind recipes.Kind, dialect string) ([]recipes.Contender, error) {
-	what := "contenders at " + path
-	if err := s.hasDialect(ctx, what, dialect); err != nil {
-		return nil, err
-	}
-	return query(ctx, s, what, func(ctx context.Context) ([]recipes.Contender, error) {
-		r, err := pb.NewContenderServiceClient(s.conn).Contenders(ctx, &pb.ContendersRequest{
-			Session: s.handle, Path: path, Kinds: []string{string(kind)}, Dialect: cmp.Or(dialect, string(recipes.DefaultDialect)),
-		})
-		return wire.Contenders(r.GetContenders()), err
-	})
+// line returns the contenders of one kind at the path, in the recipe's dialect.
+func (r recipe) line(ctx context.Context, kind recipes.Kind) ([]recipes.Contender, error) {
+	return read(ctx, r.about("contenders at "+r.path), pb.NewContenderServiceClient(r.s.conn).Contenders, &pb.ContendersRequest{
+		Session: r.s.handle, Path: r.path, Kinds: []string{string(kind)}, Dialect: cmp.Or(r.dialect, string(recipes.DefaultDialect)),
+	}, func(a *pb.ContendersResponse) []recipes.Contender { return wire.Contenders(a.GetContenders()) })
 }

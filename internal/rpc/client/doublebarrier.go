@@ -10,37 +10,27 @@ import (
 )
 
 type doubleBarrier struct {
-	s    *session
+	recipe
 	rpc  pb.DoubleBarrierServiceClient
-	path string
 	size int
-
-	dialect string // as wire.ToDialect has it
 }
 
 func (s *session) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
-	if err := recipes.ValidatePath(path); err != nil {
-		return nil, err
+	r, err := s.at("double barrier", path, cfg.Dialect)
+	if err == nil {
+		err = cfg.Validate()
 	}
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	dialect, err := wire.ToDialect(cfg.Dialect)
 	if err != nil {
 		return nil, err
 	}
-	return &doubleBarrier{s: s, rpc: pb.NewDoubleBarrierServiceClient(s.conn), path: path, size: cfg.Size, dialect: dialect}, nil
+	return doubleBarrier{r, pb.NewDoubleBarrierServiceClient(s.conn), cfg.Size}, nil
 }
 
-func (b *doubleBarrier) Path() string { return b.path }
-func (b *doubleBarrier) Size() int    { return b.size }
+func (b doubleBarrier) Size() int { return b.size }
 
-func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
-	if err := b.s.hasDialect(ctx, b.what(), b.dialect); err != nil {
-		return nil, err
-	}
+func (b doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
 	p := &passage{barrier: b}
-	g, err := b.s.contend(ctx, "double-barrier", b.what(), true, nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	g, err := b.acquire(ctx, "double-barrier", nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
 		ask := &pb.EnterDoubleBarrierRequest{
 			Session: b.s.handle, RequestId: id, Path: b.path, Size: int64(b.size), Data: data,
 			Announce: b.s.resumable, Resumed: had, Dialect: b.dialect,
@@ -63,11 +53,9 @@ func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage
 	return p, nil
 }
 
-func (b *doubleBarrier) what() string { return "double barrier " + b.path }
-
 type passage struct {
 	*grant
-	barrier *doubleBarrier
+	barrier doubleBarrier
 	members []string
 	leaving atomic.Bool // Leave was called
 }
@@ -93,5 +81,5 @@ func (p *passage) Leave(ctx context.Context) error {
 	if _, said := wire.Error(err); !said || p.s.resumable {
 		p.s.abandon(p.id) // the call may not have arrived, or only at a plugin that has ended
 	}
-	return notHeld(p.s.explain(ctx, p.barrier.what()+": leave", err))
+	return notHeld(p.s.explain(ctx, p.barrier.what+": leave", err))
 }

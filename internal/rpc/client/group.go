@@ -2,9 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
-
-	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -12,39 +9,24 @@ import (
 )
 
 type group struct {
-	s    *session
-	rpc  pb.GroupServiceClient
-	path string
-	cfg  recipes.GroupConfig
-
-	dialect string // as wire.ToDialect has it
+	recipe
+	rpc pb.GroupServiceClient
+	cfg recipes.GroupConfig
 }
 
 func (s *session) Group(path string, cfg recipes.GroupConfig) (recipes.Group, error) {
-	if err := recipes.ValidatePath(path); err != nil {
+	r, err := s.at("group", path, cfg.Dialect)
+	if err == nil && cfg.Name != "" {
+		err = recipes.ValidateName(cfg.Name)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if cfg.Name != "" {
-		if err := recipes.ValidateName(cfg.Name); err != nil {
-			return nil, err
-		}
-	}
-	dialect, err := wire.ToDialect(cfg.Dialect)
-	if err != nil {
-		return nil, fmt.Errorf("group %s: %w", path, err)
-	}
-	return &group{s: s, rpc: pb.NewGroupServiceClient(s.conn), path: path, cfg: cfg, dialect: dialect}, nil
+	return group{r, pb.NewGroupServiceClient(s.conn), cfg}, nil
 }
 
-func (g *group) Path() string { return g.path }
-
-func (g *group) what() string { return "group " + g.path }
-
-func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
-	if err := g.s.hasDialect(ctx, g.what(), g.dialect); err != nil {
-		return nil, err
-	}
-	m, err := g.s.contend(ctx, "group", g.what(), true, nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+func (g group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
+	m, err := g.acquire(ctx, "group", nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
 		r, err := g.rpc.Join(ctx, &pb.JoinRequest{
 			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect, Resumed: had,
 		})
@@ -71,23 +53,12 @@ func (m membership) Update(ctx context.Context, data []byte) error {
 
 func (m membership) Leave(ctx context.Context) error { return m.giveBack(ctx) }
 
-func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
-	if err := g.s.hasDialect(ctx, g.what(), g.dialect); err != nil {
-		return nil, err
-	}
-	return query(ctx, g.s, g.what(), func(ctx context.Context) ([]recipes.Member, error) {
-		r, err := g.rpc.Members(ctx, &pb.MembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect})
-		return wire.Members(r.GetMembers()), err
-	})
+func (g group) Members(ctx context.Context) ([]recipes.Member, error) {
+	return read(ctx, g.recipe, g.rpc.Members, &pb.MembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
+		func(a *pb.MembersResponse) []recipes.Member { return wire.Members(a.GetMembers()) })
 }
 
-func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
-	if err := g.s.hasDialect(ctx, g.what(), g.dialect); err != nil {
-		return nil, err
-	}
-	return watch(ctx, g.s, g.what(),
-		func(ctx context.Context) (grpc.ServerStreamingClient[pb.WatchMembersResponse], error) {
-			return g.rpc.WatchMembers(ctx, &pb.WatchMembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect})
-		},
+func (g group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
+	return follow(ctx, g.recipe, g.rpc.WatchMembers, &pb.WatchMembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
 		func(m *pb.WatchMembersResponse) []recipes.Member { return wire.Members(m.GetMembers()) })
 }

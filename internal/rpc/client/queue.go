@@ -12,8 +12,7 @@ import (
 
 // queue is what queues and priority queues have in common.
 type queue struct {
-	s        *session
-	path     string
+	recipe
 	cfg      recipes.QueueConfig
 	priority bool
 }
@@ -39,13 +38,14 @@ func (s *session) PriorityQueue(path string, cfg recipes.QueueConfig) (recipes.P
 }
 
 func (s *session) queue(path string, cfg recipes.QueueConfig, priority bool) (*queue, error) {
-	if err := recipes.ValidatePath(path); err != nil {
+	r, err := s.at("queue", path, cfg.Dialect)
+	if err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("queue %s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", r, err)
 	}
-	return &queue{s: s, path: path, cfg: cfg, priority: priority}, nil
+	return &queue{r, cfg, priority}, nil
 }
 
 func (q fifo) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
@@ -78,11 +78,11 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 	if len(data) == 0 {
 		return nil, nil
 	}
-	if err := q.hasDialect(ctx); err != nil {
+	if err := q.speaks(ctx); err != nil {
 		return nil, err
 	}
 	var ids []recipes.ElementID
-	err := q.s.changeAbandonably(ctx, q.String(), q.s.changing, func(ctx context.Context, id string) error {
+	err := q.s.changeAbandonably(ctx, q.what, q.s.changing, func(ctx context.Context, id string) error {
 		r, err := q.s.queues.PutElements(ctx, &pb.PutElementsRequest{
 			Session: q.s.handle, Queue: q.ref(), Priority: int32(priority), Data: data, RequestId: id,
 		})
@@ -95,18 +95,11 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 	return ids, nil
 }
 
-// hasDialect is that of the session, for the dialect of the queue.
-func (q *queue) hasDialect(ctx context.Context) error {
-	return q.s.hasDialect(ctx, q.String(), q.ref().GetDialect())
-}
-
-func (q *queue) Path() string      { return q.path }
-func (q *queue) String() string    { return "queue " + q.path }
 func (q *queue) ref() *pb.QueueRef { return wire.ToQueue(q.path, q.priority, q.cfg) }
 
 // Take receives and acknowledges: see QueueService in queue.proto.
 func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
-	if q.ref().GetDialect() != "" {
+	if q.dialect != "" {
 		return q.takeUnclaimed(ctx)
 	}
 	for {
@@ -135,10 +128,10 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 // takeUnclaimed is Take where the others who take see no claims. The answer has the only
 // copy of the element, so a call that breaks may have lost it.
 func (q *queue) takeUnclaimed(ctx context.Context) (e recipes.Element, err error) {
-	if err := q.hasDialect(ctx); err != nil {
+	if err := q.speaks(ctx); err != nil {
 		return recipes.Element{}, err
 	}
-	err = q.s.changeAbandonably(ctx, q.String(), q.s.changing, func(ctx context.Context, id string) error {
+	err = q.s.changeAbandonably(ctx, q.what, q.s.changing, func(ctx context.Context, id string) error {
 		r, err := q.s.queues.TakeElement(ctx, &pb.TakeElementRequest{Session: q.s.handle, RequestId: id, Queue: q.ref()})
 		e = wire.Element(r.GetElement())
 		return err
@@ -147,11 +140,8 @@ func (q *queue) takeUnclaimed(ctx context.Context) (e recipes.Element, err error
 }
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
-	if err := q.hasDialect(ctx); err != nil {
-		return nil, err
-	}
 	var r *pb.ReceiveElementResponse
-	g, err := q.s.contend(ctx, "queue", q.String(), true, nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	g, err := q.acquire(ctx, "queue", nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
 		got, err := q.s.queues.ReceiveElement(ctx, &pb.ReceiveElementRequest{
 			Session: q.s.handle, RequestId: id, Queue: q.ref(), Resumed: had,
 		})
@@ -170,31 +160,16 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 }
 
 func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
-	if err := q.hasDialect(ctx); err != nil {
-		return recipes.Element{}, err
-	}
-	return query(ctx, q.s, q.String(), func(ctx context.Context) (recipes.Element, error) {
-		r, err := q.s.queues.PeekElement(ctx, &pb.PeekElementRequest{Session: q.s.handle, Queue: q.ref()})
-		return wire.Element(r.GetElement()), err
-	})
+	return read(ctx, q.recipe, q.s.queues.PeekElement, &pb.PeekElementRequest{Session: q.s.handle, Queue: q.ref()},
+		func(a *pb.PeekElementResponse) recipes.Element { return wire.Element(a.GetElement()) })
 }
 
 func (q *queue) Len(ctx context.Context) (int, error) {
-	if err := q.hasDialect(ctx); err != nil {
-		return 0, err
-	}
-	return query(ctx, q.s, q.String(), func(ctx context.Context) (int, error) {
-		r, err := q.s.queues.CountElements(ctx, &pb.CountElementsRequest{Session: q.s.handle, Queue: q.ref()})
-		return int(r.GetCount()), err
-	})
+	return read(ctx, q.recipe, q.s.queues.CountElements, &pb.CountElementsRequest{Session: q.s.handle, Queue: q.ref()},
+		func(a *pb.CountElementsResponse) int { return int(a.GetCount()) })
 }
 
 func (q *queue) DeadLetters(ctx context.Context) ([]recipes.Element, error) {
-	if err := q.hasDialect(ctx); err != nil {
-		return nil, err
-	}
-	return query(ctx, q.s, q.String(), func(ctx context.Context) ([]recipes.Element, error) {
-		r, err := q.s.queues.ListDeadLetters(ctx, &pb.ListDeadLettersRequest{Session: q.s.handle, Queue: q.ref()})
-		return wire.Elements(r.GetElements()), err
-	})
+	return read(ctx, q.recipe, q.s.queues.ListDeadLetters, &pb.ListDeadLettersRequest{Session: q.s.handle, Queue: q.ref()},
+		func(a *pb.ListDeadLettersResponse) []recipes.Element { return wire.Elements(a.GetElements()) })
 }

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"google.golang.org/protobuf/proto"
@@ -15,46 +14,46 @@ import (
 
 // readWriteLock is a shared lock, with H a recipes.SharedHold, or a priority lock.
 type readWriteLock[H any] struct {
-	s       *session
+	recipe
 	request *pb.AcquireReadWriteRequest // but for its id, mode and try
 	joined  func(recipes.Place)
 	hold    func(*grant, recipes.Mode) H
 }
 
 func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
-	strategy, err := check(path, cfg.Strategy)
-	if err != nil {
-		return nil, err
+	r, err := s.at("shared lock", path, cfg.Dialect)
+	if err == nil {
+		cfg.Strategy, err = recipes.ParseStrategy(string(cfg.Strategy))
 	}
-	dialect, err := wire.ToDialect(cfg.Dialect)
 	if err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("shared lock %s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", r, err)
 	}
-	return readWriteLock[recipes.SharedHold]{s: s, joined: cfg.Joined, hold: newSharedHold, request: &pb.AcquireReadWriteRequest{
-		Session: s.handle, Path: path, Strategy: string(strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
-		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindSharedLock), Dialect: dialect,
+	return readWriteLock[recipes.SharedHold]{recipe: r, joined: cfg.Joined, hold: newSharedHold, request: &pb.AcquireReadWriteRequest{
+		Session: s.handle, Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
+		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindSharedLock), Dialect: r.dialect,
 	}}, nil
 }
 
 func (s *session) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
-	strategy, err := check(path, cfg.Strategy)
+	r, err := s.at("priority lock", path, "")
+	if err == nil {
+		cfg.Strategy, err = recipes.ParseStrategy(string(cfg.Strategy))
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("priority lock %s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", r, err)
 	}
-	return readWriteLock[recipes.PriorityHold]{s: s, joined: cfg.Joined, hold: newPriorityHold, request: &pb.AcquireReadWriteRequest{
-		Session: s.handle, Path: path, Strategy: string(strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
+	return readWriteLock[recipes.PriorityHold]{recipe: r, joined: cfg.Joined, hold: newPriorityHold, request: &pb.AcquireReadWriteRequest{
+		Session: s.handle, Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
 		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindPriorityLock),
 		Priority: int32(cfg.Priority), Ask: cfg.Ask,
 	}}, nil
 }
-
-func (l readWriteLock[H]) Path() string { return l.request.GetPath() }
 
 func (l readWriteLock[H]) AcquireRead(ctx context.Context) (H, error) {
 	return l.acquire(ctx, recipes.Reading, false)
@@ -73,11 +72,7 @@ func (l readWriteLock[H]) TryWrite(ctx context.Context) (H, error) {
 }
 
 func (l readWriteLock[H]) acquire(ctx context.Context, mode recipes.Mode, try bool) (h H, err error) {
-	what := strings.ReplaceAll(l.request.GetKind(), "-", " ") + " " + l.Path()
-	if err := l.s.hasDialect(ctx, what, l.request.GetDialect()); err != nil {
-		return h, err
-	}
-	g, err := l.s.contend(ctx, l.request.GetKind(), what, true, l.joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
+	g, err := l.recipe.acquire(ctx, l.request.GetKind(), l.joined, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
 		r := proto.CloneOf(l.request)
 		r.RequestId, r.Mode, r.Try, r.Resumed = id, wire.ToMode(mode), try, had
 		return l.s.readWriteLocks.AcquireReadWrite(ctx, r)
@@ -89,7 +84,7 @@ func (l readWriteLock[H]) acquire(ctx context.Context, mode recipes.Mode, try bo
 }
 
 func (l readWriteLock[H]) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	return l.s.line(ctx, l.Path(), recipes.Kind(l.request.GetKind()), l.request.GetDialect())
+	return l.line(ctx, recipes.Kind(l.request.GetKind()))
 }
 
 func (l readWriteLock[H]) Revoke(ctx context.Context, znode string) error {
@@ -101,15 +96,10 @@ func (l readWriteLock[H]) RevokeForced(ctx context.Context, znode string) error 
 }
 
 func (l readWriteLock[H]) revoke(ctx context.Context, znode string, force bool) error {
-	if err := l.s.hasDialect(ctx, "revoke "+znode, l.request.GetDialect()); err != nil {
-		return err
-	}
-	return l.s.call(ctx, "revoke "+znode, func(ctx context.Context) error {
-		_, err := l.s.readWriteLocks.Revoke(ctx, &pb.RevokeRequest{
-			Session: l.s.handle, Path: l.Path(), Znode: znode, Force: force, Kind: l.request.GetKind(), Dialect: l.request.GetDialect(),
-		})
-		return err
-	})
+	_, err := read(ctx, l.about("revoke "+znode), l.s.readWriteLocks.Revoke, &pb.RevokeRequest{ // which may be repeated, too
+		Session: l.s.handle, Path: l.path, Znode: znode, Force: force, Kind: l.request.GetKind(), Dialect: l.dialect,
+	}, nothing)
+	return err
 }
 
 type sharedHold struct {

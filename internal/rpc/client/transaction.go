@@ -11,8 +11,7 @@ import (
 )
 
 type transaction struct {
-	s       *session
-	path    string
+	recipe
 	variant recipes.Variant
 }
 
@@ -26,7 +25,8 @@ type site struct {
 }
 
 func (s *session) Transaction(path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
-	if err := recipes.ValidatePath(path); err != nil {
+	r, err := s.at("transaction", path, "")
+	if err != nil {
 		return nil, err
 	}
 	if path == "/" {
@@ -36,11 +36,8 @@ func (s *session) Transaction(path string, cfg recipes.TransactionConfig) (recip
 	if err != nil {
 		return nil, err
 	}
-	return &transaction{s: s, path: path, variant: variant}, nil
+	return &transaction{r, variant}, nil
 }
-
-func (t *transaction) Path() string   { return t.path }
-func (t *transaction) String() string { return "transaction " + t.path }
 
 // Begin is not repeated: a plugin that has ended may have begun. Nobody counts the votes
 // there until a site does.
@@ -49,7 +46,7 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 		return fmt.Errorf("%s: %w", t, err)
 	}
 	place := &part{}
-	err := t.s.changeAbandonably(ctx, t.String(), t.s.changing, func(ctx context.Context, id string) error {
+	err := t.s.changeAbandonably(ctx, t.what, t.s.changing, func(ctx context.Context, id string) error {
 		ask := &pb.BeginTransactionRequest{
 			Session: t.s.handle, Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites, RequestId: id,
 		}
@@ -83,7 +80,7 @@ func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) 
 	}
 	var d recipes.Decision
 	calls := 0
-	err := t.s.changeAbandonably(ctx, t.String(), made, func(ctx context.Context, id string) error {
+	err := t.s.changeAbandonably(ctx, t.what, made, func(ctx context.Context, id string) error {
 		ask := &pb.CoordinateTransactionRequest{Session: t.s.handle, Path: t.path, RequestId: id}
 		if calls++; calls > 1 && place != nil {
 			ask.Transaction = place.name
@@ -103,13 +100,9 @@ func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) 
 
 // Abort is not repeated: the transaction may be over by then, and another one have begun.
 func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
-	var d recipes.Decision
-	err := t.s.change(ctx, t.String(), func(ctx context.Context) error {
-		r, err := t.s.transactions.AbortTransaction(ctx, &pb.AbortTransactionRequest{Session: t.s.handle, Path: t.path, Reason: wire.Text(reason)})
-		d = wire.Decision(r.GetDecision())
-		return err
-	})
-	return d, err
+	return write(ctx, t.recipe, t.s.transactions.AbortTransaction,
+		&pb.AbortTransactionRequest{Session: t.s.handle, Path: t.path, Reason: wire.Text(reason)},
+		func(a *pb.AbortTransactionResponse) recipes.Decision { return wire.Decision(a.GetDecision()) })
 }
 
 func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, error) {
@@ -118,7 +111,7 @@ func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, erro
 	j.anew = true
 	t.s.expect(key, j)
 	defer t.s.unexpect(key, j)
-	err := t.s.changeAbandonably(ctx, t.String(), t.s.inTurn(j), func(ctx context.Context, id string) error {
+	err := t.s.changeAbandonably(ctx, t.what, t.s.inTurn(j), func(ctx context.Context, id string) error {
 		r, err := t.s.transactions.JoinTransaction(ctx, &pb.JoinTransactionRequest{
 			Session: t.s.handle, Path: t.path, Site: name, RequestId: id,
 		})
@@ -139,17 +132,14 @@ func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, erro
 }
 
 func (t *transaction) Status(ctx context.Context) (recipes.TransactionStatus, error) {
-	return query(ctx, t.s, t.String(), func(ctx context.Context) (recipes.TransactionStatus, error) {
-		r, err := t.s.transactions.GetTransaction(ctx, &pb.GetTransactionRequest{Session: t.s.handle, Path: t.path})
-		return wire.TransactionStatus(r), err
-	})
+	return read(ctx, t.recipe, t.s.transactions.GetTransaction,
+		&pb.GetTransactionRequest{Session: t.s.handle, Path: t.path}, wire.TransactionStatus)
 }
 
 func (t *transaction) Forget(ctx context.Context) error {
-	return t.s.change(ctx, t.String(), func(ctx context.Context) error {
-		_, err := t.s.transactions.ForgetTransaction(ctx, &pb.ForgetTransactionRequest{Session: t.s.handle, Path: t.path})
-		return err
-	})
+	_, err := write(ctx, t.recipe, t.s.transactions.ForgetTransaction,
+		&pb.ForgetTransactionRequest{Session: t.s.handle, Path: t.path}, nothing)
+	return err
 }
 
 func (s *site) Name() string    { return s.name }
@@ -159,7 +149,7 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 	if err := vote.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", s.transaction, err)
 	}
-	return s.explain(s.s.changeBy(ctx, s.String(), s.s.repeating(s.answers), func(ctx context.Context) error {
+	return s.explain(s.s.changeBy(ctx, s.what, s.s.repeating(s.answers), func(ctx context.Context) error {
 		_, err := s.s.transactions.VoteTransaction(ctx, &pb.VoteTransactionRequest{
 			Session: s.s.handle, Membership: s.membership, Vote: string(vote),
 		})
@@ -169,7 +159,7 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 
 func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 	var d recipes.Decision
-	err := s.s.changeAbandonably(ctx, s.String(), s.s.repeating(s.answers), func(ctx context.Context, id string) error {
+	err := s.s.changeAbandonably(ctx, s.what, s.s.repeating(s.answers), func(ctx context.Context, id string) error {
 		r, err := s.s.transactions.AwaitDecision(ctx, &pb.AwaitDecisionRequest{
 			Session: s.s.handle, Membership: s.membership, RequestId: id,
 		})
@@ -181,7 +171,7 @@ func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 
 // Done may find that the transaction is over: the plugin that has ended had done it.
 func (s *site) Done(ctx context.Context) error {
-	err := s.s.changeBy(ctx, s.String(), s.s.repeating(s.answers), func(ctx context.Context) error {
+	err := s.s.changeBy(ctx, s.what, s.s.repeating(s.answers), func(ctx context.Context) error {
 		_, err := s.s.transactions.FinishSite(ctx, &pb.FinishSiteRequest{Session: s.s.handle, Membership: s.membership})
 		return err
 	})
