@@ -95,11 +95,12 @@ func (t *tool) unknown(name string, commands map[string]cli.CommandFactory) int 
 	return t.fail("zkrecipes", fmt.Errorf("the verb %q is unknown%s; one of %s; see zkrecipes -h", name, meant(name, verbs), strings.Join(verbs, ", ")))
 }
 
-// meant asks whether one of the verbs was meant: one that differs by two letters at most.
+// meant asks whether one of the verbs was meant: one that differs in a letter, and a long
+// one in a few.
 func meant(name string, verbs []string) string {
-	best, least := "", 3
+	best, least := "", len(name)
 	for _, verb := range verbs {
-		if d := distance(name, verb); d < min(least, len(verb)) {
+		if d := distance(name, verb); d < least && d <= max(1, len(verb)/4) {
 			best, least = verb, d
 		}
 	}
