@@ -148,7 +148,7 @@ bench-plugin: zookeeper
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/zkbench ./cmd/zkrecipes-plugin
 	for servers in 1 3; do \
 		bin/zkbench run -ensemble $$servers -recipe lock -workload drain,cycle -contenders 100 \
-			-strategy predecessor,handoff -via direct,relay,plugin -count 10 -out bin/plugin-$$servers.txt >/dev/null && \
+			-strategy predecessor,handoff -via direct,relay,plugin -count 10 -out bin/plugin-$$servers.txt && \
 		for unit in handoffs/s host-cpu-ns/op other-cpu-ns/op; do \
 			$(TOOL) benchstat -row '/workload /strategy' -filter ".unit:$$unit" -col '/via@(direct relay plugin)' bin/plugin-$$servers.txt || exit 1; \
 		done; \

@@ -2,6 +2,7 @@ package zkrecipes_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -118,7 +119,11 @@ func commandsOfTheDocs(t *testing.T, binaries string) {
 				switch {
 				case b.marker != "":
 				case b.language == "sh":
-					if out, err := d.run(t, "set -e\n"+b.text); err != nil {
+					out, err := d.run(t, "set -e\n"+b.text)
+					if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 4 && strings.Contains(b.text, "zkbench run") {
+						err = nil // on a busy machine: all was run, and trials are invalid
+					}
+					if err != nil {
 						t.Errorf("%v: %v\n%s", b, err, out)
 					}
 				case b.language == "console":
@@ -321,7 +326,8 @@ func TestTheFirstCommandOfTheReadmePrintsWhatItSays(t *testing.T) {
 	// -count 1: the same experiment, a tenth of the time.
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/zkbench", "run", "-count", "1")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
+	// Exit code 4, which go run tells on stderr: trials on a busy machine are invalid.
+	if err := cmd.Run(); err != nil && !strings.HasSuffix(stderr.String(), "exit status 4\n") {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
 	shape := func(table string) string {

@@ -121,9 +121,9 @@ Rules:
 	          late starts.
 	Servers   The servers' own figures (mntr) are read before and after each trial.
 	          -record keeps them and names those that the servers do not have.
-	Table     A speed is relative to the first strategy of the same row: the ratio of
-	          the median times, with an interval of 95% (from 6 trials on). It is ~
-	          where a Mann-Whitney U test finds no difference (p 0.05).
+	Table     A speed is relative to the first strategy with as many contenders: the
+	          median ratio of their times, with an interval of 95%. It is ~ where a
+	          Mann-Whitney U test finds no difference (p 0.05).
 	Output    Progress and a table go to stderr: on a terminal a bar, elsewhere a line
 	          after the trial in which 30 seconds have passed. Where stdout is a
 	          terminal, results are written with -raw only.

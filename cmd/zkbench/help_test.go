@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -31,5 +33,25 @@ func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
 		if i := strings.Index(rest, "\n\nFlags:\n\n"); i < 0 || !strings.HasPrefix(rest[i+10:], "  -") {
 			t.Errorf("%s does not end with its flags", v.name)
 		}
+	}
+}
+
+// The README says as the help how long the first command takes.
+func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile(`three ways to wait,? in[^.]* (\w+) seconds`)
+	var times []string
+	for _, text := range []string{help, string(readme)} {
+		m := said.FindStringSubmatch(text)
+		if m == nil {
+			t.Fatal("no time is said")
+		}
+		times = append(times, m[1])
+	}
+	if times[0] != times[1] {
+		t.Errorf("the help says %s seconds, the README %s", times[0], times[1])
 	}
 }

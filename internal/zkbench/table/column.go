@@ -3,6 +3,7 @@ package table
 import (
 	"strconv"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
@@ -30,13 +31,26 @@ var columns = []column{
 	median("handoffs/s", unit.Handoffs, 30),
 	median("handoff p50", unit.HandoffP50, 11),
 	median("handoff p99", unit.HandoffP99, 29),
-	median("wait p50", unit.WaitP50, 5),
-	median("wait p99", unit.WaitP99, 13),
+	wait("wait p50", unit.WaitP50, 5),
+	wait("wait p99", unit.WaitP99, 13),
 	median("reads/op", unit.Reads, 9),
 	median("writes/op", unit.Writes, 4),
 	median("events/op", unit.Events, 10),
 	median("bytes/op", unit.Bytes, 7),
 	median("MB rss", unit.RSS, 6),
+}
+
+// wait is a column of medians of what has no handoffs.
+func wait(head, of string, importance int) column {
+	c := median(head, of, importance)
+	cell := c.cell
+	c.cell = func(r, baseline row) string {
+		if r.Workload != load.Open && !r.Workload.Own() {
+			return none
+		}
+		return cell(r, baseline)
+	}
+	return c
 }
 
 // median is a column of medians.

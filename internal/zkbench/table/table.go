@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -180,13 +181,10 @@ func (r row) median(of string) (float64, bool) {
 	return (values[(n-1)/2] + values[n/2]) / 2, true
 }
 
-// leastTrials is how many trials the interval of a median needs at least. See package
-// report.
-const leastTrials = 6
-
-// speed is how many times as fast a row is as another: the ratio of the medians, and what
-// it is between the ends of their intervals of 95 %. It is ~ where the U test does not
-// find a difference, as benchstat's is.
+// speed is how many times as fast a row is as another: the median of the ratios of their
+// times, each trial with each, and an interval of 95 %. It is ~ where the U test does not
+// find a difference, as benchstat's is. The interval is that test's own: where the test
+// finds one, 1 is not in it.
 func (r row) speed(baseline row) string {
 	mine, base := r.values(unit.Time), baseline.values(unit.Time)
 	switch {
@@ -199,10 +197,14 @@ func (r row) speed(baseline row) string {
 	if c := benchmath.AssumeNothing.Compare(a, b); c.P >= c.Alpha {
 		return "~"
 	}
-	m, n := benchmath.AssumeNothing.Summary(a, 0.95), benchmath.AssumeNothing.Summary(b, 0.95)
-	ratio := fmt.Sprintf("%.2fx", n.Center/m.Center)
-	if len(mine) < leastTrials || len(base) < leastTrials {
-		return ratio
+	var ratios []float64
+	for _, m := range mine {
+		for _, b := range base {
+			ratios = append(ratios, b/m)
+		}
 	}
-	return fmt.Sprintf("%s (%.2f-%.2f)", ratio, n.Lo/m.Hi, n.Hi/m.Lo)
+	slices.Sort(ratios)
+	n, m, all := float64(len(mine)), float64(len(base)), len(ratios)
+	outside := max(0, int(n*m/2-1.96*math.Sqrt(n*m*(n+m+1)/12)-0.5)) // of the ratios, at each end
+	return fmt.Sprintf("%.2fx (%.2f-%.2f)", (ratios[(all-1)/2]+ratios[all/2])/2, ratios[outside], ratios[all-1-outside])
 }
