@@ -72,6 +72,13 @@ func TestBothVersionsStandInOneLine(t *testing.T) {
 func TestTheDataOfALinesPathMayBeWritten(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.release(s.hold(s.join())) // makes the path
+		semaphore := must[recipes.Semaphore](s.T)(openAt(s.T, s.addr).Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2}))
+		if err := must[recipes.Hold](s.T)(semaphore.Acquire(s.ctx)).Release(s.ctx); err != nil { // it has written the permits
+			s.Error(err)
+		}
+		if err := must[recipes.Hold](s.T)(must[recipes.Lock](s.T)(openAt(s.T, s.addr).Lock(s.path+"-clear", recipes.LockConfig{Strategy: recipes.Predecessor})).Acquire(s.ctx)).Write(s.ctx, recipes.Set(s.path, []byte("0"), recipes.AnyVersion)); err != nil {
+			s.Error(err)
+		}
 		for _, write := range []func(recipes.Session) error{
 			func(other recipes.Session) error {
 				_, err := must[recipes.Counter](s.T)(other.Counter(s.path, recipes.CounterConfig{})).Add(s.ctx, 1)

@@ -171,7 +171,7 @@ func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*m
 	if !isRoot || !m.watch {
 		return nil, nil // the parent's watch has fired
 	}
-	exists, created, err := m.session.ExistsW(ctx, path)
+	exists, created, err := m.session.ExistsW(life, path)
 	if err == nil && exists {
 		err = ErrReadAgain
 	}
