@@ -99,7 +99,7 @@ func build(t target, mutants []mutant, work string) (binaries map[string]string,
 			return binaries, mutants, nil
 		}
 		before := len(mutants)
-		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return broken[m.file+":"+strconv.Itoa(m.line)] })
+		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return broken[copyOf(m.file)+":"+strconv.Itoa(m.line)] })
 		if len(mutants) == before {
 			return nil, nil, fmt.Errorf("does not compile at %v, where nothing is planted", broken)
 		}
@@ -118,7 +118,7 @@ func write(mutants []mutant, work string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		copied := filepath.Join(work, strings.ReplaceAll(file, "/", "_"))
+		copied := filepath.Join(work, copyOf(file))
 		if err := os.WriteFile(copied, text, 0o600); err != nil {
 			return "", err
 		}
@@ -135,6 +135,9 @@ func write(mutants []mutant, work string) (string, error) {
 	}
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
+
+// copyOf names the copy of a file that has mistakes in it.
+func copyOf(file string) string { return strings.ReplaceAll(file, "/", "_") }
 
 // position is where the compiler finds a mistake of the kind that is not wanted.
 var position = regexp.MustCompile(`(?m)^(?:vet: )?(\S+\.go):(\d+):\d+: `)
@@ -153,7 +156,10 @@ func compile(overlay string, t target) (broken map[string]bool, err error) {
 	broken = make(map[string]bool)
 	for _, found := range position.FindAllSubmatch(out, -1) {
 		file := filepath.ToSlash(filepath.Clean(string(found[1])))
-		broken[file+":"+string(found[2])] = true
+		if filepath.IsAbs(file) { // the compiler names the copy, or the file
+			file = filepath.Base(file)
+		}
+		broken[copyOf(file)+":"+string(found[2])] = true
 	}
 	if err != nil && len(broken) == 0 {
 		return nil, fmt.Errorf("compile: %w\n%s", err, out)
