@@ -142,7 +142,7 @@ func TestAPluginThatEndsInPeaceIsNotResumed(t *testing.T) {
 	defer giveUp()
 	opened := make(chan error, 1)
 	go func() {
-		_, err := v.supervisor.Open(opening, recipes.SessionConfig{Servers: []string{leave}})
+		_, err := v.supervisor.Plugin().Open(opening, recipes.SessionConfig{Servers: []string{leave}})
 		opened <- err
 	}()
 	suspended := false
