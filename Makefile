@@ -154,9 +154,6 @@ bench-plugin: zookeeper
 		done; \
 	done
 
-test-acl: zookeeper
-	ZKRECIPES_ACL_KILLS=200/100000 ZKRECIPES_ACL_TURNS=10000 ZKRECIPES_REQUIRE_ZOOKEEPER=1 $(GO) test -count=1 -v -timeout 2h -run '^(TestAServerStartsAfterEachKill|TestALineHasOneACL)$$' ./recipes/zookeeper
-
 # Fails where it cannot run: it says what it would need.
 bench-join: zookeeper
 	ZKRECIPES_BENCH_JOIN=1 ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_TEST_PATIENCE=0 $(GO) test -count=1 -v -timeout 1h -run 'TestSeveral|TestAWorker' ./cmd/zkbench

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
@@ -26,6 +27,7 @@ func dialectTests() []test {
 			{"it keeps the library's names and data, and no other znode", dialectNames},
 			{"giving up leaves nothing", dialectGivesUp},
 			{"one that looks for none of its own is ErrForeign", dialectForeign},
+			{"one that joins after the grant ends the hold", dialectForeignAfterTheGrant},
 		} {
 			tests = append(tests, test{string(s.dialect) + "/" + s.name + "/" + t.name, func(f *fixture) { t.run(f, s) }})
 		}
@@ -222,4 +224,23 @@ func dialectForeign(f *fixture, s spokenLine) {
 		f.Errorf("%v does not name %s", err, theirs)
 	}
 	f.awaitChildren(theirs[:strings.LastIndexByte(theirs, '/')], 1)
+}
+
+// dialectForeignAfterTheGrant: nothing keeps the other contender out, so the hold ends. Its
+// znode is there until it is released.
+func dialectForeignAfterTheGrant(f *fixture, s spokenLine) {
+	path := f.path("foreign-later")
+	session := f.open(func(cfg *recipes.SessionConfig) { cfg.SessionTimeout = 4 * time.Second }) // two looks are a fifth of it
+	g, err := s.with(f, session, path, options{}).Enter(f.ctx)
+	f.must(err)
+	g.Done() // from then on a loss is reported
+	theirs := f.theirs(path+"/"+foreignName("__WRIT__"), "", zk.FlagEphemeral|zk.FlagSequence)
+	f.lost(g, recipes.ErrForeign)
+	var foreign *recipes.ForeignError
+	if !errors.As(g.Err(), &foreign) || foreign.Znode != theirs {
+		f.Errorf("%v does not name %s", g.Err(), theirs)
+	}
+	f.is(g.Write(f.ctx, recipes.Create(f.path("written"), nil)), recipes.ErrNotHeld)
+	f.is(g.GiveBack(f.ctx), recipes.ErrForeign)
+	f.awaitNode(g.Znode(), false)
 }

@@ -28,16 +28,16 @@ const (
 
 // RoundTrips is how many round trips a handoff takes one after the other. Half of one
 // brings the release to the server, and half of one the event to the next in line.
-// Handoff asks the leader. Predecessor and herd list the line, and then ask and read.
+// Handoff sends nothing more. Predecessor and herd list the line, and then read.
 func RoundTrips(s recipes.Strategy) int {
 	if s == recipes.Handoff {
-		return 2
+		return 1
 	}
 	return 3
 }
 
-// assumedTrips are those of records at one delay only. In records without syncs handoff
-// did not ask the leader yet.
+// assumedTrips are those of records at one delay only. Handoff asks the leader where the
+// sessions had been idle for long, and asked it always in older versions. Records tell.
 func assumedTrips(s recipes.Strategy, byLevel map[int][]record.Record) float64 {
 	trips := float64(RoundTrips(s))
 	if s != recipes.Handoff {
@@ -45,12 +45,12 @@ func assumedTrips(s recipes.Strategy, byLevel map[int][]record.Record) float64 {
 	}
 	for _, records := range byLevel {
 		for _, r := range records {
-			if r.Counters.ByKind["sync"] > 0 {
-				return trips
+			if 2*r.Counters.ByKind["sync"] > r.Operations {
+				return trips + 1
 			}
 		}
 	}
-	return trips - 1
+	return trips
 }
 
 // newNetwork learns the round trips from levels that were measured at several delays.
