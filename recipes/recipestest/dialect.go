@@ -209,14 +209,18 @@ func dialectGivesUp(f *fixture, s spokenLine) {
 	f.awaitChildren(theirs[:strings.LastIndexByte(theirs, '/')], 1)
 }
 
+// unknown is how the name of a contender ends with which the recipe shares no wait queue.
+func (s spokenLine) unknown() string {
+	if latch := "-latch-"; s.theirs != latch {
+		return latch
+	}
+	return "__lock__"
+}
+
 func dialectForeign(f *fixture, s spokenLine) {
 	path, session := f.path("foreign"), f.open()
 	s.with(f, session, path, options{})
-	other := "-latch-" // nobody else looks for it
-	if s.theirs == other {
-		other = "__lock__"
-	}
-	theirs := f.theirs(path+s.below+"/"+foreignName(other), "", zk.FlagEphemeral|zk.FlagSequence)
+	theirs := f.theirs(path+s.below+"/"+foreignName(s.unknown()), "", zk.FlagEphemeral|zk.FlagSequence)
 	_, err := s.with(f, session, path, options{}).Enter(f.ctx)
 	f.is(err, recipes.ErrForeign)
 	var foreign *recipes.ForeignError
@@ -234,10 +238,9 @@ func dialectForeignAfterTheGrant(f *fixture, s spokenLine) {
 	g, err := s.with(f, session, path, options{}).Enter(f.ctx)
 	f.must(err)
 	g.Done() // from then on a loss is reported
-	theirs := f.theirs(path+"/"+foreignName("__WRIT__"), "", zk.FlagEphemeral|zk.FlagSequence)
+	theirs := f.theirs(path+"/"+foreignName(s.unknown()), "", zk.FlagEphemeral|zk.FlagSequence)
 	f.lost(g, recipes.ErrForeign)
-	var foreign *recipes.ForeignError
-	if !errors.As(g.Err(), &foreign) || foreign.Znode != theirs {
+	if !strings.Contains(g.Err().Error(), theirs) {
 		f.Errorf("%v does not name %s", g.Err(), theirs)
 	}
 	f.is(g.Write(f.ctx, recipes.Create(f.path("written"), nil)), recipes.ErrNotHeld)

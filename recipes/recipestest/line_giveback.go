@@ -110,6 +110,8 @@ func givenBackInBackground(f *fixture, k kind) {
 
 func giveBackReplyLost(f *fixture, k kind) {
 	s := f.open()
+	// The first contender writes the permits to the path. Its release reads after that.
+	f.must(k.granted(f, s, f.path("a")).GiveBack(f.ctx))
 	g := k.granted(f, s, f.path("a"))
 	f.proxy.holdReplies(s.ID())
 	call := startErr(f, func() error { return g.GiveBack(f.ctx) })

@@ -19,7 +19,6 @@ func waitTests() []kindTest {
 		{"a departure during a lost connection is not missed", departureWhileSevered},
 		{"a change of data wakes nobody into a grant", dataChange},
 		{"a waiter whose znode was removed gets ErrRemoved", waiterRemoved},
-		{"a waiter whose znode was removed right after the release gets ErrRemoved", removedWithTheRelease},
 		{"a waiter whose session is closed gets ErrClosed", waiterClosed},
 		{"a waiter whose session expires gets ErrExpired", waiterExpires},
 		{"on a lost session nobody enters", enterAfterLoss},
@@ -27,20 +26,6 @@ func waitTests() []kindTest {
 		{"a lost creation is made again", creationLost},
 		{"a cancellation while the creation's outcome is unknown leaves nobody", creationCancelled},
 	}
-}
-
-// removedWithTheRelease has the waiter learn of a release, and of the deletion of its
-// znode right behind it, at the same moment.
-func removedWithTheRelease(f *fixture, k kind) {
-	ahead, s := k.granted(f, f.open(), f.path("a")), f.open()
-	w := k.waits(f, s, f.path("a"))
-	k.watches(f, s, f.path("a"))
-	f.proxy.holdReplies(s.ID())
-	f.must(ahead.GiveBack(f.ctx))
-	f.remove(w.place.Znode)
-	f.proxy.restore(s.ID())
-	_, err := w.result(f)
-	f.is(err, recipes.ErrRemoved)
 }
 
 func cancelLeaves(f *fixture, k kind) {
@@ -139,7 +124,7 @@ func dataChange(f *fixture, k kind) {
 	w := k.waits(f, s, f.path("a"))
 	k.watches(f, s, f.path("a"))
 	before := f.stats(s)
-	_, err := f.outside.Set(g.Znode(), []byte("changed"), -1)
+	_, err := f.connect(f.servers).Set(g.Znode(), []byte("changed"), -1) // another client
 	if k.hands() { // a change would mean a release
 		f.is(err, zk.ErrNoAuth)
 		f.must(g.GiveBack(f.ctx))

@@ -199,9 +199,10 @@ func permitsForeign(f *fixture) {
 
 func permitsExistingPath(f *fixture) {
 	f.create(f.path("a"), "")
-	f.must(f.permit(f.open(), f.path("a"), 2).Release(f.ctx))
+	h := f.permit(f.open(), f.path("a"), 2)
 	_, err := f.semaphore(f.open(), f.path("a"), 3).TryAcquire(f.ctx)
 	f.is(err, recipes.ErrMismatch)
+	f.must(h.Release(f.ctx))
 }
 
 func permitsInvalid(f *fixture) {

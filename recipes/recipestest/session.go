@@ -105,10 +105,10 @@ func countersCount(f *fixture) {
 	if writes := after.Writes - before.Writes; writes != 4 {
 		f.Errorf("%d writes; want two creations and two deletions", writes)
 	}
-	// Alone: a look at the parent. Waiting: the same, a listing, and a read with a
-	// watch; woken: a look at the parent. Looking on: a listing and two reads.
-	if reads := after.Reads - before.Reads; reads != 8 {
-		f.Errorf("%d reads; want 8", reads)
+	// Alone: a read of the parent. Waiting: the same, a listing, and a read with a
+	// watch; woken: nothing. Looking on: a listing and two reads.
+	if reads := after.Reads - before.Reads; reads != 7 {
+		f.Errorf("%d reads; want 7", reads)
 	}
 	// One for the release, and one to the second holder for the end of its znode.
 	if events := after.WatchEvents - before.WatchEvents; events != 2 {

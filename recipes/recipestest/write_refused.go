@@ -2,7 +2,6 @@ package recipestest
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -82,11 +81,6 @@ func writeACL(f *fixture, k kind) {
 		acl, _, err := f.outside.GetACL(path)
 		f.must(err)
 		want := []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}, {Perms: zk.PermAll, Scheme: "ip", ID: "127.0.0.1"}}
-		if path == g.Znode() && k.hands() {
-			// Only the session's own identity may write.
-			want[1].Perms &^= zk.PermWrite | zk.PermAdmin
-			acl = slices.DeleteFunc(acl, func(a zk.ACL) bool { return a.Scheme == "digest" && a.Perms == zk.PermAll })
-		}
 		if len(acl) != 2 || acl[0] != want[0] || acl[1] != want[1] {
 			f.Errorf("%s has ACL %v; want %v", path, acl, want)
 		}

@@ -83,11 +83,8 @@ func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creat
 	}
 	follower := srv.Follower()
 	theirs := linkTo(follower.ServeConn)
-	watch := &creationWatch{answered: func() { theirs.lead(nil); follower.CutOff() }, creations: 1 << 30}
-	theirs.wrap = func(c net.Conn) net.Conn {
-		watch.Conn = c
-		return watch
-	}
+	watch := &creations{answered: func() { theirs.lead(nil); follower.CutOff() }, left: 1 << 30}
+	theirs.wrap = func(c net.Conn) net.Conn { return watchedConn{c, watch} }
 	s := theirs.open(t, timeout)
 	if holds { // its proof is young
 		must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/other", recipes.GroupConfig{})).Join(t.Context(), nil))
@@ -125,41 +122,46 @@ func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creat
 	return granted
 }
 
-// creationWatch calls answered, once, when a reply arrives after so many creations.
-type creationWatch struct {
-	net.Conn
-	answered  func()
-	once      sync.Once
-	mu        sync.Mutex
-	creations int // to come
+// creations calls answered, once, when a reply arrives after so many creations.
+type creations struct {
+	answered func()
+	once     sync.Once
+	mu       sync.Mutex
+	left     int
 }
 
-func (c *creationWatch) expect(creations int) {
+func (c *creations) expect(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.creations = creations
+	c.left = n
 }
 
-func (c *creationWatch) Write(frame []byte) (int, error) {
+// watchedConn is a connection whose requests are counted.
+type watchedConn struct {
+	net.Conn
+	creations *creations
+}
+
+func (c watchedConn) Write(frame []byte) (int, error) {
 	const create, multi, create2 = 1, 14, 15
 	if len(frame) >= 12 {
 		switch op := binary.BigEndian.Uint32(frame[8:]); op {
 		case create, multi, create2:
-			c.mu.Lock()
-			c.creations--
-			c.mu.Unlock()
+			c.creations.mu.Lock()
+			c.creations.left--
+			c.creations.mu.Unlock()
 		}
 	}
 	return c.Conn.Write(frame)
 }
 
-func (c *creationWatch) Read(p []byte) (int, error) {
+func (c watchedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.mu.Lock()
-	met := c.creations <= 0
-	c.mu.Unlock()
+	c.creations.mu.Lock()
+	met := c.creations.left <= 0
+	c.creations.mu.Unlock()
 	if n > 0 && met {
-		c.once.Do(c.answered)
+		c.creations.once.Do(c.creations.answered)
 	}
 	return n, err
 }
