@@ -125,7 +125,7 @@ func dataChange(f *fixture, k kind) {
 	k.watches(f, s, f.path("a"))
 	before := f.stats(s)
 	_, err := f.connect(f.servers).Set(g.Znode(), []byte("changed"), -1) // another client
-	if k.hands() { // a change would mean a release
+	if k.hands() {                                                       // a change would mean a release
 		f.is(err, zk.ErrNoAuth)
 		f.must(g.GiveBack(f.ctx))
 		w.value1(f)

@@ -230,9 +230,6 @@ func Siblings(parent, place Stat) int {
 	return int(parent.NumChildren) - 1
 }
 
-// CertainNumbers is how many numbers of a parent LastNumber can tell apart.
-const CertainNumbers = 1 << 30
-
 // LastNumber is the number of the child that was created last, by a record of the
 // parent. ZooKeeper tells twice the number of creations less the number of children.
 func LastNumber(parent Stat) int32 {
