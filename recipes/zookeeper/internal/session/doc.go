@@ -71,7 +71,8 @@
 // A contact is old enough only against the sending of a leading request that was answered
 // later (conn.note). It is not aged against the present: a contact grows old though the
 // leader never asks for it, as when the follower is cut off just after it. Evidence belongs
-// to one connection (evidence). What it has proved (wire.known) is a fact about the leader,
+// to one connection (evidence). It would prove nothing on the next one, whose handshake is a
+// later contact than all before it. What it has proved (wire.known) is a fact about the leader,
 // and stays when the session moves to another server. A new leader counts each session from
 // its own start, which is later.
 //
