@@ -66,9 +66,7 @@ func NewRevocable(ctx context.Context, s *session.Session, path string, token re
 	if err := s.BeginHold(ctx); err != nil {
 		return nil, err
 	}
-	g := newGrant(s, path, token)
-	g.asked = asked
-	return g, nil
+	return Resumed(s, path, token, asked), nil
 }
 
 // Err implements recipes.Grant.
@@ -180,3 +178,7 @@ func (g *Grant) deleteAttached() []<-chan error {
 	}
 	return deletions
 }
+
+// Conclude ends the grant, as Release does, for a recipe that then deletes the znode by a
+// transaction of its own. It reports whether the grant was held.
+func (g *Grant) Conclude() bool { return g.end(recipes.ErrReleased) }

@@ -137,7 +137,7 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		}
 		attempt := c.node.Stat.Version + 1
 		claim := q.claim(c.Name, attempt)
-		grant, err := line.NewGrant(ctx, q.session, claim, token)
+		grant, err := line.NewRevocable(ctx, q.session, claim, token, nil)
 		if err != nil {
 			q.session.Delete(claim)
 			return err

@@ -110,10 +110,6 @@ func (r requests) set(path string, data []byte, version int32) (Stat, error) {
 	var e jute.Encoder
 	encodeSet(&e, path, data, version)
 	d, err := r.ask(opSetData, e)
-	if errors.Is(err, zk.ErrNoAuth) && r.s.Identified() { // it may be the path of a line
-		r.identified = true
-		d, err = r.ask(opSetData, e)
-	}
 	if err != nil {
 		return Stat{}, err
 	}
@@ -145,7 +141,7 @@ func encodeVersion(e *jute.Encoder, path string, version int32) {
 func (r requests) multi(n int, e jute.Encoder) ([]result, error) {
 	e.MultiEnd()
 	results, err := r.transact(n, e)
-	if err == nil && errors.Is(refusal(results), zk.ErrNoAuth) && r.s.Identified() { // as in set
+	if err == nil && errors.Is(refusal(results), zk.ErrNoAuth) && r.s.Identified() { // it may write to the path of a line
 		r.identified = true
 		results, err = r.transact(n, e)
 	}
