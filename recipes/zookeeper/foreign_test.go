@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
@@ -346,5 +347,42 @@ func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
 		s.is(err, recipes.ErrForeign)
 		cancel()
 		s.is(<-left, context.Canceled)
+	})
+}
+
+// A contender of another recipe of ours creates its znode, looks, and leaves. A holder that
+// finds it in between keeps what it holds.
+func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
+		beat := s.Timeout() / 10
+		time.Sleep(s.Timeout()) // the path was listed, and is clean
+		other, looked, look := openVirtual(t, srv), 0, make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			switch {
+			case r.Op == zkserver.OpGetChildren2 && r.SessionID == other.ID():
+				f.Hold = look
+			case r.Op == zkserver.OpGetChildren2:
+				looked++
+			}
+			return f
+		})
+		refused := make(chan error, 1)
+		go func() {
+			_, err := must[recipes.SharedLock](t)(other.SharedLock("/l", recipes.SharedLockConfig{})).TryWrite(ctx)
+			refused <- err
+		}()
+		for i := 0; looked == 0 && i < 100; i++ {
+			time.Sleep(beat / 10)
+		}
+		close(look)
+		if err := <-refused; !errors.Is(err, recipes.ErrForeign) || looked != 1 {
+			t.Errorf("it was refused with %v; the holder has listed %d times", err, looked)
+		}
+		srv.SetFault(nil)
+		time.Sleep(s.Timeout())
+		if err := hold.Err(); err != nil {
+			t.Error(err)
+		}
 	})
 }
