@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -357,13 +358,14 @@ func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
 		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
 		beat := s.Timeout() / 10
 		time.Sleep(s.Timeout()) // the path was listed, and is clean
-		other, looked, look := openVirtual(t, srv), 0, make(chan struct{})
+		other, look := openVirtual(t, srv), make(chan struct{})
+		var looked atomic.Int32
 		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 			switch {
 			case r.Op == zkserver.OpGetChildren2 && r.SessionID == other.ID():
 				f.Hold = look
 			case r.Op == zkserver.OpGetChildren2:
-				looked++
+				looked.Add(1)
 			}
 			return f
 		})
@@ -372,12 +374,12 @@ func TestAContenderThatLooksAndLeavesEndsNoHold(t *testing.T) {
 			_, err := must[recipes.SharedLock](t)(other.SharedLock("/l", recipes.SharedLockConfig{})).TryWrite(ctx)
 			refused <- err
 		}()
-		for i := 0; looked == 0 && i < 100; i++ {
+		for i := 0; looked.Load() == 0 && i < 100; i++ {
 			time.Sleep(beat / 10)
 		}
 		close(look)
-		if err := <-refused; !errors.Is(err, recipes.ErrForeign) || looked != 1 {
-			t.Errorf("it was refused with %v; the holder has listed %d times", err, looked)
+		if err := <-refused; !errors.Is(err, recipes.ErrForeign) || looked.Load() != 1 {
+			t.Errorf("it was refused with %v; the holder has listed %d times", err, looked.Load())
 		}
 		srv.SetFault(nil)
 		time.Sleep(s.Timeout())
