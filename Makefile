@@ -80,7 +80,7 @@ test-upgrades: zookeeper
 
 INTEROP_SECONDS ?= 60
 test-interop: zookeeper
-	ZKRECIPES_INTEROP_SECONDS=$(INTEROP_SECONDS) ZKRECIPES_TEST_PATIENCE=30m ZKRECIPES_REQUIRE_PEERS=1 $(GO) test -count=1 -v -timeout 30m ./internal/interop | grep -E 'interop:|violation|^ *(---|ok|FAIL)'
+	ZKRECIPES_INTEROP_SECONDS=$(INTEROP_SECONDS) ZKRECIPES_TEST_PATIENCE=30m ZKRECIPES_REQUIRE_PEERS=1 $(GO) test -count=1 -v -timeout 30m ./internal/testing/interop | grep -E 'interop:|violation|^ *(---|ok|FAIL)'
 
 test-model:
 	ZKRECIPES_MODEL_FAULTS=2 $(GO) test -count=1 -v -run '^TestHandoffModel$$' ./recipes/zookeeper/internal/line
@@ -91,12 +91,12 @@ test-acl: zookeeper
 # Fails where it cannot run: it says what it would need.
 PARTITION ?= 10m
 test-partition: zookeeper
-	ZKRECIPES_PARTITION=$(PARTITION) ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_TEST_PATIENCE=0 $(GO) test -count=1 -v -timeout 1h ./internal/partition
+	ZKRECIPES_PARTITION=$(PARTITION) ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_TEST_PATIENCE=0 $(GO) test -count=1 -v -timeout 1h ./internal/testing/partition
 
 SAMPLE ?= 40
 SEED   ?= 1
 test-mutants:
-	$(GO) run ./internal/mutants -sample $(SAMPLE) -seed $(SEED)
+	$(GO) run ./internal/testing/mutants -sample $(SAMPLE) -seed $(SEED)
 
 test-counts:
 	$(GO) test -count=1 -run '^(TestNoStrategyCostsMoreThanRecorded|TestPlantedReadFailsTheGate|TestAHandoffSendsNothingBeforeTheGrant)$$' ./cmd/zkbench
@@ -135,7 +135,7 @@ WINDOW_MS  ?= 3000
 bench-peers: zookeeper
 	@mkdir -p bin
 	ZKRECIPES_PEERS_ROUNDS=$(ROUNDS) ZKRECIPES_PEERS_CONTENDERS=$(CONTENDERS) ZKRECIPES_PEERS_SERVERS=$(SERVERS) ZKRECIPES_PEERS_WINDOW_MS=$(WINDOW_MS) \
-		ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_REQUIRE_PEERS=1 $(GO) test ./internal/interop -run '^$$' -bench Peers -benchtime 1x -timeout 4h | tee bin/peers.txt
+		ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_REQUIRE_PEERS=1 $(GO) test ./internal/testing/interop -run '^$$' -bench Peers -benchtime 1x -timeout 4h | tee bin/peers.txt
 	$(TOOL) benchstat -row '/servers /workload /contenders' -col '/lock@(floor bare go-zookeeper curator kazoo predecessor handoff plugin-predecessor plugin-handoff)' -ignore /round bin/peers.txt
 	@grep '^|' bin/peers.txt
 

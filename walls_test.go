@@ -58,7 +58,7 @@ var walls = []struct {
 		"what is served over gRPC is the contract, and not this implementation of it",
 	},
 	{
-		[]string{"internal/zkserver", "internal/ensemble/...", "internal/feed", "internal/jute", "internal/leaktest", "internal/partition", "internal/version"},
+		[]string{"internal/zkserver", "internal/ensemble/...", "internal/feed", "internal/jute", "internal/testing/leaktest", "internal/testing/partition", "internal/version"},
 		[]string{"recipes/...", "host/...", "plugin/...", "bench/...", "internal/rpc/...", "internal/zkbench/...", client},
 		"a server knows nothing of its clients, and a tool nothing of its users",
 	},
@@ -102,6 +102,20 @@ func TestOnlyTheSessionPackageCallsGoZookeeper(t *testing.T) {
 	for pkg, imported := range projectImports(t) {
 		if slices.Contains(imported, client) && !slices.Contains(onlySession, pkg) {
 			t.Errorf("%s imports %s", pkg, client)
+		}
+	}
+}
+
+// Other implementations' authors run recipestest, which ends tests that hang.
+func TestTheProductCarriesNoTestSupport(t *testing.T) {
+	for pkg, imported := range projectImports(t) {
+		if matches(pkg, []string{"internal/testing/...", "recipes/recipestest"}) {
+			continue
+		}
+		for _, other := range imported {
+			if matches(other, []string{"internal/testing/..."}) {
+				t.Errorf("%s imports %s", pkg, other)
+			}
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/internal/fake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )

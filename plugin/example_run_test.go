@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/internal/leaktest"
-	"github.com/zkrecipes/zkrecipes/internal/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
 // pluginEnv says that the test binary is the plugin of the example.

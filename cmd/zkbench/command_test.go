@@ -13,7 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

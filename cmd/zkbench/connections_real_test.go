@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 )
 
 // TestServerThatAllowsTooFewConnections says what stands in the way before anything

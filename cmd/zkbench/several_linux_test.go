@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
-	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
-	"github.com/zkrecipes/zkrecipes/internal/partition"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/partition"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 )
 
 // A person at a terminal gets a table that fits it, and a program in a pipe the

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
-	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 )
 
 // TestServersThatSpeakTLS measures a real server through its secure port, which

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 )
 
 // TestMain: with mainEnv set the test binary is the plugin.

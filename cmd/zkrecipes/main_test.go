@@ -9,9 +9,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
-	"github.com/zkrecipes/zkrecipes/internal/leaktest"
-	"github.com/zkrecipes/zkrecipes/internal/scripttest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/scripttest"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )

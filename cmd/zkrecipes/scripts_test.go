@@ -15,9 +15,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
-	"github.com/zkrecipes/zkrecipes/internal/scripttest"
-	"github.com/zkrecipes/zkrecipes/internal/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/scripttest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host/hosttest"
 
-	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/host/hosttest"
-	"github.com/zkrecipes/zkrecipes/internal/leaktest"
-	"github.com/zkrecipes/zkrecipes/internal/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

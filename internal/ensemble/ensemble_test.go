@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
-	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 )
 
 func TestOneServerServesAndTellsItsFigures(t *testing.T) {

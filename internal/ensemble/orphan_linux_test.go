@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
-	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 )
 
 func TestServersDieWithAParentThatIsKilled(t *testing.T) {

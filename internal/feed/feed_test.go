@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
-	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 
-	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

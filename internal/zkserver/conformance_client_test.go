@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
 // rawClient speaks the wire protocol and shows all that a server sends. It shares no

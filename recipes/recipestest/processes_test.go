@@ -15,8 +15,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
-	"github.com/zkrecipes/zkrecipes/internal/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
-	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/zkrecipes/zkrecipes/internal/ensemble/ensembletest"
-	"github.com/zkrecipes/zkrecipes/internal/race"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/race"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )

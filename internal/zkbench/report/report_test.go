@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 )
 

@@ -1,0 +1,101 @@
+package interop_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+const (
+	// requireEnv makes it a failure that Curator or kazoo is not there.
+	requireEnv = "ZKRECIPES_REQUIRE_PEERS"
+	// secondsEnv is how long each pair contends.
+	secondsEnv = "ZKRECIPES_INTEROP_SECONDS"
+
+	sessionTimeout = 3 * time.Second
+	killEvery      = 5 * time.Second
+)
+
+// pair is two recipes that share a path: theirs, and ours in which dialect.
+type pair struct {
+	library, theirs, ours string
+
+	free  bool // their turns do not exclude each other; a short run of them is shorter
+	rw    bool // it has readers
+	lists bool // theirs lists who stands in line, and has to see ours
+	stops bool // all wait now and then, until one of them gives up (kazoo#649)
+	meet  bool // all four take part in each turn, so it waits for the one that was killed
+}
+
+var pairs = []pair{
+	{library: "curator", theirs: "lock", ours: "zookeeper/lock"},
+	{library: "curator", theirs: "lock", ours: "curator/lock"},
+	{library: "curator", theirs: "selector", ours: "curator/selector", lists: true},
+	{library: "curator", theirs: "rw", ours: "curator/rw", rw: true},
+	{library: "curator", theirs: "election", ours: "curator/election", lists: true},
+	{library: "curator", theirs: "semaphore", ours: "curator/semaphore"},
+	{library: "curator", theirs: "counter", ours: "curator/counter", free: true},
+	{library: "curator", theirs: "queue", ours: "curator/queue", free: true},
+	{library: "curator", theirs: "rounds", ours: "curator/rounds", meet: true},
+	{library: "kazoo", theirs: "lock", ours: "kazoo/lock", lists: true},
+	{library: "kazoo", theirs: "rw", ours: "kazoo/rw", rw: true, stops: true},
+	{library: "kazoo", theirs: "election", ours: "kazoo/election", lists: true},
+	{library: "kazoo", theirs: "semaphore", ours: "kazoo/semaphore", lists: true},
+	{library: "kazoo", theirs: "counter", ours: "kazoo/counter", free: true},
+	{library: "kazoo", theirs: "group", ours: "kazoo/group", free: true},
+	{library: "kazoo", theirs: "queue", ours: "kazoo/queue", free: true},
+	{library: "kazoo", theirs: "rounds", ours: "kazoo/rounds", meet: true},
+}
+
+// TestInterop has two processes of another library and two of ours contend at one
+// path, and kills a holder of each kind in turn. A witness outside ZooKeeper sees
+// whether two are in that should exclude each other. Turns come in the order in which
+// the contenders joined, and nobody is left waiting for as long as a session timeout.
+func TestInterop(t *testing.T) {
+	ensembletest.Require(t)
+	for _, p := range pairs {
+		lasts := 5 * time.Second
+		if p.free || p.meet {
+			lasts = 2 * time.Second
+		}
+		asked, err := strconv.Atoi(os.Getenv(secondsEnv))
+		long := err == nil
+		if long {
+			lasts = time.Duration(asked) * time.Second
+		}
+		t.Run(p.library+" "+p.theirs+" and "+strings.ReplaceAll(p.ours, "/", " "), func(t *testing.T) {
+			m := newMatch(t, p)
+			theirs := libraries[p.library](t)
+			m.play(lasts,
+				side{p.library, append(theirs, m.server, millis, p.theirs, m.path, string(m.witness))},
+				side{"ours", []string{os.Args[0], m.server, millis, p.ours, m.path, string(m.witness)}},
+			)
+			if p.theirs == "queue" {
+				m.count(recipes.Dialect(filepath.Dir(p.ours)))
+			}
+			m.judge(lasts, long)
+		})
+	}
+}
+
+func newMatch(t *testing.T, p pair) *match {
+	t.Helper()
+	m := &match{
+		t: t, pair: p, server: ensembletest.Shared(t).Addrs()[0], path: "/interop-" + uuid.NewString(), witness: witness(t.TempDir()),
+		turns: map[string]int{}, seen: map[int]string{}, put: map[string]int{}, taken: map[string]int{}, killedAs: map[string]int{}, order: order{waiting: map[int64]int64{}},
+	}
+	if err := os.WriteFile(m.witness.file("counter"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+var millis = strconv.Itoa(int(sessionTimeout.Milliseconds()))

@@ -1,0 +1,54 @@
+package interop_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+)
+
+// libraries are how their peers are started.
+var libraries = map[string]func(testing.TB) []string{
+	"curator": func(t testing.TB) []string {
+		return curator(t, "Peer", "-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+	},
+	"kazoo": func(t testing.TB) []string { return kazoo(t, "peer.py") },
+}
+
+// curator compiles a class, with the compiler that is part of every Java runtime of
+// Debian, and returns the command that runs it.
+func curator(t testing.TB, class string, options ...string) []string {
+	const jars = "/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-nop.jar"
+	if _, err := os.Stat("/usr/share/java/curator-recipes.jar"); err != nil {
+		missing(t, "Curator (Debian's libcurator-recipes-java)", err)
+	}
+	installation, err := ensemble.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	java, classes := installation.Java, t.TempDir()
+	source := filepath.Join("..", "..", "..", "testdata", "interop", class+".java")
+	if out, err := exec.Command(java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", classes, source).CombinedOutput(); err != nil {
+		t.Fatalf("compile %s: %v\n%s", source, err, out)
+	}
+	return slices.Concat([]string{java}, options, []string{"-cp", jars + ":" + classes, class})
+}
+
+func kazoo(t testing.TB, script string) []string {
+	const python = "/usr/bin/python3" // Debian's packages are for Debian's own
+	if err := exec.Command(python, "-c", "import kazoo").Run(); err != nil {
+		missing(t, "kazoo (Debian's python3-kazoo)", err)
+	}
+	return []string{python, filepath.Join("..", "..", "..", "testdata", "interop", script)}
+}
+
+func missing(t testing.TB, what string, err error) {
+	t.Helper()
+	if os.Getenv(requireEnv) != "" {
+		t.Fatalf("%s is not there: %v (and %s is set: it must be)", what, err, requireEnv)
+	}
+	t.Skipf("SKIPPED beside another library, one line with it is not shown to work: no %s: %v", what, err)
+}

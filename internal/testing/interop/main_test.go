@@ -1,0 +1,19 @@
+package interop_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+)
+
+// peerEnv makes the test binary a contender with our recipes.
+const peerEnv = "ZKRECIPES_INTEROP_PEER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(peerEnv) != "" {
+		contend(os.Args[1:])
+	}
+	leaktest.Main(ensembletest.Owner{Tests: m})
+}

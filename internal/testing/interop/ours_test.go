@@ -1,0 +1,270 @@
+package interop_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// contend is testdata/interop/peer.py with our recipes, in a process of its own. The
+// recipe is preceded by the dialect: "kazoo/lock".
+func contend(args []string) {
+	servers, path := args[0], args[3]
+	timeout, _ := strconv.Atoi(args[1])
+	dialect, recipe := recipes.Dialect(filepath.Dir(args[2])), filepath.Base(args[2])
+	ctx := context.Background()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	w := witness(args[4])
+	for again := false; ; again = true {
+		s, err := zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{servers}, SessionTimeout: time.Duration(timeout) * time.Millisecond})
+		if err != nil {
+			broken(err)
+		}
+		if again {
+			say("lost")
+		} else {
+			say("ready")
+		}
+		for err == nil {
+			err = w.turn(ctx, s, dialect, recipe, path)
+		}
+		if !errors.Is(err, recipes.ErrSessionLost) { // as on a machine that is busy for too long
+			broken(err)
+		}
+	}
+}
+
+// say tells the test that has started this process.
+func say(format string, args ...any) {
+	if os.Getenv(peerEnv) != "" {
+		fmt.Printf(format+"\n", args...)
+	}
+}
+
+// broken ends a peer that cannot go on, in one line that the test reads.
+func broken(err error) {
+	say("violation ours failed: %v", err)
+	watchdog.Hang() // until the test ends it
+}
+
+// witness is the directory in which peers leave what two of them must not see.
+type witness string
+
+func (w witness) turn(ctx context.Context, s recipes.Session, dialect recipes.Dialect, recipe, path string) error {
+	data := fmt.Appendf(nil, "ours %d", os.Getpid())
+	switch recipe {
+	case "lock", "selector":
+		l, err := s.Lock(path, recipes.LockConfig{Dialect: dialect, Data: data})
+		if err != nil {
+			return err
+		}
+		h, err := l.Acquire(ctx)
+		return w.in(ctx, w.exclusive, h, err)
+	case "election":
+		e, err := s.Election(path, recipes.ElectionConfig{Dialect: dialect})
+		if err != nil {
+			return err
+		}
+		l, err := e.Campaign(ctx, data)
+		if err != nil {
+			return err
+		}
+		if err := w.exclusive(l); err != nil {
+			return err
+		}
+		return l.Resign(ctx)
+	case "rw":
+		l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: dialect, Data: data})
+		if err != nil {
+			return err
+		}
+		acquire, do := l.AcquireWrite, w.exclusive
+		if rand.N(2) == 0 {
+			acquire, do = l.AcquireRead, w.shared
+		}
+		bounded, cancel := context.WithTimeout(ctx, 2*time.Second) // subject: a contender that gives up
+		defer cancel()
+		h, err := acquire(bounded)
+		if bounded.Err() != nil && err != nil {
+			say("timeout")
+			return nil
+		}
+		if err == nil && h.Mode() == recipes.Writing && rand.N(3) == 0 {
+			do = func(g recipes.Grant) error {
+				if err := errors.Join(w.exclusive(g), h.Downgrade(ctx)); err != nil {
+					return err
+				}
+				return w.shared(g)
+			}
+		}
+		return w.in(ctx, do, h, err)
+	}
+	return w.another(ctx, s, dialect, recipe, path)
+}
+
+// another is turn for the recipes whose turns do not exclude each other.
+func (w witness) another(ctx context.Context, s recipes.Session, dialect recipes.Dialect, recipe, path string) error {
+	me := strconv.Itoa(os.Getpid())
+	switch recipe {
+	case "semaphore":
+		m, err := s.Semaphore(path, recipes.SemaphoreConfig{Dialect: dialect, Permits: 2, Data: []byte("ours " + me)})
+		if err != nil {
+			return err
+		}
+		h, err := m.Acquire(ctx)
+		return w.in(ctx, func(g recipes.Grant) error { return w.permit(s, g) }, h, err)
+	case "counter":
+		c, err := s.Counter(path, recipes.CounterConfig{Dialect: dialect})
+		if err != nil {
+			return err
+		}
+		n, err := c.Add(ctx, 1)
+		if err == nil {
+			say("turn %d", n)
+			time.Sleep(5 * time.Millisecond) // others shall have turns too
+		}
+		return err
+	case "group":
+		return w.member(ctx, s, dialect, "ours "+me, path)
+	case "rounds":
+		return w.takePart(ctx, s, dialect, path)
+	case "queue":
+		q, err := s.Queue(path, recipes.QueueConfig{Dialect: dialect})
+		if err != nil {
+			return err
+		}
+		puts++
+		id := fmt.Sprintf("%s-%d", me, puts)
+		if _, err := q.Put(ctx, []byte(id)); err != nil {
+			return err
+		}
+		say("put %s", id)
+		e, err := q.Take(ctx)
+		if err == nil {
+			say("took %s", e.Data)
+			time.Sleep(5 * time.Millisecond) // others shall have turns too
+		}
+		return err
+	}
+	return fmt.Errorf("no recipe %s", recipe)
+}
+
+var puts int
+
+func (w witness) member(ctx context.Context, s recipes.Session, dialect recipes.Dialect, me, path string) error {
+	g, err := s.Group(path, recipes.GroupConfig{Dialect: dialect})
+	if err != nil {
+		return err
+	}
+	m, err := g.Join(ctx, []byte(me))
+	if err != nil {
+		return err
+	}
+	members, err := g.Members(ctx)
+	if err != nil {
+		return err
+	}
+	self, theirs := false, false
+	for _, m := range members {
+		self = self || string(m.Data) == me
+		theirs = theirs || strings.HasPrefix(string(m.Data), "kazoo ")
+	}
+	if !self {
+		say("violation ours does not see itself")
+	}
+	if theirs {
+		say("held")
+	}
+	return m.Leave(ctx)
+}
+
+func (w witness) permit(s recipes.Session, g recipes.Grant) error {
+	me := w.file("slot-" + strconv.Itoa(os.Getpid()))
+	if err := os.WriteFile(me, nil, 0o600); err != nil {
+		return err
+	}
+	for range 2 {
+		if slots, _ := filepath.Glob(w.file("slot-*")); len(slots) > 2 {
+			say("violation ours has a permit beside %q", slots)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	say("held %d %d", g.Token(), s.ID())
+	return os.Remove(me)
+}
+
+func (w witness) in(ctx context.Context, do func(recipes.Grant) error, h recipes.Hold, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := do(h); err != nil {
+		return err
+	}
+	return h.Release(ctx)
+}
+
+func (w witness) file(name string) string { return filepath.Join(string(w), name) }
+
+func (w witness) exclusive(g recipes.Grant) error {
+	f, err := os.OpenFile(w.file("writer"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if os.IsExist(err) {
+		say("violation ours holds beside a holder")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, _ = f.WriteString(strconv.Itoa(os.Getpid()))
+	_ = f.Close()
+	if readers, _ := filepath.Glob(w.file("reader-*")); len(readers) > 0 {
+		say("violation ours writes beside %q", readers)
+	}
+	text, err := os.ReadFile(w.file("counter"))
+	if err != nil {
+		return err
+	}
+	n, _ := strconv.Atoi(string(bytes.TrimSpace(text)))
+	time.Sleep(2 * time.Millisecond) // so that an increment without exclusion is lost
+	if err := os.WriteFile(w.file("counter"), []byte(strconv.Itoa(n+1)), 0o600); err != nil {
+		return err
+	}
+	say("turn %d %d", n+1, g.Token())
+	return os.Remove(w.file("writer"))
+}
+
+// turnsUntilNow is the number of the last turn of a writer.
+func (w witness) turnsUntilNow() int64 {
+	text, _ := os.ReadFile(w.file("counter"))
+	n, _ := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+	return n
+}
+
+func (w witness) shared(g recipes.Grant) error {
+	me := w.file("reader-" + strconv.Itoa(os.Getpid()))
+	if err := os.WriteFile(me, nil, 0o600); err != nil {
+		return err
+	}
+	for range 2 {
+		if _, err := os.Stat(w.file("writer")); err == nil {
+			say("violation ours reads beside a writer")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	say("read %d %d", w.turnsUntilNow(), g.Token())
+	return os.Remove(me)
+}

@@ -1,0 +1,331 @@
+package interop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// way is a lock that BenchmarkPeers measures.
+type way struct {
+	name  string
+	cycle func(testing.TB, time.Duration) float64 // cycles per second in the window
+	drain func(testing.TB) float64                // handoffs per second; nil where it is not measured
+}
+
+// most is how many contenders a lock is measured with. Those of one process of Python
+// take turns for its interpreter, and a line of go-zookeeper's lock is listed at each turn.
+var most = struct{ libraries, plugin, listing int }{100, 1000, 3000}
+
+// waysOf opens n sessions for each kind of lock. Contender i is at server i modulo their
+// number, whatever the library.
+func waysOf(tb testing.TB, addrs []string, n int) []way {
+	look := rawSessions(tb, addrs, 1)[0]
+	_, err := look.Create("/peers", nil, 0, zk.WorldACL(zk.PermAll))
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		tb.Fatal(err)
+	}
+	var ways []way
+	inGo := func(name string, lockOf func(i int, path string) lock) {
+		path := "/peers/" + name
+		c := contenders{look: look, path: path}
+		for i := range n {
+			c.locks = append(c.locks, lockOf(i, path))
+		}
+		ways = append(ways, way{name, c.cycle, c.drain})
+	}
+	own := func(prefix string, open func(context.Context, recipes.SessionConfig) (recipes.Session, error)) {
+		sessions := ownSessions(tb, addrs, n, open)
+		for _, strategy := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
+			if strategy == recipes.Predecessor && n > most.listing {
+				continue
+			}
+			inGo(prefix+string(strategy), func(i int, path string) lock { return newOwnLock(tb, sessions[i], path, strategy) })
+		}
+	}
+	if n <= most.listing {
+		raw := rawSessions(tb, addrs, max(n, 2))
+		ways = append(ways, way{
+			"floor",
+			func(tb testing.TB, window time.Duration) float64 { return floor(tb, raw, window) },
+			func(tb testing.TB) float64 { return floor(tb, raw, time.Second) },
+		})
+		inGo("go-zookeeper", func(i int, path string) lock { return goZookeeper{zk.NewLock(raw[i], path, zk.WorldACL(zk.PermAll))} })
+		if n == 1 {
+			inGo("bare", func(i int, path string) lock { return newBare(tb, raw[i], path) })
+		}
+	}
+	if n <= most.libraries {
+		ways = append(ways, libraryWay(tb, "curator", curator(tb, "Cycles"), look, addrs, n), libraryWay(tb, "kazoo", kazoo(tb, "cycles.py"), look, addrs, n))
+	}
+	own("", zookeeper.Open)
+	if n <= most.plugin {
+		own("plugin-", launchPlugin(tb).Open)
+	}
+	return ways
+}
+
+// TestPeersTakeTurns is the benchmark with few contenders, for a moment.
+func TestPeersTakeTurns(t *testing.T) {
+	for _, w := range waysOf(t, ensembletest.Shared(t).Addrs(), 3) {
+		t.Run(w.name, func(t *testing.T) {
+			for range 2 { // as in rounds
+				w.cycle(t, 50*time.Millisecond)
+			}
+			if w.drain != nil {
+				w.drain(t)
+			}
+		})
+	}
+}
+
+// lock is one contender's.
+type lock interface {
+	acquire(context.Context) error
+	release(context.Context) error
+}
+
+// contenders contend at a path, from this process.
+type contenders struct {
+	look    *zk.Conn // another session
+	path    string
+	locks   []lock
+	holders atomic.Int32
+}
+
+// turn is one cycle.
+func (c *contenders) turn(ctx context.Context, l lock) error {
+	if err := l.acquire(ctx); err != nil {
+		return err
+	}
+	if c.holders.Add(1) != 1 {
+		return fmt.Errorf("two hold %s", c.path)
+	}
+	c.holders.Add(-1)
+	return l.release(ctx)
+}
+
+func (c *contenders) cycle(tb testing.TB, window time.Duration) float64 {
+	var done atomic.Int64
+	var stop atomic.Bool
+	var first sync.WaitGroup
+	first.Add(len(c.locks))
+	made := creations(tb, c.look, c.path)
+	all, ctx := errgroup.WithContext(tb.Context())
+	for _, l := range c.locks {
+		all.Go(func() error {
+			had := sync.OnceFunc(first.Done)
+			defer had()
+			for {
+				if err := c.turn(ctx, l); err != nil {
+					stop.Store(true)
+					return err
+				}
+				done.Add(1)
+				had()
+				if stop.Load() {
+					return nil
+				}
+			}
+		})
+	}
+	first.Wait() // each has had one turn
+	begun, before := time.Now(), done.Load()
+	time.Sleep(window)
+	count, took := done.Load()-before, time.Since(begun)
+	stop.Store(true)
+	if err := all.Wait(); err != nil {
+		tb.Fatal(err)
+	}
+	made.atLeast(tb, done.Load())
+	return float64(count) / took.Seconds()
+}
+
+func (c *contenders) drain(tb testing.TB) float64 {
+	first := c.locks[0]
+	if err := first.acquire(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	others, ctx := errgroup.WithContext(tb.Context())
+	for _, l := range c.locks[1:] {
+		others.Go(func() error { return c.turn(ctx, l) })
+	}
+	for { // until all stand in line
+		_, stat, err := c.look.Exists(c.path)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if int(stat.NumChildren) >= len(c.locks) || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	begun := time.Now()
+	if err := errors.Join(first.release(tb.Context()), others.Wait()); err != nil {
+		tb.Fatal(err)
+	}
+	return float64(len(c.locks)-1) / time.Since(begun).Seconds()
+}
+
+// made is how many znodes have been created in a path.
+type made struct {
+	look   *zk.Conn
+	path   string
+	czxid  int64
+	before int64
+}
+
+// creations notes how many znodes have been created in the path up to now.
+func creations(tb testing.TB, look *zk.Conn, path string) made {
+	m := made{look: look, path: path}
+	m.czxid, m.before = m.count(tb)
+	return m
+}
+
+// count: a path's cversion counts what was created and what was deleted.
+func (m made) count(tb testing.TB) (czxid, created int64) {
+	tb.Helper()
+	if _, err := m.look.Sync(m.path); err != nil {
+		tb.Fatal(err)
+	}
+	exists, stat, err := m.look.Exists(m.path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if !exists {
+		return 0, 0
+	}
+	return stat.Czxid, (int64(stat.Cversion) + int64(stat.NumChildren)) / 2
+}
+
+// atLeast fails if fewer znodes have been created since.
+func (m made) atLeast(tb testing.TB, cycles int64) {
+	tb.Helper()
+	czxid, created := m.count(tb)
+	if czxid == m.czxid { // the server deletes an empty container
+		created -= m.before
+	}
+	if cycles == 0 || created < cycles {
+		tb.Fatalf("%d znodes were created in %s in %d cycles: no contention there", created, m.path, cycles)
+	}
+}
+
+type goZookeeper struct{ *zk.Lock }
+
+func (l goZookeeper) acquire(context.Context) error { return l.Lock.Lock() }
+func (l goZookeeper) release(context.Context) error { return l.Unlock() }
+
+// ownLock is one of ours.
+type ownLock struct {
+	recipes.Lock
+	hold recipes.Hold
+}
+
+func newOwnLock(tb testing.TB, s recipes.Session, path string, strategy recipes.Strategy) *ownLock {
+	l, err := s.Lock(path, recipes.LockConfig{Strategy: strategy})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &ownLock{Lock: l}
+}
+
+func (l *ownLock) acquire(ctx context.Context) (err error) {
+	l.hold, err = l.Acquire(ctx)
+	return err
+}
+
+func (l *ownLock) release(ctx context.Context) error { return l.hold.Release(ctx) }
+
+// The buffers hold a listing of the longest line; go-zookeeper's default would take 3 MiB
+// for each of thousands of sessions.
+const peerPacket = 320 << 10
+
+const peerTimeout = 40 * time.Second
+
+// atOnce opens n sessions, a few at a time.
+func atOnce(tb testing.TB, n int, open func(context.Context, int) error) {
+	tb.Helper()
+	g, ctx := errgroup.WithContext(tb.Context())
+	g.SetLimit(32)
+	for i := range n {
+		g.Go(func() error { return open(ctx, i) })
+	}
+	if err := g.Wait(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func rawSessions(tb testing.TB, addrs []string, n int) []*zk.Conn {
+	conns := make([]*zk.Conn, n)
+	atOnce(tb, n, func(_ context.Context, i int) error {
+		c, events, err := zk.Connect(addrs[i%len(addrs):][:1], peerTimeout, zk.WithLogInfo(false), zk.WithMaxBufferSize(peerPacket), zk.WithMaxConnBufferSize(peerPacket))
+		if err != nil {
+			return err
+		}
+		conns[i] = c
+		for e := range events {
+			if e.State == zk.StateHasSession {
+				return nil
+			}
+		}
+		return errors.New("no session")
+	})
+	tb.Cleanup(func() {
+		var closing sync.WaitGroup
+		for _, c := range conns {
+			closing.Go(c.Close)
+		}
+		closing.Wait()
+	})
+	return conns
+}
+
+func ownSessions(tb testing.TB, addrs []string, n int, open func(context.Context, recipes.SessionConfig) (recipes.Session, error)) []recipes.Session {
+	sessions := make([]recipes.Session, n)
+	atOnce(tb, n, func(ctx context.Context, i int) (err error) {
+		sessions[i], err = open(ctx, recipes.SessionConfig{Servers: addrs[i%len(addrs):][:1], SessionTimeout: peerTimeout, MaxPacket: peerPacket})
+		return err
+	})
+	tb.Cleanup(func() {
+		var closing sync.WaitGroup
+		for _, s := range sessions {
+			closing.Go(func() { s.Close(context.Background()) })
+		}
+		closing.Wait()
+	})
+	return sessions
+}
+
+// launchPlugin builds the plugin of this tree and starts it.
+func launchPlugin(tb testing.TB) *host.Plugin {
+	path := filepath.Join(tb.TempDir(), "zkrecipes-plugin")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/zkrecipes/zkrecipes/cmd/zkrecipes-plugin")
+	build.Env = append(build.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		tb.Fatalf("build the plugin: %v\n%s", err, out)
+	}
+	p, err := host.Launch(tb.Context(), host.Config{Path: path})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := p.Close(context.Background()); err != nil {
+			tb.Error(err)
+		}
+	})
+	return p
+}

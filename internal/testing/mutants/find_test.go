@@ -1,0 +1,197 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const source = `package p
+
+import "fmt"
+
+const no = false
+
+func (t *T) f(a, b int) bool {
+	if a < b && t.ready {
+		t.n++
+	}
+	defer t.close()
+	panic(fmt.Sprint([]int{a, b}))
+}
+
+func g(a int) (ok bool) {
+	switch {
+	case a == 1:
+		ok = true
+	case a > h():
+		t.logger.Debug("no mistake")
+	}
+	for i := 0; i < a; i++ {
+	}
+	return ok
+}
+
+func (t *T) h(a int) {
+	if a < 0 && t.ready {
+		t.Log().Error("no mistake", "a", a)
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, time.Second)
+	defer cancel()
+	wait := time.NewTimer(time.Second)
+	defer wait.Stop()
+	t.wait(ctx, wait)
+}
+
+func (t *T) j(s fmt.Stringer) {
+	t.mu.Lock()
+	t.i()
+	t.k(one(two()))
+	t.n = 1
+	t.next().i()
+	s.String()
+}
+
+func (t *T) k(a int) {}
+
+func one(a int) int { return a }
+
+func other(b int) int { return b }
+
+func two() (n int) { return n }
+
+func (t *T) i() {
+	ctx, cancel := context.WithTimeout(t.ctx, time.Second)
+	defer cancel()
+	go t.wait(ctx)
+	t.spawn(t.close)
+}
+`
+
+// mistakes are those of the source, in order.
+var mistakes = []string{
+	"*T.f: drop `defer t.close()`",
+	"*T.f: negate `a < b && t.ready`",
+	"*T.f: ignore (and) `a < b`",
+	"*T.f: ignore (and) `t.ready`",
+	"*T.f: move the boundary of `a < b`",
+	"*T.f: drop `t.n++`",
+	"*T.f: leave out `a`",
+	"*T.f: leave out `b`",
+	"g: negate `a == 1`",
+	"g: negate `a > h()`",
+	"g: drop `ok = true`",
+	"g: false for `true`",
+	"g: move the boundary of `i < a`",
+	"*T.h: drop `t.wait(ctx, wait)`",
+	"*T.j: drop `t.mu.Lock()`",
+	"*T.j: drop `t.i()`",
+	"*T.j: drop `t.k(one(two()))`",
+	"*T.j: drop `t.n = 1`",
+	"*T.j: drop `t.next().i()`",
+	"*T.j: drop `s.String()`",
+	"*T.j: swap `t.i(); t.k(one(two()))`",
+	"*T.j: swap `t.next().i(); s.String()`",
+	"*T.j: call h for `t.k`",
+	"*T.j: call other for `one`",
+	"*T.i: drop `defer cancel()`",
+	"*T.i: drop `go t.wait(ctx)`",
+	"*T.i: drop `t.spawn(t.close)`",
+	"*T.i: swap `go t.wait(ctx); t.spawn(t.close)`",
+}
+
+func written(t *testing.T) (file string, mutants []mutant) {
+	t.Helper()
+	dir := t.TempDir()
+	file = filepath.Join(dir, "p.go")
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mutants, err := find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range mutants {
+		mutants[i].number = i
+	}
+	return file, mutants
+}
+
+func TestMistakesAreFound(t *testing.T) {
+	_, mutants := written(t)
+	var names []string
+	for _, m := range mutants {
+		names = append(names, m.name)
+	}
+	if !slices.Equal(names, mistakes) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(names, "\n"), strings.Join(mistakes, "\n"))
+	}
+}
+
+// All mistakes are planted at once, within each other, and no line moves.
+func TestMistakesArePlantedTogether(t *testing.T) {
+	file, mutants := written(t)
+	text, err := plant(file, mutants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.ParseFile(token.NewFileSet(), file, text, parser.AllErrors); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	lines := strings.Split(string(text), "\n")
+	if before := strings.Split(source, "\n"); len(lines) != len(before) {
+		t.Errorf("%d lines; before there were %d", len(lines), len(before))
+	}
+	for _, want := range []string{
+		"if (planted.On(1) != ((planted.On(2) || ((a < b) != (planted.On(4) && a == b))) && (planted.On(3) || t.ready))) {",
+		"if !planted.On(5) { t.n++ }",
+		"planted.Without(6, 0, planted.Without(7, 1, []int{a, b}))",
+		"if !planted.On(10) { ok = (!planted.On(11) && true) }",
+		"if !planted.On(15) { if !planted.On(20) { t.i() } }",
+		"{ planted.Or(22, t.k, t.h)(planted.Or(23, one, other)(two())) }; if planted.On(20) { t.i() }",
+	} {
+		if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, want) }) {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
+	}
+}
+
+func TestSurvivorsHaveReasons(t *testing.T) {
+	known, err := readList(filepath.Join("..", "..", "..", list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range known {
+		file, _, _ := strings.Cut(id, ": ")
+		mutants, err := newFinder(filepath.Join("..", "..", "..", file))
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+			continue
+		}
+		found := slices.ContainsFunc(mutants.find(), func(m mutant) bool { return file+": "+m.name == id })
+		if !found {
+			t.Errorf("the source has no such mistake any more: %s", id)
+		}
+	}
+}
+
+func TestAMistakeWithoutAReasonIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "list")
+	for text, good := range map[string]bool{
+		"# nothing\n":             true,
+		"a.go: f\n    equivalent": true,
+		"a.go: f\n":               false,
+		"    a reason\n":          false,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readList(file); (err == nil) != good {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

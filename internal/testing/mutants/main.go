@@ -1,0 +1,200 @@
+// Command mutants plants mistakes in the core, one at a time, and tells which of them no
+// fast test notices. It negates conditions or ignores a part of them, drops statements and
+// moves boundaries by one. It leaves elements out of a list (the check in a transaction),
+// and puts true for false (the watch of a read). It swaps two neighbouring statements that
+// both call something, and calls another function of the package that has the same signature.
+//
+// All mistakes of a run are compiled into the tests once, each behind a switch. Then each
+// test runs alone and tells which mistakes it reaches. So a mistake costs no
+// compilation, and only the tests that reach it are run against it, the shortest
+// first, until one fails.
+//
+// A survivor is listed in testdata/mutants.txt with a reason: "equivalent" if no caller
+// can tell the difference, or why no test tells it. The command fails if less than 90 %
+// of those that are not equivalent are noticed.
+//
+// The tools that exist (gremlins, go-mutesting) compile for each mistake and run either
+// the package's own tests or all. Most of the families of recipes are tested from
+// outside. They plant no lack of a statement or of an element either.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	module = "github.com/zkrecipes/zkrecipes"
+	list   = "testdata/mutants.txt"
+	wanted = 0.9
+)
+
+// target is a set of packages, and the packages whose tests cover them. The host's cover
+// the client too, which goes on in another plugin when one has died. The contract covers each
+// by one way to reach the recipes, and some seeds of the simulation cover both.
+type target struct{ name, packages, tests, contract string }
+
+var targets = []target{
+	{"zookeeper", "recipes/zookeeper/internal/*", "recipes/zookeeper recipes/zookeeper/internal/*", "direct"},
+	{
+		"rpc", "internal/rpc/client internal/rpc/server internal/rpc/wire internal/rpc/carry host",
+		"internal/rpc/client internal/rpc/server internal/rpc/wire internal/rpc/carry host", "in-memory",
+	},
+}
+
+// contractTests is the package of the contract's tests. They are one test, of which
+// each recipe's part is run alone.
+const contractTests = "recipes/recipestest"
+
+// simulationTests is the package of the simulation. A hundred seeds of it take seconds.
+const (
+	simulationTests = "internal/testing/simulation"
+	simulatedSeeds  = "100"
+)
+
+var contractParts = []string{
+	"lock", "write", "election", "context", "queue", "transaction", "shared_lock", "semaphore", "revocable", "priority_lock",
+	"context_of_the_line", "group", "latch", "counter", "configuration", "names", "double_barrier", "barrier", "session", "contenders",
+}
+
+func main() {
+	sample := flag.Int("sample", 40, "mistakes in each target, taken at random; 0 for all")
+	seed := flag.Uint64("seed", 1, "which ones")
+	only := flag.String("target", "", "zookeeper or rpc; both without it")
+	match := flag.String("match", "", "only mistakes whose name in the list this regular expression matches")
+	length := flag.Duration("for", 8*time.Minute, "how long; what is left then is not counted")
+	flag.Parse()
+	names, err := regexp.Compile(*match)
+	if err == nil {
+		err = run(*sample, *seed, *only, names, time.Now().Add(*length))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(sample int, seed uint64, only string, match *regexp.Regexp, end time.Time) error {
+	known, err := readList(list)
+	if err != nil {
+		return err
+	}
+	var all score
+	for _, t := range targets {
+		if only != "" && t.name != only {
+			continue
+		}
+		mutants, err := choose(t, sample, seed, match)
+		if err != nil {
+			return err
+		}
+		s, err := try(t, mutants, known, end)
+		if err != nil {
+			return err
+		}
+		all.add(s)
+	}
+	fmt.Println(all)
+	if all.share() < wanted {
+		return fmt.Errorf("less than %.0f %% were noticed", 100*wanted)
+	}
+	return nil
+}
+
+// choose finds the mistakes of a target and takes some.
+func choose(t target, sample int, seed uint64, match *regexp.Regexp) (chosen []mutant, err error) {
+	dirs, err := folders(t.packages)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		found, err := find(dir)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, found...)
+	}
+	total := len(chosen)
+	chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return !match.MatchString(m.id()) })
+	random := rand.New(rand.NewPCG(seed, 0))
+	random.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+	if sample > 0 && len(chosen) > sample {
+		chosen = chosen[:sample]
+	}
+	for i := range chosen {
+		chosen[i].number = i
+	}
+	fmt.Printf("%s: %d mistakes can be planted, %d are (-sample %d -seed %d)\n", t.name, total, len(chosen), sample, seed)
+	return chosen, nil
+}
+
+// folders are those with Go files that patterns name.
+func folders(patterns string) (dirs []string, err error) {
+	for _, pattern := range strings.Fields(patterns) {
+		found, err := glob(pattern)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, found...)
+	}
+	return dirs, nil
+}
+
+// score counts mistakes by their result.
+type score struct{ noticed, survived, equivalent, notTried int }
+
+func (s *score) add(o score) {
+	s.noticed += o.noticed
+	s.survived += o.survived
+	s.equivalent += o.equivalent
+	s.notTried += o.notTried
+}
+
+func (s score) share() float64 {
+	if s.noticed == 0 {
+		return 0
+	}
+	return float64(s.noticed) / float64(s.noticed+s.survived)
+}
+
+func (s score) String() string {
+	return fmt.Sprintf("%d noticed, %d survived, %d equivalent, %d not tried: %.1f %% noticed",
+		s.noticed, s.survived, s.equivalent, s.notTried, 100*s.share())
+}
+
+// readList reads the survivors that are known, with their reasons. A line without
+// indentation is the id of a mistake, and the indented one below it the reason.
+func readList(name string) (map[string]string, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	reasons := make(map[string]string)
+	var id string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		switch reason, indented := strings.CutPrefix(line, "    "); {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case indented && id != "":
+			reasons[id] = strings.TrimSpace(reasons[id] + " " + reason)
+		case indented:
+			return nil, fmt.Errorf("%s: a reason without a mistake: %q", path.Base(name), line)
+		default:
+			id = line
+			reasons[id] = ""
+		}
+	}
+	for id, reason := range reasons {
+		if reason == "" {
+			return nil, fmt.Errorf("%s: no reason for %s", path.Base(name), id)
+		}
+	}
+	return reasons, nil
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/mutants/planted"
+)
+
+// atOnce is how many tests run side by side, each in a process of its own.
+const atOnce = 2
+
+// test is one test function.
+type test struct {
+	dir, binary string
+	name        string        // a regular expression, as go test -run takes it
+	args        []string      // of the test itself
+	takes       time.Duration // without a mistake
+	reaches     map[int]bool
+}
+
+// try plants mistakes and runs the tests that reach them.
+func try(t target, mutants []mutant, known map[string]string, end time.Time) (s score, err error) {
+	work, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return s, err
+	}
+	defer os.RemoveAll(work)
+	binaries, mutants, err := build(t, mutants, work)
+	if err != nil {
+		return s, err
+	}
+	tests, err := baseline(t, binaries, work)
+	if err != nil {
+		return s, err
+	}
+	var mu sync.Mutex
+	forEach(mutants, func(m mutant) {
+		by, reached, tried := hunt(m, tests, end)
+		mu.Lock()
+		defer mu.Unlock()
+		switch reason := known[m.id()]; {
+		case by != "":
+			s.noticed++
+			fmt.Printf("noticed by %s: %s\n", by, m.id())
+			if reason != "" {
+				fmt.Printf("TAKE IT OUT OF %s: it is noticed\n", list)
+			}
+		case !tried:
+			s.notTried++
+		case strings.HasPrefix(reason, "equivalent"):
+			s.equivalent++
+		default:
+			s.survived++
+			fmt.Printf("SURVIVED %d tests (line %d):\n%s\n    %s\n", reached, m.line, m.id(), reason)
+		}
+	})
+	return s, nil
+}
+
+// build compiles the tests with all mistakes in them. It leaves those out that do not
+// compile, such as the lack of an only use.
+func build(t target, mutants []mutant, work string) (binaries map[string]string, left []mutant, err error) {
+	dirs, err := folders(t.tests + " " + contractTests + " " + simulationTests)
+	if err != nil {
+		return nil, nil, err
+	}
+	for {
+		overlay, err := write(mutants, work)
+		if err != nil {
+			return nil, nil, err
+		}
+		broken, err := compile(overlay, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(broken) == 0 {
+			binaries = make(map[string]string)
+			for i, dir := range dirs {
+				binary := filepath.Join(work, fmt.Sprintf("%d.test", i))
+				if out, err := exec.Command("go", "test", "-overlay", overlay, "-c", "-o", binary, "./"+dir).CombinedOutput(); err != nil {
+					return nil, nil, fmt.Errorf("compile the tests of %s: %w\n%s", dir, err, out)
+				}
+				if _, err := os.Stat(binary); err == nil { // not where there are no tests
+					binaries[dir] = binary
+				}
+			}
+			return binaries, mutants, nil
+		}
+		before := len(mutants)
+		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return broken[copyOf(m.file)+":"+strconv.Itoa(m.line)] })
+		if len(mutants) == before {
+			return nil, nil, fmt.Errorf("does not compile at %v, where nothing is planted", broken)
+		}
+	}
+}
+
+// write writes the files with mistakes, and the overlay that names them.
+func write(mutants []mutant, work string) (string, error) {
+	byFile := make(map[string][]mutant)
+	for _, m := range mutants {
+		byFile[m.file] = append(byFile[m.file], m)
+	}
+	replace := make(map[string]string)
+	for file, here := range byFile {
+		text, err := plant(file, here)
+		if err != nil {
+			return "", err
+		}
+		copied := filepath.Join(work, copyOf(file))
+		if err := os.WriteFile(copied, text, 0o600); err != nil {
+			return "", err
+		}
+		full, err := filepath.Abs(file)
+		if err != nil {
+			return "", err
+		}
+		replace[full] = copied
+	}
+	overlay := filepath.Join(work, "overlay.json")
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	return overlay, os.WriteFile(overlay, text, 0o600)
+}
+
+// copyOf names the copy of a file that has mistakes in it.
+func copyOf(file string) string { return strings.ReplaceAll(file, "/", "_") }
+
+// position is where the compiler finds a mistake of the kind that is not wanted.
+var position = regexp.MustCompile(`(?m)^(?:vet: )?(\S+\.go):(\d+):\d+: `)
+
+// compile compiles the packages and returns the lines that do not.
+func compile(overlay string, t target) (broken map[string]bool, err error) {
+	args := []string{"build", "-gcflags=-e", "-overlay", overlay}
+	dirs, err := folders(t.packages)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		args = append(args, "./"+dir)
+	}
+	out, err := exec.Command("go", args...).CombinedOutput()
+	broken = make(map[string]bool)
+	for _, found := range position.FindAllSubmatch(out, -1) {
+		file := filepath.ToSlash(filepath.Clean(string(found[1])))
+		if filepath.IsAbs(file) { // the compiler names the copy, or the file
+			file = filepath.Base(file)
+		}
+		broken[copyOf(file)+":"+string(found[2])] = true
+	}
+	if err != nil && len(broken) == 0 {
+		return nil, fmt.Errorf("compile: %w\n%s", err, out)
+	}
+	return broken, nil
+}
+
+// baseline runs each test alone, without a mistake.
+func baseline(t target, binaries map[string]string, work string) (tests []*test, err error) {
+	add := func(dir, name string, args ...string) {
+		tests = append(tests, &test{dir: dir, binary: binaries[dir], name: name, args: args, reaches: make(map[int]bool)})
+	}
+	add(simulationTests, "^TestSimulation$", "-seeds", simulatedSeeds)
+	for _, part := range contractParts {
+		add(contractTests, fmt.Sprintf("^TestContract$/^%s$/^embedded$/^contract$/^%s$", t.contract, part))
+	}
+	for dir, binary := range binaries {
+		if dir == contractTests || dir == simulationTests {
+			continue
+		}
+		cmd := exec.Command(binary, "-test.list", "^Test")
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("list the tests of %s: %w", dir, err)
+		}
+		for _, name := range strings.Fields(string(out)) {
+			add(dir, "^"+name+"$")
+		}
+	}
+	var mu sync.Mutex
+	forEach(tests, func(t *test) {
+		file := filepath.Join(work, "reached-"+filepath.Base(t.binary)+"-"+strings.ReplaceAll(t.name, "/", "-"))
+		began := time.Now()
+		out, failed := t.run(10*time.Minute, planted.ReachedEnv+"="+file)
+		t.takes = time.Since(began)
+		reached, _ := os.ReadFile(file) // none if there is no file
+		for _, number := range bytes.Fields(reached) {
+			n, _ := strconv.Atoi(string(number))
+			t.reaches[n] = true
+		}
+		if failed {
+			mu.Lock()
+			defer mu.Unlock()
+			err = fmt.Errorf("%s of %s fails without a mistake:\n%s", t.name, t.dir, out)
+		}
+	})
+	slices.SortFunc(tests, func(a, b *test) int { return int(a.takes - b.takes) })
+	var sum time.Duration
+	for _, t := range tests {
+		sum += t.takes
+	}
+	fmt.Printf("%d tests take %v, one after the other\n", len(tests), sum.Round(time.Second))
+	return tests, err
+}
+
+// run runs the test. One that takes longer than within has failed.
+func (t *test) run(within time.Duration, env string) (output []byte, failed bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, t.binary, append([]string{"-test.short", "-test.failfast", "-test.run", t.name}, t.args...)...)
+	cmd.Dir = t.dir
+	cmd.Env = append(os.Environ(), env)
+	output, err := cmd.CombinedOutput()
+	return output, err != nil
+}
+
+// hunt runs the tests that reach a mistake against it, the shortest first, until one
+// fails. It returns the name of that one.
+func hunt(m mutant, tests []*test, end time.Time) (by string, reached int, tried bool) {
+	for _, t := range tests {
+		if !t.reaches[m.number] {
+			continue
+		}
+		if time.Now().After(end) {
+			return "", reached, false
+		}
+		reached++
+		// A mistake may make a test wait for ever.
+		if _, failed := t.run(20*time.Second+5*t.takes, fmt.Sprint(planted.ActiveEnv, "=", m.number)); failed {
+			return t.name, reached, true
+		}
+	}
+	return "", reached, true
+}
+
+// forEach runs f for each of list, some at once.
+func forEach[T any](list []T, f func(T)) {
+	next := make(chan T)
+	var all sync.WaitGroup
+	for range atOnce {
+		all.Go(func() {
+			for e := range next {
+				f(e)
+			}
+		})
+	}
+	for _, e := range list {
+		next <- e
+	}
+	close(next)
+	all.Wait()
+}
+
+func glob(pattern string) (dirs []string, err error) {
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) == 0 {
+		return nil, fmt.Errorf("no folder %s: %w", pattern, err)
+	}
+	for _, dir := range found {
+		if files, _ := filepath.Glob(filepath.Join(dir, "*.go")); len(files) > 0 {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, nil
+}

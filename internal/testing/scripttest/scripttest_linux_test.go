@@ -1,0 +1,88 @@
+package scripttest_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/scripttest"
+)
+
+// TestMain: the tests run this program again, as what they name in the variable.
+func TestMain(m *testing.M) {
+	if os.Getenv(hangEnv) != "" {
+		standStill()
+	}
+	scripttest.ResetSignals()
+	leaktest.Main(m)
+}
+
+const hangEnv = "SCRIPTTEST_HANG"
+
+// standStill is where a Go program hangs. (Go itself ends one that waits for nothing.)
+func standStill() { time.Sleep(time.Hour) }
+
+const insideEnv = "SCRIPTTEST_INSIDE"
+
+// TestHungScriptFails: a shell in the background that ignores INT, and has a child
+// of its own that holds its output open, does not keep the test from ending.
+func TestHungScriptFails(t *testing.T) {
+	for _, kind := range []string{"waits", "fails", "ends", "program"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInside$/^"+kind, "-test.v")
+			cmd.Env = append(os.Environ(), insideEnv+"="+t.TempDir())
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "FAIL: TestInside/"+kind) {
+				t.Errorf("%v\n%s", err, out)
+			}
+			if stacks := kind == "program"; strings.Contains(string(out), "standStill") != stacks {
+				t.Errorf("shows where a program stands: want %v\n%s", stacks, out)
+			}
+		})
+	}
+}
+
+// TestInside runs the scripts of TestHungScriptFails.
+func TestInside(t *testing.T) {
+	dir := os.Getenv(insideEnv)
+	if dir == "" {
+		t.Skip("another test runs this one")
+	}
+	program := "env " + hangEnv + "=1\nexec " + os.Args[0] + " &program&\nwait program\n"
+	if err := os.WriteFile(filepath.Join(dir, "program.txtar"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, last := range map[string]string{"waits": "wait shell\n", "fails": "exists nothing\n", "ends": ""} {
+		script := "exec sh hang.sh &shell&\nexec sh ready.sh\n" + last + "-- ready.sh --\nuntil test -e ready; do sleep 0.01; done\n-- hang.sh --\ntrap '' INT\n: >ready\nsh -c 'trap \"\" INT; sleep 3600' &\nsleep 3600\n"
+		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(script), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit := map[bool]time.Duration{true: 2 * time.Second, false: scripttest.Limit}
+	testscript.Run(t, testscript.Params{Dir: dir, Setup: func(env *testscript.Env) error {
+		scripttest.Bound(env, limit[!strings.Contains(env.WorkDir, "fails")])
+		return nil
+	}})
+}
+
+// TestSignalsAreNotInherited: under nohup a child of the tests still gets HUP.
+func TestSignalsAreNotInherited(t *testing.T) {
+	if os.Getenv(insideEnv) != "" {
+		if err := exec.Command("sh", "-c", "kill -HUP $$; sleep 0; exit 0").Run(); err == nil {
+			t.Error("the child ignored HUP")
+		}
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `trap "" HUP INT; exec "$0" -test.run='^TestSignalsAreNotInherited$'`, os.Args[0])
+	cmd.Env = append(os.Environ(), insideEnv+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
