@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -11,25 +12,27 @@ import (
 
 // progress is a bar on a terminal, and a line now and then elsewhere.
 type progress struct {
-	bar       *progressbar.ProgressBar // nil off a terminal
-	say       say                      // nil on a terminal, and where progress is of no interest
+	bar   *progressbar.ProgressBar // nil off a terminal
+	trial string                   // the present one, in words
+	of    int
+	stop  chan struct{} // ends the lines
+
+	mu        sync.Mutex
 	remaining *remaining
-	trial     string // the present one, in words
-	done, of  int
-	said      time.Time // when the last line was written
-	now       func() time.Time
+	done      int
+	ended     bool
 }
 
-// sayEvery is the least time between two lines.
+// sayEvery is the time between two lines. A trial may take longer.
 const sayEvery = 30 * time.Second
 
 func (c command) newProgress(trials []bench.Trial) *progress {
-	p := &progress{remaining: newRemaining(trials), of: len(trials), said: time.Now(), now: time.Now}
+	p := &progress{remaining: newRemaining(trials), of: len(trials), stop: make(chan struct{})}
 	_, ok := c.terminal(c.stderr)
 	switch {
 	case c.quiet:
 	case !ok:
-		p.say = c.say
+		go p.sayOften(c.say)
 	default:
 		p.bar = progressbar.NewOptions(len(trials),
 			progressbar.OptionSetWriter(c.stderr),
@@ -44,9 +47,29 @@ func (c command) newProgress(trials []bench.Trial) *progress {
 	return p
 }
 
+// sayOften writes lines until the end.
+func (p *progress) sayOften(say say) {
+	ticker := time.NewTicker(sayEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-ticker.C:
+			p.mu.Lock()
+			if !p.ended {
+				say("%d of %d trials, %s", p.done, p.of, p.left())
+			}
+			p.mu.Unlock()
+		}
+	}
+}
+
 // begin is called before each trial.
 func (p *progress) begin(t bench.Trial) {
-	p.remaining.begin(t, p.now())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remaining.begin(t, time.Now())
 	if p.bar != nil {
 		p.trial = fmt.Sprintf("%s, %s %s of %d", p.left(), t.Strategy, t.Workload, t.Contenders)
 		p.bar.Describe(p.trial)
@@ -85,29 +108,35 @@ func (p *progress) pause() {
 
 // step is one trial done.
 func (p *progress) step() {
-	now := p.now()
-	p.remaining.end(now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remaining.end(time.Now())
+	p.count()
+}
+
+func (p *progress) count() {
 	p.done++
 	if p.bar != nil {
 		_ = p.bar.Add(1)
-	}
-	if p.say != nil && p.done < p.of && now.Sub(p.said) >= sayEvery {
-		p.said = now
-		p.say("%d of %d trials, %s", p.done, p.of, p.left())
 	}
 }
 
 // skip is one trial that is not made.
 func (p *progress) skip(t bench.Trial) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.remaining.left[combinationOf(t)]--
-	p.done++
-	if p.bar != nil {
-		_ = p.bar.Add(1)
-	}
+	p.count()
 }
 
-// end takes the bar away for good.
+// end takes the bar away for good. Nothing is said after it has returned.
 func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		p.ended = true
+		close(p.stop)
+	}
 	if p.bar != nil {
 		_ = p.bar.Clear()
 		_ = p.bar.Exit()

@@ -4,28 +4,30 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
 )
 
-// Off a terminal a run is not silent for an hour.
+// Off a terminal a run is not silent for an hour, also if one trial takes that long.
 func TestProgressOffATerminalIsALineEvery30Seconds(t *testing.T) {
-	var lines []string
-	now := time.Unix(0, 0)
-	trials := slices.Repeat([]bench.Trial{{Contenders: 1}}, 6)
-	p := &progress{
-		remaining: newRemaining(trials), of: len(trials), said: now, now: func() time.Time { return now },
-		say: func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) },
-	}
-	p.skip(trials[0])
-	for range 5 {
-		p.begin(trials[0])
-		now = now.Add(16 * time.Second)
-		p.step()
-	}
-	want := []string{"3 of 6 trials, about 48s left", "5 of 6 trials, about 16s left"}
-	if !slices.Equal(lines, want) {
-		t.Errorf("said %q; want %q", lines, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		trials := slices.Repeat([]bench.Trial{{Contenders: 1}}, 4)
+		p := &progress{remaining: newRemaining(trials), of: len(trials), stop: make(chan struct{})}
+		go p.sayOften(func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) })
+		p.skip(trials[0])
+		for _, takes := range []time.Duration{31, 17, 43} {
+			p.begin(trials[0])
+			time.Sleep(takes * time.Second)
+			p.step()
+		}
+		p.end()
+		time.Sleep(time.Hour)
+		want := []string{"1 of 4 trials, remaining time not known yet", "3 of 4 trials, about 24s left", "3 of 4 trials, about 24s left"}
+		if !slices.Equal(lines, want) {
+			t.Errorf("said %q; want %q", lines, want)
+		}
+	})
 }

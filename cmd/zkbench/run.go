@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
@@ -281,6 +282,8 @@ func (c command) sayInvalid(records []record.Record) {
 	}
 }
 
+var saying sync.Mutex
+
 // say tells what is worth knowing, unless nobody wants to; warn what is worth a warning.
 func (c command) say(format string, args ...any) {
 	if !c.quiet {
@@ -289,6 +292,8 @@ func (c command) say(format string, args ...any) {
 }
 
 func (c command) warn(format string, args ...any) {
+	saying.Lock() // progress speaks from a goroutine of its own
+	defer saying.Unlock()
 	fmt.Fprintf(c.stderr, "zkbench: "+format+"\n", args...)
 }
 

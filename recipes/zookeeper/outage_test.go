@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -103,5 +104,56 @@ func TestAfterAnOutageNoChangeIsMadeToASuccessor(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A counter has the receipt below its znode. A client that replaces the znode deletes that
+// too, so nothing is added to the successor.
+func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
+	srv := embedded(t)
+	mine, ctx := open(t, srv), bounded(t)
+	counter := must[recipes.Counter](t)(mine.Counter("/c", recipes.CounterConfig{}))
+	for range 3 {
+		must[int64](t)(counter.Add(ctx, 1))
+	}
+	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	replace := func() {
+		_, before, err := raw.Get("/c")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		removeAll(t, raw, "/c")
+		if _, err := raw.Create("/c", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Error(err)
+		}
+		for range before.Version {
+			if _, err := raw.Set("/c", []byte("100"), -1); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	var lost, done atomic.Bool
+	srv.SetFault(func(q zkserver.Request) zkserver.Fault {
+		switch {
+		case q.SessionID != mine.ID() || done.Load() || q.Op == zkserver.OpPing:
+		case !lost.Load() && q.Op == zkserver.OpMulti:
+			lost.Store(true)
+			return zkserver.Fault{CloseBefore: true}
+		case lost.Load(): // the first request after the outage
+			done.Store(true)
+			replace()
+		}
+		return zkserver.Fault{}
+	})
+	if _, err := counter.Add(ctx, 1); !errors.Is(err, recipes.ErrUnknownOutcome) || !done.Load() {
+		t.Errorf("%v; want ErrUnknownOutcome (replaced: %v)", err, done.Load())
+	}
+	if now := must[int64](t)(counter.Get(ctx)); now != 100 {
+		t.Errorf("the successor is %d; want 100", now)
 	}
 }

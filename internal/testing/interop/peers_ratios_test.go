@@ -25,6 +25,8 @@ var compared = []struct{ workload, lock, to string }{
 	{"cycle", "handoff", "curator"},
 	{"cycle", "handoff", "kazoo"},
 	{"cycle", "plugin-handoff", "go-zookeeper"},
+	{"cycle", "handoff", "plain"},
+	{"cycle", "go-zookeeper", "plain"},
 	{"drain", "handoff", "floor"},
 }
 
@@ -50,10 +52,12 @@ func (s samples) ratios() string {
 			row(a, b, fmt.Sprint(a.contenders), c.lock+" : "+c.to)
 		}
 	}
-	for _, a := range s.of("cycle", "handoff") {
-		if b := a; a.contenders == 10000 {
-			b.contenders = 100
-			row(a, b, "10000 : 100", "handoff")
+	for _, lock := range []string{"handoff", "plain"} {
+		for _, a := range s.of("cycle", lock) {
+			if b := a; a.contenders == 10000 {
+				b.contenders = 100
+				row(a, b, "10000 : 100", lock)
+			}
 		}
 	}
 	return out.String()
