@@ -46,8 +46,15 @@ func BenchmarkPeers(b *testing.B) {
 						w := ways[(i+round)%len(ways)]
 						measure := func(workload, unit string, run func(testing.TB) float64) {
 							b.Run(fmt.Sprintf("workload=%s/round=%d/lock=%s", workload, round, w.name), func(b *testing.B) {
+								before := int64(0)
+								if w.asked != nil {
+									before = w.asked(b)
+								}
 								rate := run(b)
 								b.ReportMetric(rate, unit)
+								if w.asked != nil {
+									b.ReportMetric(float64(w.asked(b)-before), "asked")
+								}
 								b.ReportMetric(0, "ns/op")
 								measured.add(sample{servers, workload, n, w.name}, rate)
 							})

@@ -25,6 +25,7 @@ type way struct {
 	name  string
 	cycle func(testing.TB, time.Duration) float64 // cycles per second in the window; nil where it is not measured
 	drain func(testing.TB) float64                // handoffs per second; nil too
+	asked func(testing.TB) int64                  // grants so far that had to ask the leader; nil for other libraries
 }
 
 // most is how many contenders a lock is measured with. Those of one process of Python
@@ -48,7 +49,7 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 		for i := range n {
 			c.locks = append(c.locks, lockOf(i, path))
 		}
-		ways = append(ways, way{name, c.cycle, c.drain})
+		ways = append(ways, way{name: name, cycle: c.cycle, drain: c.drain})
 	}
 	own := func(prefix string, open func(context.Context, recipes.SessionConfig) (recipes.Session, error)) {
 		sessions := ownSessions(tb, addrs, n, open)
@@ -57,12 +58,22 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 				continue
 			}
 			inGo(prefix+string(strategy), func(i int, path string) lock { return newOwnLock(tb, sessions[i], path, strategy) })
+			ways[len(ways)-1].asked = func(tb testing.TB) (sum int64) {
+				for _, s := range sessions {
+					stats, err := s.Stats(tb.Context())
+					if err != nil {
+						tb.Fatal(err)
+					}
+					sum += stats.Asked
+				}
+				return sum
+			}
 		}
 	}
 	raw := rawSessions(tb, addrs, min(max(n, 2), most.raw))
 	inGo("plain", func(i int, path string) lock { return newPlain(tb, raw[i%len(raw)], path) })
 	if n <= most.listing {
-		ways = append(ways, way{"floor", nil, func(tb testing.TB) float64 { return floor(tb, raw, time.Second) }})
+		ways = append(ways, way{name: "floor", drain: func(tb testing.TB) float64 { return floor(tb, raw, time.Second) }})
 		inGo("go-zookeeper", func(i int, path string) lock { return goZookeeper{zk.NewLock(raw[i], path, zk.WorldACL(zk.PermAll))} })
 	}
 	if n <= most.libraries {
