@@ -9,11 +9,12 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-short test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-acl test-partition test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-quick test-all test-contract test-faults test-python test-launches test-kills test-upgrades test-interop test-model test-acl test-partition test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
 
 help:
-	@echo 'make test           all tests, with the race detector, on a real ZooKeeper too'
-	@echo 'make test-short     the same without a real ZooKeeper and the plugin of the contract'
+	@echo 'make test           what a newcomer and CI run: on a real ZooKeeper too, with the race detector where goroutines meet'
+	@echo 'make test-quick     the inner loop: gofmt, vet, units, one way to reach the contract, 200 seeds; no ZooKeeper'
+	@echo 'make test-all       every test at full length, all with the race detector, 5,000 seeds'
 	@echo 'make test-contract  the contract over every transport and server, counted by recipe'
 	@echo 'make test-faults    the fault sweep, with its number of cases'
 	@echo 'make test-python    the protos compiled by the system, and a host in Python'
@@ -49,10 +50,20 @@ zookeeper:
 
 test: zookeeper
 	@.ci/test ./...
+	@.ci/simulate 1000
+
+test-all: zookeeper
+	@ZKRECIPES_TEST_ALL=1 .ci/test ./...
 	@.ci/simulate 5000
 
-test-short:
-	@.ci/test -short ./...
+# The test cache answers for what has not changed.
+UNITS := ./bench/... ./internal/feed ./internal/jute ./internal/rpc/... ./internal/version ./internal/zkbench/... ./internal/zkserver ./plugin ./recipes ./recipes/zookeeper/internal/...
+test-quick:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) test -short $(UNITS)
+	$(GO) test -short -run '^TestContract$$/^in-memory$$/^embedded$$' $(SUITE)
+	@.ci/simulate 200
 
 test-contract: zookeeper
 	@.ci/test -v -run 'TestContract' $(SUITE) | grep -E 'contract tests:|^(ok|FAIL|test:)'
