@@ -1,0 +1,111 @@
+package verb
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// DurationVar is flag's, but for an error that says what a duration looks like.
+// usage has to name it in back quotes.
+func DurationVar(f *flag.FlagSet, d *time.Duration, name string, value time.Duration, usage string) {
+	*d = value
+	f.Var(duration{d}, name, usage)
+}
+
+// duration is a flag.Value.
+type duration struct{ to *time.Duration }
+
+func (d duration) String() string {
+	if d.to == nil { // flag asks what is no value
+		return time.Duration(0).String()
+	}
+	return d.to.String()
+}
+
+func (d duration) Set(text string) error {
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return errors.New("a duration is a number and a unit, such as 500ms, 5s or 1m30s")
+	}
+	*d.to = parsed
+	return nil
+}
+
+// Priority is that of an element of a queue, or of a contender for a lock, which
+// may have none. It is a flag.Value.
+type Priority struct {
+	Given  bool
+	Number int
+}
+
+func (p *Priority) String() string { return "" }
+
+// Set implements flag.Value.
+func (p *Priority) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > recipes.MaxPriority {
+		return fmt.Errorf("a priority is a number from 0 to %d", recipes.MaxPriority)
+	}
+	p.Given, p.Number = true, n
+	return nil
+}
+
+// OnePath is what most verbs that ask have in common: they take a PATH, and no
+// flags of their own unless they say so.
+type OnePath struct{ Path string }
+
+// Flags defines none.
+func (p *OnePath) Flags(*flag.FlagSet) {}
+
+// Arguments takes PATH.
+func (p *OnePath) Arguments(args []string) error {
+	if len(args) != 1 {
+		return errors.New("give one PATH, after the flags")
+	}
+	p.Path = args[0]
+	return recipes.ValidatePath(p.Path)
+}
+
+// PathAndName is OnePath for verbs that take a NAME too.
+type PathAndName struct {
+	OnePath
+	Name string
+}
+
+// Arguments takes PATH and NAME.
+func (p *PathAndName) Arguments(args []string) error {
+	if len(args) != 2 {
+		return errors.New("give PATH and NAME, after the flags")
+	}
+	p.Path, p.Name = args[0], args[1]
+	return cmp.Or(recipes.ValidatePath(p.Path), recipes.ValidateName(p.Name))
+}
+
+// Priorities tells whether the queue at PATH is one with priorities.
+type Priorities bool
+
+// Flag defines -priorities.
+func (p *Priorities) Flag(f *flag.FlagSet) {
+	f.BoolVar((*bool)(p), "priorities", false, "PATH is a priority queue, whose elements were put with -priority")
+}
+
+// Open opens the queue.
+func (p Priorities) Open(s recipes.Session, path string, cfg recipes.QueueConfig) (recipes.Consumer, error) {
+	if p {
+		return s.PriorityQueue(path, cfg)
+	}
+	return s.Queue(path, cfg)
+}
+
+// Me is who stores something, for people who look at it: this host and process.
+func Me() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s[%d]", host, os.Getpid())
+}

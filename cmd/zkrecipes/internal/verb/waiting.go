@@ -1,0 +1,68 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Waiting is what verbs have in common that wait for something and then end,
+// without a command.
+type Waiting struct{ Timeout time.Duration }
+
+// Flags defines -timeout.
+func (w *Waiting) Flags(f *flag.FlagSet) {
+	DurationVar(f, &w.Timeout, "timeout", 0, "give up after this `duration`, connecting included; 0 waits for ever")
+}
+
+// Check checks -timeout; try says that the verb does not wait.
+func (w *Waiting) Check(try bool) error {
+	switch {
+	case w.Timeout < 0:
+		return errors.New("-timeout must not be negative")
+	case try && w.Timeout > 0:
+		return errors.New("-try does not wait: leave -timeout out")
+	}
+	return nil
+}
+
+// WaitHelp is the end of the help of a verb that waits.
+const WaitHelp = `While no server answers, it waits too, for -timeout at most; a session that is lost is
+replaced. With -try it waits for nothing. A signal ends the wait, with exit code
+128+n, and leaves nothing behind.
+
+` + WaitCodes
+
+// WaitCodes are its exit codes.
+const WaitCodes = `Exit code: 0 if it was done. Otherwise:
+
+    1    zkrecipes failed, for example to reach ZooKeeper
+    2    wrong usage or configuration; nothing was done
+    6    unknown: the answer was lost; look before you repeat it
+    123  the session was lost
+    124  the time is over while ZooKeeper answers, or -try would have had to wait`
+
+// WaitWith runs f with a session, until -timeout has passed or a signal comes. failure
+// says what has not happened then.
+func (w *Waiting) WaitWith(ctx context.Context, t *Tool, try bool, failure string, f func(context.Context, recipes.Session) error) error {
+	return Wait(ctx, t, Patience{Timeout: w.Timeout, Try: try, Failure: failure}, f)
+}
+
+// Wait is WaitFor what f does.
+func Wait(ctx context.Context, t *Tool, p Patience, f func(context.Context, recipes.Session) error) error {
+	return WaitFor(ctx, t, p,
+		func(ctx context.Context, s recipes.Session) (struct{}, error) { return struct{}{}, f(ctx, s) },
+		func(struct{}) error { return nil })
+}
+
+// WaitFor is Await for a verb without a command, which a signal ends.
+func WaitFor[T any](ctx context.Context, t *Tool, p Patience, take func(context.Context, recipes.Session) (T, error), use func(T) error) error {
+	r, ctx := job.NewRelay(ctx)
+	defer r.Stop()
+	return exit.Coded(Await(ctx, t, p, take, use))
+}
