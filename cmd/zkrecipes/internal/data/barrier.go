@@ -86,10 +86,7 @@ func (v *barrierWaitVerb) Flags(f *flag.FlagSet) {
 }
 
 func (v *barrierWaitVerb) Arguments(args []string) error {
-	if err := v.Check(v.try); err != nil {
-		return err
-	}
-	return v.barrier.Arguments(args)
+	return cmp.Or(v.Check(v.try), v.barrier.Arguments(args))
 }
 
 func (v *barrierWaitVerb) Run(ctx context.Context, t *verb.Tool) error {
@@ -98,22 +95,20 @@ func (v *barrierWaitVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if err != nil {
 			return err
 		}
-		if err := v.pass(ctx, b); err != nil {
+		set := false
+		if v.try {
+			set, err = b.IsSet(ctx)
+		} else {
+			err = b.Wait(ctx)
+		}
+		switch {
+		case err != nil:
 			return err
+		case set:
+			return exit.With(exit.Timeout, "the barrier %s is set", v.Path)
 		}
 		return v.show(t, false)
 	})
-}
-
-func (v *barrierWaitVerb) pass(ctx context.Context, b recipes.Barrier) error {
-	if !v.try {
-		return b.Wait(ctx)
-	}
-	set, err := b.IsSet(ctx)
-	if err == nil && set {
-		return exit.With(exit.Timeout, "the barrier %s is set", v.Path)
-	}
-	return err
 }
 
 // barrier is the path of one.

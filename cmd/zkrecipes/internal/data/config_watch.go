@@ -39,25 +39,15 @@ type configWatchVerb struct {
 func (v *configWatchVerb) Run(ctx context.Context, t *verb.Tool) error {
 	v.known = map[string]recipes.Entry{}
 	if v.all {
-		return verb.Follow(ctx, t, func(ctx context.Context, s recipes.Session) (<-chan []recipes.Entry, error) {
-			c, err := v.open(s)
-			if err != nil {
-				return nil, err
-			}
-			return c.WatchTree(ctx)
-		}, func(now []recipes.Entry) error { return v.show(t, now) })
+		return verb.Follow(ctx, t, v.open, recipes.Configuration.WatchTree, func(now []recipes.Entry) error { return v.show(t, now) })
 	}
 	missing := false // and it was said
-	return verb.Follow(ctx, t, func(ctx context.Context, s recipes.Session) (<-chan recipes.Entry, error) {
-		c, err := v.open(s)
-		if err != nil {
-			return nil, err
-		}
+	return verb.Follow(ctx, t, v.open, func(c recipes.Configuration, ctx context.Context) (<-chan recipes.Entry, error) {
 		return c.Watch(ctx, v.key)
 	}, func(e recipes.Entry) error {
 		if len(v.known) == 0 && (e.None() || e.Unset) && !missing {
 			missing = true
-			t.None("key %s of configuration %s is not set yet", shownKey(v.key), v.path)
+			t.None("key %s of configuration %s is not set yet", shownKey(v.key), v.Path)
 		}
 		if e.None() {
 			return v.show(t, nil)

@@ -85,13 +85,7 @@ type groupWatchVerb struct {
 }
 
 func (v *groupWatchVerb) Run(ctx context.Context, t *verb.Tool) error {
-	return verb.Follow(ctx, t, func(ctx context.Context, s recipes.Session) (<-chan []recipes.Member, error) {
-		g, err := v.open(s)
-		if err != nil {
-			return nil, err
-		}
-		return g.Watch(ctx)
-	}, func(now []recipes.Member) error {
+	return verb.Follow(ctx, t, v.open, recipes.Group.Watch, func(now []recipes.Member) error {
 		changes := memberChanges(v.known, now)
 		v.known = now
 		for _, c := range changes {

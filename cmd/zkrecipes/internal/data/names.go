@@ -62,11 +62,9 @@ persistent.
 type namesLookupVerb struct{ verb.PathAndName }
 
 func (v *namesLookupVerb) Run(ctx context.Context, t *verb.Tool) error {
-	return verb.Once(ctx, t, names(v.Path), func(ctx context.Context, n recipes.Names) error {
-		r, err := n.Lookup(ctx, v.Name)
-		if err != nil {
-			return err
-		}
+	return verb.Ask(ctx, t, names(v.Path), func(n recipes.Names, ctx context.Context) (recipes.Record, error) {
+		return n.Lookup(ctx, v.Name)
+	}, func(r recipes.Record) error {
 		if len(r.Data) == 0 {
 			t.None("the data of name %s are empty", v.Name)
 		}

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -100,10 +101,7 @@ func (l *latch) Arguments(args []string) (err error) {
 	if l.cfg.Count, err = strconv.ParseInt(args[1], 10, 64); err != nil {
 		return fmt.Errorf("COUNT %q: it is how often the latch has to be counted down", args[1])
 	}
-	if err := l.cfg.Validate(); err != nil {
-		return err
-	}
-	return l.OnePath.Arguments(args[:1])
+	return cmp.Or(l.cfg.Validate(), l.OnePath.Arguments(args[:1]))
 }
 
 func (l *latch) open(s recipes.Session) (recipes.Latch, error) { return s.Latch(l.Path, l.cfg) }
@@ -174,10 +172,7 @@ type latchWaitVerb struct {
 func (v *latchWaitVerb) Flags(f *flag.FlagSet) { v.Waiting.Flags(f) }
 
 func (v *latchWaitVerb) Arguments(args []string) error {
-	if err := v.Check(false); err != nil {
-		return err
-	}
-	return v.OnePath.Arguments(args)
+	return cmp.Or(v.Check(false), v.OnePath.Arguments(args))
 }
 
 func (v *latchWaitVerb) Run(ctx context.Context, t *verb.Tool) error {

@@ -2,6 +2,7 @@ package data
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -47,10 +48,7 @@ func (v *queueTakeVerb) Flags(f *flag.FlagSet) {
 }
 
 func (v *queueTakeVerb) Arguments(args []string) error {
-	if err := v.Check(v.try); err != nil {
-		return err
-	}
-	return v.consumer.Arguments(args)
+	return cmp.Or(v.Check(v.try), v.consumer.Arguments(args))
 }
 
 func (v *queueTakeVerb) Run(ctx context.Context, t *verb.Tool) error {

@@ -63,11 +63,7 @@ func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
 	if v.follow {
 		return v.watch(ctx, t)
 	}
-	return verb.Once(ctx, t, verb.Itself, func(ctx context.Context, s recipes.Session) error {
-		lines, err := s.Contenders(ctx, v.Path, v.kinds()...)
-		if err != nil {
-			return err
-		}
+	return verb.Ask(ctx, t, verb.Itself, v.lines, func(lines recipes.Lines) error {
 		if len(lines.Contenders) == 0 {
 			t.None("nobody stands in line at %s", v.Path)
 		}
@@ -103,12 +99,12 @@ func others(w io.Writer, line []recipes.Contender) {
 	}
 }
 
-// kinds are those of the contenders that are shown.
-func (v *contendersVerb) kinds() []recipes.Kind {
+// lines has the contenders that are shown.
+func (v *contendersVerb) lines(s recipes.Session, ctx context.Context) (recipes.Lines, error) {
 	if v.election {
-		return []recipes.Kind{recipes.KindElection}
+		return s.Contenders(ctx, v.Path, recipes.KindElection)
 	}
-	return recipes.Kinds()
+	return s.Contenders(ctx, v.Path, recipes.Kinds()...)
 }
 
 // shortestWatch is how long contenders -watch rests between two looks. It rests ten
@@ -119,9 +115,7 @@ const shortestWatch = time.Second
 func (v *contendersVerb) watch(ctx context.Context, t *verb.Tool) error {
 	screen := newScreen(t)
 	var known []recipes.Contender
-	return verb.Follow(ctx, t, func(ctx context.Context, s recipes.Session) (<-chan looked, error) {
-		return v.looks(ctx, s), nil
-	}, func(now looked) error {
+	return verb.Follow(ctx, t, verb.Itself, v.looks, func(now looked) error {
 		if now.err != nil {
 			return now.err
 		}
@@ -151,13 +145,13 @@ type looked struct {
 }
 
 // looks looks at the line again and again, until ctx or the session ends.
-func (v *contendersVerb) looks(ctx context.Context, s recipes.Session) <-chan looked {
+func (v *contendersVerb) looks(s recipes.Session, ctx context.Context) (<-chan looked, error) {
 	found := make(chan looked)
 	go func() { // until then
 		defer close(found)
 		for {
 			begun := time.Now()
-			lines, err := s.Contenders(ctx, v.Path, v.kinds()...)
+			lines, err := v.lines(s, ctx)
 			if ctx.Err() != nil {
 				return
 			}
@@ -175,7 +169,7 @@ func (v *contendersVerb) looks(ctx context.Context, s recipes.Session) <-chan lo
 			}
 		}
 	}()
-	return found
+	return found, nil
 }
 
 // lineChange is one change of a line.

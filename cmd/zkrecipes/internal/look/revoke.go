@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -67,11 +68,8 @@ func (v *revokeVerb) Arguments(args []string) error {
 	case v.wait && v.force:
 		return errors.New("-force waits by itself: leave -wait out")
 	}
-	if err := v.Check(false); err != nil {
-		return err
-	}
 	v.path = args[0]
-	return recipes.ValidatePath(v.path)
+	return cmp.Or(v.Check(false), recipes.ValidatePath(v.path))
 }
 
 func (v *revokeVerb) Run(ctx context.Context, t *verb.Tool) error {

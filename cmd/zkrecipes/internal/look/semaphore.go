@@ -49,11 +49,9 @@ type permits struct {
 }
 
 func (v *semaphoreVerb) Run(ctx context.Context, t *verb.Tool) error {
-	return verb.Once(ctx, t, verb.Itself, func(ctx context.Context, s recipes.Session) error {
-		lines, err := s.Contenders(ctx, v.Path)
-		if err != nil {
-			return err
-		}
+	return verb.Ask(ctx, t, verb.Itself, func(s recipes.Session, ctx context.Context) (recipes.Lines, error) {
+		return s.Contenders(ctx, v.Path)
+	}, func(lines recipes.Lines) error {
 		n, line := lines.Permits, lines.Of(recipes.KindSemaphore)
 		if n == 0 {
 			return exit.With(exit.Absent, "%s is not a semaphore: nobody has agreed on a number of permits there", v.Path)

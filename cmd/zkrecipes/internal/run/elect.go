@@ -56,11 +56,10 @@ func (v *electVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if err != nil {
 			return grant{}, verb.Foreign(err)
 		}
-		if v.dialect.Other() { // which has no acknowledgements
-			return grant{Grant: l, giveBack: l.Resign}, nil
+		g := grant{Grant: l, giveBack: l.Resign}
+		if !v.dialect.Other() { // which have no acknowledgements
+			g.started = func(ctx context.Context) error { return l.Acknowledge(ctx, []byte(v.data)) }
 		}
-		return grant{Grant: l, giveBack: l.Resign, started: func(ctx context.Context) error {
-			return l.Acknowledge(ctx, []byte(v.data))
-		}}, nil
+		return g, nil
 	})
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -133,10 +134,7 @@ func (v *lockVerb) Arguments(args []string) error {
 	case v.forceAfter != 0 && v.forceAfter <= v.grace:
 		return fmt.Errorf("-force-after %v must be longer than -grace, which is %v: the command has to have ended before the lock is taken away", v.forceAfter, v.grace)
 	}
-	if err := v.sharedConfig().Validate(); err != nil { // and so is priorityConfig
-		return err
-	}
-	return v.guard.Arguments(args)
+	return cmp.Or(v.sharedConfig().Validate(), v.guard.Arguments(args)) // a priority lock's config is valid then too
 }
 
 func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {

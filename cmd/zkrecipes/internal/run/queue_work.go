@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -78,10 +79,7 @@ func (v *queueWorkVerb) Arguments(args []string) error {
 	if v.parallel < 1 {
 		return fmt.Errorf("-parallel %d: at least 1", v.parallel)
 	}
-	if err := v.config().Validate(); err != nil {
-		return err
-	}
-	return v.guard.Arguments(args)
+	return cmp.Or(v.config().Validate(), v.guard.Arguments(args))
 }
 
 func (v *queueWorkVerb) config() recipes.QueueConfig {

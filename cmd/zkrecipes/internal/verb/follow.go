@@ -12,16 +12,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Follow shows every change that a channel gives, until a signal ends it, or its
-// reader has.
-func Follow[T any](ctx context.Context, t *Tool, watch func(context.Context, recipes.Session) (<-chan T, error), show func(T) error) error {
+// Follow opens a recipe and shows every change that watch gives, until a signal ends it, or
+// its reader has.
+func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Session) (R, error), watch func(R, context.Context) (<-chan T, error), show func(T) error) error {
 	if f, ok := t.Stdout.(*os.File); ok {
 		var stop func()
 		ctx, stop = whileRead(ctx, f)
 		defer stop()
 	}
 	err := Wait(ctx, t, Patience{Failure: "nothing was shown"}, func(ctx context.Context, s recipes.Session) error {
-		changes, err := watch(ctx, s)
+		r, err := open(s)
+		if err != nil {
+			return err
+		}
+		changes, err := watch(r, ctx)
 		if err != nil {
 			return err
 		}
