@@ -24,7 +24,6 @@ type listed struct {
 	closed bool
 }
 
-func (l *listed) Exited() <-chan struct{}     { return nil }
 func (l *listed) Close(context.Context) error { time.Sleep(l.end); l.closed = true; return nil }
 func (l *listed) Open(context.Context, recipes.SessionConfig) (recipes.Session, error) {
 	return listedSession{l: l}, nil

@@ -3,6 +3,7 @@ package data
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"time"
@@ -59,14 +60,14 @@ persistent.
 ` + verb.OnceCodes,
 }
 
-type namesLookupVerb struct{ verb.PathAndName }
+type namesLookupVerb struct{ pathAndName }
 
 func (v *namesLookupVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return verb.Ask(ctx, t, names(v.Path), func(n recipes.Names, ctx context.Context) (recipes.Record, error) {
-		return n.Lookup(ctx, v.Name)
+		return n.Lookup(ctx, v.name)
 	}, func(r recipes.Record) error {
 		if len(r.Data) == 0 {
-			t.None("the data of name %s are empty", v.Name)
+			t.None("the data of name %s are empty", v.name)
 		}
 		return t.Stored(inRecordJSON(r), r.Data)
 	})
@@ -87,7 +88,7 @@ A name that belongs to a session is not removed: it ends with that session.
 }
 
 type namesUnregisterVerb struct {
-	verb.PathAndName
+	pathAndName
 	token int64
 }
 
@@ -97,11 +98,25 @@ func (v *namesUnregisterVerb) Flags(f *flag.FlagSet) {
 
 func (v *namesUnregisterVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return verb.Once(ctx, t, names(v.Path), func(ctx context.Context, n recipes.Names) error {
-		if err := n.Unregister(ctx, v.Name, recipes.Token(v.token)); err != nil {
+		if err := n.Unregister(ctx, v.name, recipes.Token(v.token)); err != nil {
 			return err
 		}
-		return t.Done(verb.Object{"name", v.Name, "unregistered", true})
+		return t.Done(verb.Object{"name", v.name, "unregistered", true})
 	})
+}
+
+// pathAndName is PATH and NAME.
+type pathAndName struct {
+	verb.OnePath
+	name string
+}
+
+func (p *pathAndName) Arguments(args []string) error {
+	if len(args) != 2 {
+		return errors.New("give PATH and NAME, after the flags")
+	}
+	p.Path, p.name = args[0], args[1]
+	return cmp.Or(recipes.ValidatePath(p.Path), recipes.ValidateName(p.name))
 }
 
 // names opens a directory of names.

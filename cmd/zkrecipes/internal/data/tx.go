@@ -76,13 +76,10 @@ func (p *txPath) wait(ctx context.Context, t *verb.Tool, timeout time.Duration, 
 	f func(ctx, bounded context.Context, s recipes.Session) error) error {
 	r, ctx := job.NewRelay(ctx)
 	defer r.Stop()
-	type opened struct {
-		bounded context.Context
-		session recipes.Session
-	}
+	var bounded context.Context
 	return exit.Coded(verb.Await(ctx, t, verb.Patience{Timeout: timeout, Try: try},
-		func(bounded context.Context, s recipes.Session) (opened, error) { return opened{bounded, s}, nil },
-		func(o opened) error { return f(ctx, o.bounded, o.session) }))
+		func(ctx context.Context, s recipes.Session) (recipes.Session, error) { bounded = ctx; return s, nil },
+		func(s recipes.Session) error { return f(ctx, bounded, s) }))
 }
 
 // ended reports whether a wait failed because its time was over or a signal came.

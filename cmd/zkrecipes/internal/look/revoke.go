@@ -74,16 +74,13 @@ func (v *revokeVerb) Arguments(args []string) error {
 
 func (v *revokeVerb) Run(ctx context.Context, t *verb.Tool) error {
 	p := verb.Patience{Timeout: v.Timeout, Try: !v.wait && !v.force, Failure: "not all that were asked for " + v.path + " have given it back"}
-	type found struct {
-		ctx     context.Context
-		session recipes.Session
-		targets []recipes.Contender
-	}
-	return verb.WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Session) (found, error) {
-		targets, err := v.targets(ctx, s)
-		return found{ctx, s, targets}, err
-	}, func(f found) error { // in no other session: it would find others to ask
-		asked, err := v.ask(f.ctx, f.session, f.targets)
+	var bounded context.Context
+	var session recipes.Session
+	return verb.WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Session) ([]recipes.Contender, error) {
+		bounded, session = ctx, s
+		return v.targets(ctx, s)
+	}, func(targets []recipes.Contender) error { // in no other session: it would find others to ask
+		asked, err := v.ask(bounded, session, targets)
 		if err != nil {
 			return err
 		}

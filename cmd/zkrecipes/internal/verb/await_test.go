@@ -20,12 +20,8 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // outage is a plugin for which no server answers until a certain time.
-type outage struct {
-	until  time.Time
-	exited chan struct{}
-}
+type outage struct{ until time.Time }
 
-func (o *outage) Exited() <-chan struct{}     { return o.exited }
 func (o *outage) Close(context.Context) error { return nil }
 
 func (o *outage) Open(ctx context.Context, _ recipes.SessionConfig) (recipes.Session, error) {
@@ -70,7 +66,7 @@ func awaitDuring(t *testing.T, out time.Duration, p Patience, takes ...error) (a
 		until := time.Now().Add(out)
 		tl := toolOf(func() Plugin {
 			starts++
-			return &outage{until, make(chan struct{})}
+			return &outage{until}
 		})
 		err = Await(t.Context(), tl, p,
 			func(context.Context, recipes.Session) (int, error) {
@@ -124,7 +120,7 @@ func TestOutageBeforeTheGrant(t *testing.T) {
 func TestNothingIsReplacedAfterTheGrant(t *testing.T) {
 	configure(t)
 	synctest.Test(t, func(t *testing.T) {
-		tl := toolOf(func() Plugin { return &outage{exited: make(chan struct{})} })
+		tl := toolOf(func() Plugin { return &outage{} })
 		taken := 0
 		err := Await(t.Context(), tl, Patience{},
 			func(context.Context, recipes.Session) (struct{}, error) { taken++; return struct{}{}, nil },
@@ -135,38 +131,12 @@ func TestNothingIsReplacedAfterTheGrant(t *testing.T) {
 	})
 }
 
-// TestPluginThatHasEndedIsLaunchedAgain.
-func TestPluginThatHasEndedIsLaunchedAgain(t *testing.T) {
-	configure(t)
-	synctest.Test(t, func(t *testing.T) {
-		starts := 0
-		exited := make(chan struct{})
-		tl := toolOf(func() Plugin {
-			starts++
-			return &outage{exited: exited}
-		})
-		err := Await(t.Context(), tl, Patience{},
-			func(context.Context, recipes.Session) (struct{}, error) {
-				if starts == 1 {
-					close(exited)
-					exited = make(chan struct{})
-					return struct{}{}, recipes.ErrPluginLost
-				}
-				return struct{}{}, nil
-			},
-			func(struct{}) error { return nil })
-		if err != nil || starts != 2 {
-			t.Errorf("%v after %d starts", err, starts)
-		}
-	})
-}
-
 // TestSignalEndsTheOutage with the signal's exit code.
 func TestSignalEndsTheOutage(t *testing.T) {
 	configure(t)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		tl := toolOf(func() Plugin { return &outage{until: time.Now().Add(24 * time.Hour), exited: make(chan struct{})} })
+		tl := toolOf(func() Plugin { return &outage{time.Now().Add(24 * time.Hour)} })
 		signal := job.Interruption{Signal: os.Interrupt}
 		time.AfterFunc(time.Hour, func() { cancel(signal) })
 		err := Await(ctx, tl, Patience{Failure: "it was not granted"},
@@ -230,7 +200,6 @@ func TestExitCodeTellsAnOutageFromALockThatOthersHold(t *testing.T) {
 // opening is a plugin that opens this session.
 type opening struct{ session recipes.Session }
 
-func (o *opening) Exited() <-chan struct{}     { return nil }
 func (o *opening) Close(context.Context) error { return nil }
 func (o *opening) Open(context.Context, recipes.SessionConfig) (recipes.Session, error) {
 	return o.session, nil
@@ -266,7 +235,7 @@ func TestConnectTimeoutBoundsWhatDoesNotWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tl := toolOf(func() Plugin { return &outage{time.Now().Add(time.Hour), make(chan struct{})} })
+				tl := toolOf(func() Plugin { return &outage{time.Now().Add(time.Hour)} })
 				tl.connectTimeout = 5 * time.Second
 				begun := time.Now()
 				err := run(tl)

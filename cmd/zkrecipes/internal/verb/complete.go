@@ -56,26 +56,27 @@ var ofRecipes = regexp.MustCompile(`^_c_|-?[0-9]{10}$`)
 func (t *Tool) children(path string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), CompletionTime)
 	defer cancel()
-	var found []string
 	answered := make(chan []string, 1)
-	ended := make(chan struct{})
 	go func() { // until the time is over, or with this process
-		defer close(ended)
+		defer close(answered)
 		c := &connection{Tool: t}
 		answered <- c.children(ctx, path)
 		if c.plugin != nil {
 			_ = c.plugin.Close(ctx)
 		}
 	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
+	var found []string
+	for {
+		select {
+		case names, more := <-answered:
+			if !more {
+				return found
+			}
+			found = names
+		case <-ctx.Done():
+			return found
+		}
 	}
-	select {
-	case found = <-answered:
-	default:
-	}
-	return found
 }
 
 func (c *connection) children(ctx context.Context, path string) (found []string) {

@@ -1,7 +1,6 @@
 package verb
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -71,21 +70,6 @@ func (p *OnePath) Arguments(args []string) error {
 	}
 	p.Path = args[0]
 	return recipes.ValidatePath(p.Path)
-}
-
-// PathAndName is OnePath for verbs that take a NAME too.
-type PathAndName struct {
-	OnePath
-	Name string
-}
-
-// Arguments takes PATH and NAME.
-func (p *PathAndName) Arguments(args []string) error {
-	if len(args) != 2 {
-		return errors.New("give PATH and NAME, after the flags")
-	}
-	p.Path, p.Name = args[0], args[1]
-	return cmp.Or(recipes.ValidatePath(p.Path), recipes.ValidateName(p.Name))
 }
 
 // Priorities tells whether the queue at PATH is one with priorities.

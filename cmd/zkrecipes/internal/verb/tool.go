@@ -35,11 +35,7 @@ type Tool struct {
 // NewTool returns a tool that writes text.
 func NewTool(stdout, stderr io.Writer) *Tool {
 	return &Tool{Stdout: stdout, Stderr: stderr, Launch: func(ctx context.Context, cfg host.Config) (Plugin, error) {
-		s, err := host.Supervise(ctx, host.SupervisorConfig{Plugin: cfg})
-		if err != nil {
-			return nil, err
-		}
-		return supervised{s}, nil
+		return host.Supervise(ctx, host.SupervisorConfig{Plugin: cfg})
 	}}
 }
 
@@ -64,8 +60,7 @@ func (t *Tool) Load() (hostconfig.Config, error) {
 	return cfg, nil
 }
 
-// connection opens sessions through a plugin, which it launches for the first one,
-// and again if it has ended.
+// connection opens sessions through a plugin, which it launches for the first one.
 type connection struct {
 	*Tool
 	cfg    hostconfig.Config
@@ -78,14 +73,7 @@ type connection struct {
 type Plugin interface {
 	Open(context.Context, recipes.SessionConfig) (recipes.Session, error)
 	Close(context.Context) error
-	Exited() <-chan struct{}
 }
-
-// supervised is a plugin that is started again when it dies.
-type supervised struct{ *host.Supervisor }
-
-// Exited never tells the end: the next plugin takes the place of one that dies.
-func (supervised) Exited() <-chan struct{} { return nil }
 
 func (c *connection) open(ctx context.Context) (recipes.Session, error) {
 	if err := c.start(ctx); err != nil {
@@ -100,19 +88,13 @@ func (c *connection) open(ctx context.Context) (recipes.Session, error) {
 	return s, err
 }
 
-// start launches a plugin unless one runs.
+// start launches the plugin.
 func (c *connection) start(ctx context.Context) (err error) {
-	if c.plugin == nil {
-		if c.cfg, err = c.Load(); err != nil {
-			return err
-		}
-	} else {
-		select {
-		case <-c.plugin.Exited():
-			c.plugin = nil
-		default:
-			return nil
-		}
+	if c.plugin != nil { // it is started again when it dies
+		return nil
+	}
+	if c.cfg, err = c.Load(); err != nil {
+		return err
 	}
 	p, err := c.Launch(ctx, c.cfg.Plugin)
 	if err != nil {
