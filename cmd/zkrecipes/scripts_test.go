@@ -68,7 +68,7 @@ type scriptServer struct {
 }
 
 func embeddedServer(env *testscript.Env) (*scriptServer, error) {
-	s, err := zkserver.Listen(zkserver.Config{TickTime: 500 * time.Millisecond})
+	s, err := zkserver.Listen(zkserver.Config{TickTime: 500 * time.Millisecond, MaxSessionTimeout: time.Minute})
 	if err != nil {
 		return nil, err
 	}

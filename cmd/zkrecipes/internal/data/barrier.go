@@ -90,11 +90,8 @@ func (v *barrierWaitVerb) Arguments(args []string) error {
 }
 
 func (v *barrierWaitVerb) Run(ctx context.Context, t *verb.Tool) error {
-	return v.WaitWith(ctx, t, v.try, "the barrier "+v.Path+" was not removed", func(ctx context.Context, s recipes.Session) error {
-		b, err := v.open(s)
-		if err != nil {
-			return err
-		}
+	p := verb.Patience{Timeout: v.Timeout, Try: v.try, Failure: "the barrier " + v.Path + " was not removed"}
+	return verb.Wait(ctx, t, p, v.open, func(ctx context.Context, b recipes.Barrier) (err error) {
 		set := false
 		if v.try {
 			set, err = b.IsSet(ctx)

@@ -1,9 +1,9 @@
 package data
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
@@ -78,12 +78,11 @@ func (v *configWatchVerb) changed(now []recipes.Entry) (changed []recipes.Entry)
 	for _, e := range now {
 		present[e.Key] = e
 	}
-	for key := range v.known {
+	for _, key := range slices.Sorted(maps.Keys(v.known)) {
 		if _, there := present[key]; !there {
 			changed = append(changed, recipes.Entry{Key: key})
 		}
 	}
-	slices.SortFunc(changed, func(a, b recipes.Entry) int { return cmp.Compare(a.Key, b.Key) })
 	for _, e := range now {
 		if v.known[e.Key].Revision != e.Revision {
 			changed = append(changed, e)

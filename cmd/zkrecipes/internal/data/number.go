@@ -176,11 +176,9 @@ func (v *latchWaitVerb) Arguments(args []string) error {
 }
 
 func (v *latchWaitVerb) Run(ctx context.Context, t *verb.Tool) error {
-	return v.WaitWith(ctx, t, false, "the latch "+v.Path+" was not opened", func(ctx context.Context, s recipes.Session) error {
-		l, err := s.Latch(v.Path, recipes.LatchConfig{Count: 1}) // any number: waiting does not need it
-		if err != nil {
-			return err
-		}
+	p := verb.Patience{Timeout: v.Timeout, Failure: "the latch " + v.Path + " was not opened"}
+	l := latch{v.OnePath, recipes.LatchConfig{Count: 1}} // any number: waiting does not need it
+	return verb.Wait(ctx, t, p, l.open, func(ctx context.Context, l recipes.Latch) error {
 		if err := l.Wait(ctx); err != nil {
 			return err
 		}

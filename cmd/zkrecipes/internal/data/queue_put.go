@@ -113,11 +113,11 @@ func (v *queuePutVerb) Run(ctx context.Context, t *verb.Tool) error {
 			return err
 		}
 	}
-	failure := "nothing was put into " + v.path
+	p := verb.Patience{Timeout: v.Timeout, Failure: "nothing was put into " + v.path}
 	if v.capacity > 0 {
-		failure += ", which had no room"
+		p.Failure += ", which had no room"
 	}
-	return v.WaitWith(ctx, t, false, failure, func(ctx context.Context, s recipes.Session) error {
+	return verb.Wait(ctx, t, p, verb.Itself, func(ctx context.Context, s recipes.Session) error {
 		ids, err := v.put(ctx, s, data)
 		if err != nil {
 			return verb.Foreign(err)

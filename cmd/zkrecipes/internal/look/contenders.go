@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,12 +88,7 @@ func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
 // others says how to stand in line with contenders of other libraries.
 func others(w io.Writer, line []recipes.Contender) {
 	for _, d := range recipes.Dialects() {
-		n := 0
-		for _, c := range line {
-			if c.Dialect == d {
-				n++
-			}
-		}
+		n := len(slices.DeleteFunc(slices.Clone(line), func(c recipes.Contender) bool { return c.Dialect != d }))
 		if n > 0 && verb.Dialect(d).Other() {
 			fmt.Fprintf(w, "%d of %s: -dialect %s stands in line with them\n", n, d, d)
 		}

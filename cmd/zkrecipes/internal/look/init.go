@@ -66,11 +66,8 @@ func (v *initVerb) Run(_ context.Context, t *verb.Tool) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteString(initial(os.Getenv("ZKRECIPES_SERVERS"), os.Getenv("ZKRECIPES_CHROOT"))); err != nil {
-		_ = f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
+	_, err = f.WriteString(initial(os.Getenv("ZKRECIPES_SERVERS"), os.Getenv("ZKRECIPES_CHROOT")))
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return t.Say(verb.Object{"file", path}, path)

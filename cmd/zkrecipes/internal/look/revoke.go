@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -185,15 +186,11 @@ func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Session, c recipes
 		if err != nil {
 			return err
 		}
-		holds := false
-		for _, other := range lines.Contenders {
-			if guid(other.Znode) == guid(c.Znode) {
-				c, holds = other, true
-			}
-		}
-		if !holds {
+		at := slices.IndexFunc(lines.Contenders, func(other recipes.Contender) bool { return guid(other.Znode) == guid(c.Znode) })
+		if at < 0 {
 			return nil
 		}
+		c = lines.Contenders[at]
 	}
 }
 

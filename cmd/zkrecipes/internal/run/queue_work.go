@@ -97,8 +97,9 @@ func (v *queueWorkVerb) Run(ctx context.Context, t *verb.Tool) error {
 		return err
 	}
 	defer end()
-	err = verb.Wait(ctx, t, p, func(ctx context.Context, s recipes.Session) error {
-		return v.work(ctx, s, &worker{queueWorkVerb: v, t: t, program: program})
+	open := func(s recipes.Session) (recipes.Consumer, error) { return v.priorities.Open(s, v.path, v.config()) }
+	err = verb.Wait(ctx, t, p, open, func(ctx context.Context, q recipes.Consumer) error {
+		return v.work(ctx, q, &worker{queueWorkVerb: v, t: t, program: program})
 	})
 	if ended, _ := errors.AsType[exit.Error](err); ended.Code > job.ExitSignal {
 		return nil // while no server answered
@@ -107,16 +108,12 @@ func (v *queueWorkVerb) Run(ctx context.Context, t *verb.Tool) error {
 }
 
 // work works on elements until a signal comes, or the session is lost.
-func (v *queueWorkVerb) work(ctx context.Context, s recipes.Session, w *worker) error {
-	q, err := v.priorities.Open(s, v.path, v.config())
-	if err != nil {
-		return err
-	}
+func (v *queueWorkVerb) work(ctx context.Context, q recipes.Consumer, w *worker) error {
 	g, workers := errgroup.WithContext(ctx)
 	for range v.parallel {
 		g.Go(func() error { return w.loop(workers, q) })
 	}
-	err = g.Wait()
+	err := g.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -126,11 +126,7 @@ func (c *Command) AutocompleteFlags() complete.Flags {
 		case f.Name == "variant":
 			p = complete.PredictSet(string(recipes.AllWatch), string(recipes.CoordinatorOnly), string(recipes.OwnNodes))
 		case f.Name == "dialect":
-			var names []string
-			for _, d := range recipes.Dialects() {
-				names = append(names, string(d))
-			}
-			p = complete.PredictSet(names...)
+			p = complete.PredictSet(List(recipes.Dialects(), func(d recipes.Dialect) string { return string(d) })...)
 		case f.Name == "config":
 			p = complete.PredictFiles("*.hcl")
 		case ok && b.IsBoolFlag():

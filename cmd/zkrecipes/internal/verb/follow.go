@@ -20,7 +20,7 @@ func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Session) (
 		ctx, stop = whileRead(ctx, f)
 		defer stop()
 	}
-	err := Wait(ctx, t, Patience{Failure: "nothing was shown"}, func(ctx context.Context, s recipes.Session) error {
+	err := Wait(ctx, t, Patience{Failure: "nothing was shown"}, Itself, func(ctx context.Context, s recipes.Session) error {
 		r, err := open(s)
 		if err != nil {
 			return err

@@ -99,17 +99,15 @@ const WaitCodes = `Exit code: 0 if it was done. Otherwise:
     123  the session was lost
     124  the time is over while ZooKeeper answers, or -try would have had to wait`
 
-// WaitWith runs f with a session, until -timeout has passed or a signal comes. failure
-// says what has not happened then.
-func (w *Waiting) WaitWith(ctx context.Context, t *Tool, try bool, failure string, f func(context.Context, recipes.Session) error) error {
-	return Wait(ctx, t, Patience{Timeout: w.Timeout, Try: try, Failure: failure}, f)
-}
-
-// Wait is WaitFor what f does.
-func Wait(ctx context.Context, t *Tool, p Patience, f func(context.Context, recipes.Session) error) error {
-	return WaitFor(ctx, t, p,
-		func(ctx context.Context, s recipes.Session) (struct{}, error) { return struct{}{}, f(ctx, s) },
-		func(struct{}) error { return nil })
+// Wait opens a recipe and waits for what f does.
+func Wait[R any](ctx context.Context, t *Tool, p Patience, open func(recipes.Session) (R, error), f func(context.Context, R) error) error {
+	return WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Session) (none struct{}, err error) {
+		r, err := open(s)
+		if err != nil {
+			return none, err
+		}
+		return none, f(ctx, r)
+	}, func(struct{}) error { return nil })
 }
 
 // WaitFor is Await for a verb without a command, which a signal ends.
