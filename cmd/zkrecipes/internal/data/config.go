@@ -154,7 +154,7 @@ type configSetVerb struct {
 }
 
 func (v *configSetVerb) Flags(f *flag.FlagSet) {
-	v.flag(f, "only if this is the present `revision`; 0: only if there is no such key;\n-1: whatever there is")
+	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), "only if this is the present `revision`; 0: only if there is no such key;\n-1: whatever there is")
 }
 
 func (v *configSetVerb) Arguments(args []string) error {
@@ -196,7 +196,7 @@ A key that has keys below it is not removed: the exit code is 4.
 type configDeleteVerb struct{ configChange }
 
 func (v *configDeleteVerb) Flags(f *flag.FlagSet) {
-	v.flag(f, "only if this is the present `revision`; -1: whatever it is")
+	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), "only if this is the present `revision`; -1: whatever it is")
 }
 
 func (v *configDeleteVerb) Arguments(args []string) error {
@@ -234,10 +234,6 @@ func (k *configKey) open(s recipes.Session) (recipes.Configuration, error) {
 type configChange struct {
 	configKey
 	revision int64
-}
-
-func (c *configChange) flag(f *flag.FlagSet, usage string) {
-	f.Int64Var(&c.revision, "if-revision", int64(recipes.AnyRevision), usage)
 }
 
 func (c *configChange) take(path, key string) error {

@@ -39,9 +39,6 @@ func (e Error) Error() string { return fmt.Sprint(e.Err) }
 
 func (e Error) Unwrap() error { return e.Err }
 
-// As gives an error a code.
-func As(code int, err error) error { return Error{code, err} }
-
 // With is an error with a code.
 func With(code int, format string, args ...any) error {
 	return Error{code, fmt.Errorf(format, args...)}
@@ -102,7 +99,7 @@ func Coded(err error) error {
 			if kind.code == OK {
 				return err
 			}
-			return As(kind.code, err)
+			return Error{kind.code, err}
 		}
 	}
 	return err

@@ -61,7 +61,7 @@ func (v *initVerb) Run(_ context.Context, t *verb.Tool) error {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return exit.As(exit.Refused, err)
+		return exit.With(exit.Refused, "%w", err)
 	}
 	if err != nil {
 		return err
@@ -85,10 +85,9 @@ func configFile(flag string) string {
 
 // initial is a configuration to begin with.
 func initial(servers, chroot string) string {
-	var quoted []string
-	for server := range strings.SplitSeq(cmp.Or(servers, "localhost:2181"), ",") {
-		quoted = append(quoted, fmt.Sprintf("%q", strings.TrimSpace(server)))
-	}
+	quoted := verb.List(strings.Split(cmp.Or(servers, "localhost:2181"), ","), func(server string) string {
+		return fmt.Sprintf("%q", strings.TrimSpace(server))
+	})
 	below := `# chroot        = "/apps"   # all paths are below it`
 	if chroot != "" {
 		below = fmt.Sprintf(`chroot          = %q`, chroot)

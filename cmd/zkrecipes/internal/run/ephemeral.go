@@ -77,7 +77,7 @@ func (e *ephemeral) create(ctx context.Context, s recipes.Session, create func()
 		}
 		znode, session, look := owner()
 		if look != nil || !slices.Contains(earlier, session) {
-			return grant{}, exit.As(exit.Timeout, err)
+			return grant{}, exit.With(exit.Timeout, "%w", err)
 		}
 		b, err := s.Barrier(znode) // which is there for as long as a znode is
 		if err == nil {
@@ -109,20 +109,16 @@ func (e *ephemeral) patience() verb.Patience {
 
 // stay shows that it is there, and waits for the end.
 func (e *ephemeral) stay(ctx context.Context, h grant, t *verb.Tool) error {
-	lost := h.Done()
+	lost, failure := h.Done(), h.Znode()+" could not be removed at once, it is gone"
 	if err := e.show(t, h.Znode(), h.Token()); err != nil {
-		e.leave(h, t)
-		return exit.As(exit.Own, err)
+		release(h, t, e.path, failure)
+		return exit.With(exit.Own, "%w", err)
 	}
 	select {
 	case <-ctx.Done():
-		e.leave(h, t)
+		release(h, t, e.path, failure)
 		return nil
 	case <-lost:
 		return exit.With(exit.Lost, "%s was lost: %w", h.Znode(), h.Err())
 	}
-}
-
-func (e *ephemeral) leave(h grant, t *verb.Tool) {
-	release(h, t, e.path, h.Znode()+" could not be removed at once, it is gone")
 }

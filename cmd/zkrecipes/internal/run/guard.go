@@ -170,7 +170,7 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 		rests.Rest(held.after)
 		held, err = g.once(held.after, t, p, r, program, acquire)
 		if again := exit.Code(err, exit.Own); held == nil && g.retry > 0 && (again == exit.Timeout || again == exit.Own) {
-			return exit.As(exit.Lost, err) // whatever ZooKeeper answers since
+			return exit.With(exit.Lost, "%w", err) // whatever ZooKeeper answers since
 		}
 	}
 	return err

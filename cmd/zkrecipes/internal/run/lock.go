@@ -147,7 +147,7 @@ func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {
 		return h, nil
 	})
 	if failed, _ := errors.AsType[exit.Error](err); failed.Code == exit.Timeout && failed.Err != nil { // and no command's own 124
-		return exit.As(v.conflict, failed.Err)
+		return exit.With(v.conflict, "%w", failed.Err)
 	}
 	return err
 }

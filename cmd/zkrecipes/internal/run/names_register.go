@@ -84,7 +84,7 @@ func (v *namesRegisterVerb) persist(ctx context.Context, t *verb.Tool) error {
 		}
 		err = n.RegisterPersistent(ctx, v.name, []byte(v.data))
 		if errors.Is(err, recipes.ErrNodeExists) {
-			err = exit.As(exit.Timeout, err)
+			err = exit.With(exit.Timeout, "%w", err)
 		}
 		return n, err
 	}, func(n recipes.Names) error {

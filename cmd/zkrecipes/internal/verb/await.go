@@ -120,7 +120,7 @@ func (p Patience) explain(ctx context.Context, answers, over bool, err error) er
 	}
 	switch {
 	case over && p.Failure == "":
-		return exit.As(exit.Timeout, err)
+		return exit.With(exit.Timeout, "%w", err)
 	case over && p.Timeout == 0: // the time was another's, such as that of one request
 		return exit.With(exit.Timeout, "%s: %w", p.Failure, err)
 	case over && p.Hint != "":

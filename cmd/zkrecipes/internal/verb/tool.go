@@ -46,7 +46,7 @@ func (t *Tool) Config() string { return t.config }
 func (t *Tool) Load() (hostconfig.Config, error) {
 	cfg, err := hostconfig.Load(t.config)
 	if err != nil {
-		return cfg, exit.As(exit.Misuse, err)
+		return cfg, exit.With(exit.Misuse, "%w", err)
 	}
 	if t.Life != nil {
 		cfg.Plugin.Lifetime = t.Life.Reader

@@ -1,9 +1,10 @@
 // Package verb is what the verbs of zkrecipes share: how one is declared, its flags, its
 // session through the plugin, its waits, and what it writes.
 //
-//  1. A [Verb] is a value of its package, and stands in the table of the command.
+//  1. A [Verb] is a value of its package, and stands in the table Verbs of it.
 //  2. Its [Action] is made for each call, takes flags and arguments, and runs.
-//  3. An action that asks once uses [Once]; one that waits, [WaitFor]; one that watches, [Follow].
+//  3. An action that asks once uses [Once] or [Ask]; one that waits, [Wait] or [WaitFor]; one
+//     that watches, [Follow].
 //  4. It writes with the methods of [Tool], and returns an error of package exit.
 package verb
 
