@@ -1,6 +1,7 @@
 package look
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ func TestTheDoctorComparesTheSmallestTimeouts(t *testing.T) {
 		t.Cleanup(func() { srv.Close() })
 		return srv.Addr()
 	}
+	const silent = "127.0.0.1:1"
 	two, four, more := server(2*time.Second), server(4*time.Second), server(4*time.Second)
 	for _, test := range []struct {
 		servers []string
@@ -29,13 +31,19 @@ func TestTheDoctorComparesTheSmallestTimeouts(t *testing.T) {
 		says    string
 	}{
 		{[]string{four}, 0, "", ""},
-		{[]string{four, "127.0.0.1:1"}, 0, "", ""},
+		{[]string{four, silent}, 0, "", ""},
 		{[]string{four, more}, time.Second, fine, "4s"},
 		{[]string{two, four}, 0, fine, "10s"},
 		{[]string{two, four, more}, 4 * time.Second, fine, two + " 2s"},
 		{[]string{four, two}, 3 * time.Second, warn, four + " 4s; " + two + " 2s"},
 	} {
-		all := leastTimeouts(t.Context(), zookeeper.Open, recipes.SessionConfig{Servers: test.servers, ConnectTimeout: time.Second})
+		open := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+			if cfg.Servers[0] == silent {
+				return nil, recipes.ErrUnavailable // without the wait
+			}
+			return zookeeper.Open(ctx, cfg)
+		}
+		all := leastTimeouts(t.Context(), open, recipes.SessionConfig{Servers: test.servers, ConnectTimeout: time.Second})
 		v := &doctorVerb{}
 		v.timeouts(all, test.asked)
 		if test.want == "" {
