@@ -22,6 +22,9 @@ var recipeFamilies = []string{
 	"recipes/zookeeper/internal/rwlock", "recipes/zookeeper/internal/twophase",
 }
 
+// rooms are what a person does with the command line.
+var rooms = []string{"cmd/zkrecipes/internal/run", "cmd/zkrecipes/internal/look", "cmd/zkrecipes/internal/data"}
+
 // walls are what packages must not depend on, not by others either. A name that
 // ends with "/..." is a package and all below it; other modules are named in full.
 // Tests may import what they like.
@@ -61,6 +64,18 @@ var walls = []struct {
 		[]string{"internal/zkserver", "internal/ensemble/...", "internal/feed", "internal/jute", "internal/testing/leaktest", "internal/testing/partition", "internal/version"},
 		[]string{"recipes/...", "host/...", "plugin/...", "bench/...", "internal/rpc/...", "internal/zkbench/...", client},
 		"a server knows nothing of its clients, and a tool nothing of its users",
+	},
+	{
+		rooms, rooms,
+		"what kinds of verbs share is in verb and exit",
+	},
+	{
+		[]string{"cmd/zkrecipes/internal/verb", "cmd/zkrecipes/internal/exit", "cmd/zkrecipes/internal/job"}, append([]string{"cmd/zkrecipes"}, rooms...),
+		"verbs are built on these, not the other way round",
+	},
+	{
+		[]string{"cmd/zkrecipes/internal/exit", "cmd/zkrecipes/internal/job"}, []string{"cmd/zkrecipes/...", "host/..."},
+		"an exit code and a command know of no verb",
 	},
 	{
 		[]string{"..."}, []string{"cmd/zkbench", "cmd/zkrecipes", "cmd/zkrecipes-plugin", "internal/release", "examples/..."},

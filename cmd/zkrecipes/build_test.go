@@ -17,10 +17,11 @@ func TestBinariesOfOneBuildStartWithoutAWarning(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a mode does not tell there who may change the plugin")
 	}
+	t.Parallel()
 	dir := t.TempDir()
-	build := func(flags ...string) {
+	build := func(ldflags string, packages ...string) {
 		t.Helper()
-		cmd := exec.Command("go", append([]string{"build", "-buildvcs=false", "-o", dir + "/"}, flags...)...)
+		cmd := exec.Command("go", append([]string{"build", "-buildvcs=false", "-ldflags", "-s -w " + ldflags, "-o", dir + "/"}, packages...)...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -42,14 +43,14 @@ func TestBinariesOfOneBuildStartWithoutAWarning(t *testing.T) {
 		}
 		return stderr.String()
 	}
-	build("../zkrecipes", "../zkrecipes-plugin")
+	build("", "../zkrecipes", "../zkrecipes-plugin")
 	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask is
 		t.Fatal(err)
 	}
 	if text := said(); strings.Contains(text, "WARN") {
 		t.Errorf("of one build: %s", text)
 	}
-	build("-ldflags", "-X github.com/zkrecipes/zkrecipes/internal/version.sources=others", "../zkrecipes-plugin")
+	build("-X github.com/zkrecipes/zkrecipes/internal/version.sources=others", "../zkrecipes-plugin")
 	if text := said(); !strings.Contains(text, "of another build") || !strings.Contains(text, "zkrecipes init") {
 		t.Errorf("of two builds: %s", text)
 	}

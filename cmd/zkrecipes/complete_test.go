@@ -11,6 +11,7 @@ import (
 
 	"github.com/posener/complete"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -23,7 +24,6 @@ type listed struct {
 	closed bool
 }
 
-func (l *listed) Exited() <-chan struct{}     { return nil }
 func (l *listed) Close(context.Context) error { time.Sleep(l.end); l.closed = true; return nil }
 func (l *listed) Open(context.Context, recipes.SessionConfig) (recipes.Session, error) {
 	return listedSession{l: l}, nil
@@ -66,9 +66,9 @@ func TestPathIsCompletedFromTheServers(t *testing.T) {
 		{"lock", "-timeout 5s /a/b", 0, 0, []string{"/a/backups", "/a/builds"}},
 		{"lock", "/a/", 0, 0, []string{"/a/backups", "/a/builds", "/a/other", "/a/zookeeper"}},
 		{"queue take", "-servers zk1,zk2 /o", 0, 0, []string{"/other"}},
-		{"lock", "/b", completionTime / 2, 0, []string{"/backups", "/builds"}},
-		{"lock", "/b", 2 * completionTime, 0, nil},
-		{"lock", "/b", 0, 2 * completionTime, []string{"/backups", "/builds"}},
+		{"lock", "/b", verb.CompletionTime / 2, 0, []string{"/backups", "/builds"}},
+		{"lock", "/b", 2 * verb.CompletionTime, 0, nil},
+		{"lock", "/b", 0, 2 * verb.CompletionTime, []string{"/backups", "/builds"}},
 		{"lock", "/a -- /b", 0, 0, nil},    // a file
 		{"config get", "/a /b", 0, 0, nil}, // a key
 		{"lock", "b", 0, 0, nil},           // no path
@@ -79,19 +79,17 @@ func TestPathIsCompletedFromTheServers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := &listed{names: []string{"backups", "builds", "other", "_c_5e-lock-0000000003", "b-0000000003", "zookeeper"}, after: tt.after, end: tt.end}
 			var said strings.Builder
-			tl := newTool(&said, &said)
-			tl.launch = func(context.Context, host.Config) (launchedPlugin, error) { return p, nil }
-			made, err := tl.verbs()[tt.verb]()
-			if err != nil {
-				t.Fatal(err)
-			}
+			tl := verb.NewTool(&said, &said)
+			tl.Launch = func(context.Context, host.Config) (verb.Plugin, error) { return p, nil }
+			command := everyVerb()[tt.verb]
+			command.Tool = tl
 			words := strings.Fields(tt.line)
 			begun := time.Now()
 			var got []string
-			if predict := made.(*command).AutocompleteArgs(); predict != nil {
+			if predict := command.AutocompleteArgs(); predict != nil {
 				got = predict.Predict(complete.Args{Completed: words[:len(words)-1], Last: words[len(words)-1]})
 			}
-			if !slices.Equal(got, tt.want) || time.Since(begun) > completionTime || said.Len() > 0 {
+			if !slices.Equal(got, tt.want) || time.Since(begun) > verb.CompletionTime || said.Len() > 0 {
 				t.Errorf("%s %s: %q after %v, want %q; it says %q", tt.verb, tt.line, got, time.Since(begun), tt.want, said.String())
 			}
 			time.Sleep(tt.end)

@@ -12,9 +12,30 @@ import (
 	"strings"
 
 	"github.com/hashicorp/cli"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 )
 
-// completionVerb prints what a shell needs for completion. Packages ship it.
+var completion = verb.Verb{
+	Name: "completion", Usage: "[flags] bash|zsh|fish", New: verb.New[completionVerb],
+	Synopsis: "Print a script that completes verbs, flags and paths",
+	Help: `Prints the script that has bash, zsh or fish complete verbs, flags and paths. The shell
+finds zkrecipes in PATH.
+
+    zkrecipes completion bash
+    zkrecipes completion fish
+
+A package puts it where the shell looks: /etc/bash_completion.d/zkrecipes for bash,
+_zkrecipes in a directory of fpath for zsh, vendor_completions.d/zkrecipes.fish for fish.
+zkrecipes -autocomplete-install writes to your own shell's files instead.
+
+Exit code: 0 if it was written. Otherwise:
+
+    1    stdout cannot be written
+    2    wrong usage`,
+}
+
 type completionVerb struct{ shell string }
 
 // completions are the scripts by shell. zkrecipes itself completes when COMP_LINE is set.
@@ -42,33 +63,9 @@ complete -f -c zkrecipes -a "(__complete_zkrecipes)"
 `,
 }
 
-func (v *completionVerb) describe() doc {
-	return doc{
-		usage:    "completion [flags] bash|zsh|fish",
-		synopsis: "Print a script that completes verbs, flags and paths",
-		about: `
-Prints the script that has bash, zsh or fish complete verbs, flags and paths. The shell
-finds zkrecipes in PATH.
-`,
-		examples: [2]string{
-			"zkrecipes completion bash",
-			"zkrecipes completion fish",
-		},
-		rules: `
-A package puts it where the shell looks: /etc/bash_completion.d/zkrecipes for bash,
-_zkrecipes in a directory of fpath for zsh, vendor_completions.d/zkrecipes.fish for fish.
-zkrecipes -autocomplete-install writes to your own shell's files instead.
+func (v *completionVerb) Flags(*flag.FlagSet) {}
 
-Exit code: 0 if it was written. Otherwise:
-
-    1    stdout cannot be written
-    2    wrong usage`,
-	}
-}
-
-func (v *completionVerb) flags(*flag.FlagSet) {}
-
-func (v *completionVerb) arguments(args []string) error {
+func (v *completionVerb) Arguments(args []string) error {
 	if len(args) != 1 || completions[args[0]] == "" {
 		return fmt.Errorf("give one shell: %s", strings.Join(slices.Sorted(maps.Keys(completions)), ", "))
 	}
@@ -76,14 +73,9 @@ func (v *completionVerb) arguments(args []string) error {
 	return nil
 }
 
-func (v *completionVerb) otherwise() int { return exitFailed }
-
-func (v *completionVerb) run(_ context.Context, _ *tool, out *output) error {
+func (v *completionVerb) Run(_ context.Context, t *verb.Tool) error {
 	script := completions[v.shell]
-	return out.result(struct {
-		Shell  string `json:"shell"`
-		Script string `json:"script"`
-	}{v.shell, script}, func(w io.Writer) { _, _ = io.WriteString(w, script) })
+	return t.Result(verb.Object{"shell", v.shell, "script", script}, func(w io.Writer) { _, _ = io.WriteString(w, script) })
 }
 
 // help is the tool's, with the flags that are no verb's.
@@ -132,28 +124,28 @@ func installations(home, self string) (all []installation) {
 }
 
 // installCompletion writes to the files of the shells, or undoes it, and says to which.
-func (t *tool) installCompletion(undo bool) int {
+func installCompletion(t *verb.Tool, undo bool) int {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return t.fail("zkrecipes", err)
+		return misused(t, "%w", err)
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return t.fail("zkrecipes", err)
+		return misused(t, "%w", err)
 	}
 	all := installations(home, self)
 	if len(all) == 0 {
-		return t.fail("zkrecipes", fmt.Errorf("%s has no file of bash, zsh or fish; zkrecipes completion prints a script", home))
+		return misused(t, "%s has no file of bash, zsh or fish; zkrecipes completion prints a script", home)
 	}
 	for _, i := range all {
 		done, err := i.apply(undo)
 		if err != nil {
-			fmt.Fprintf(t.stderr, "zkrecipes: %v\n", err)
-			return exitFailed
+			t.Fail(err, exit.Failed)
+			return exit.Failed
 		}
-		fmt.Fprintln(t.stdout, done+" "+i.file)
+		fmt.Fprintln(t.Stdout, done+" "+i.file)
 	}
-	return exitOK
+	return exit.OK
 }
 
 // apply writes the lines, or removes the last of them, and says what it did.

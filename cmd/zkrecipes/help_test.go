@@ -5,13 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 )
 
 // TestHelpOfEveryVerb: the help of each verb has the same parts in the same order.
 // It begins with two sentences and two examples; rules follow; flags come last.
 func TestHelpOfEveryVerb(t *testing.T) {
 	shape := regexp.MustCompile(`(?s)^Usage: zkrecipes (.*?)\n\n(.*?)\n\nExamples:\n\n(.*?)\n\n(.*)\n\nFlags:\n\n(.*)$`)
-	for name, verb := range everyVerb(t) {
+	for name, verb := range everyVerb() {
 		help := verb.Help()
 		part := shape.FindStringSubmatch(help)
 		if part == nil {
@@ -57,11 +59,11 @@ func tryExample(t *testing.T, name, line string) {
 		t.Errorf("an example of %s is %q", name, line)
 		return
 	}
-	verb := everyVerb(t)[name]
-	flags := verb.flagSet()
+	verb := everyVerb()[name]
+	flags := verb.FlagSet()
 	err := flags.Parse(words[1+len(strings.Fields(name)):])
 	if err == nil {
-		err = verb.verb.arguments(flags.Args())
+		err = verb.Arguments(flags.Args())
 	}
 	if err != nil {
 		t.Errorf("the example %q of %s: %v", line, name, err)
@@ -78,25 +80,29 @@ func shellWords(line string) []string {
 }
 
 // everyVerb returns the verbs, without the first words of those of two words.
-func everyVerb(t *testing.T) map[string]*command {
-	t.Helper()
-	all := map[string]*command{}
-	for name, factory := range (&tool{}).verbs() {
-		made, err := factory()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if verb, ok := made.(*command); ok {
-			all[name] = verb
-		}
+func everyVerb() map[string]*verb.Command {
+	all := map[string]*verb.Command{}
+	for _, v := range verbs {
+		all[v.Name] = &verb.Command{Tool: &verb.Tool{}, Verb: v, Action: v.New()}
 	}
 	return all
+}
+
+// TestEveryVerbHasATimeout.
+func TestEveryVerbHasATimeout(t *testing.T) {
+	for name, verb := range everyVerb() {
+		for _, flag := range []string{"timeout", "connect-timeout"} {
+			if verb.FlagSet().Lookup(flag) == nil {
+				t.Errorf("%s has no -%s", name, flag)
+			}
+		}
+	}
 }
 
 // TestRetiredWords: one word, one meaning. These had several, or none.
 func TestRetiredWords(t *testing.T) {
 	retired := strings.Fields("crowd crowds mate spot claimant appendage heed lets loan standing presence family vain past farewell lifeline fate overheard apart contest")
-	for name, verb := range everyVerb(t) {
+	for name, verb := range everyVerb() {
 		for word := range strings.FieldsFuncSeq(strings.ToLower(verb.Help()+" "+verb.Synopsis()), func(r rune) bool { return r < 'a' || r > 'z' }) {
 			if slices.Contains(retired, word) {
 				t.Errorf("the help of %s says %q", name, word)

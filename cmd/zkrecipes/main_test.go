@@ -1,8 +1,11 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,6 +35,10 @@ type tests struct{ *testing.M }
 
 func (t tests) Run() int {
 	scripttest.ResetSignals()
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue { // scripts wait more than they compute
+		_ = f.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0)))
+	}
 	return t.M.Run()
 }
 

@@ -41,13 +41,21 @@ import (
 //	await FILE [PATTERN] waits until a file is there, and has a line that matches
 //
 // Conditions: [real] is a real ZooKeeper.
-func TestScripts(t *testing.T) { runScripts(t, false, embeddedServer) }
+func TestScripts(t *testing.T) { runScripts(t, false, []string{"*"}, embeddedServer) }
 
-// TestScriptsOnARealServer runs the same scripts on Apache ZooKeeper. Each script and
-// each run has a chroot of its own.
+// serversOwn are the scripts in which a server's own behaviour shows: which containers and
+// session timeouts it has, its tokens, its limits, and when it expires a session.
+var serversOwn = []string{"doctor", "group", "killed", "lock", "names", "semaphore"}
+
+// TestScriptsOnARealServer runs these on Apache ZooKeeper, and with ZKRECIPES_TEST_ALL every
+// script. Each script and each run has a chroot of its own.
 func TestScriptsOnARealServer(t *testing.T) {
 	servers := ensembletest.Shared(t).Connect()
-	runScripts(t, true, func(env *testscript.Env) (*scriptServer, error) {
+	names := serversOwn
+	if os.Getenv("ZKRECIPES_TEST_ALL") != "" {
+		names = []string{"*"}
+	}
+	runScripts(t, true, names, func(env *testscript.Env) (*scriptServer, error) {
 		return &scriptServer{addr: servers, chroot: "/" + filepath.Base(filepath.Dir(env.WorkDir)) + filepath.Base(env.WorkDir)}, nil
 	})
 }
@@ -60,7 +68,7 @@ type scriptServer struct {
 }
 
 func embeddedServer(env *testscript.Env) (*scriptServer, error) {
-	s, err := zkserver.Listen(zkserver.Config{TickTime: 500 * time.Millisecond})
+	s, err := zkserver.Listen(zkserver.Config{TickTime: 500 * time.Millisecond, MaxSessionTimeout: time.Minute})
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +78,18 @@ func embeddedServer(env *testscript.Env) (*scriptServer, error) {
 
 type serverKey struct{}
 
-func runScripts(t *testing.T, real bool, start func(*testscript.Env) (*scriptServer, error)) {
+func runScripts(t *testing.T, real bool, names []string, start func(*testscript.Env) (*scriptServer, error)) {
+	t.Parallel()
+	var files []string
+	for _, name := range names {
+		found, err := filepath.Glob(filepath.Join("testdata", "script", name+".txtar"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("there is no script %s (%v)", name, err)
+		}
+		files = append(files, found...)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+		Files: files,
 		Setup: func(env *testscript.Env) error {
 			scripttest.Bound(env, scripttest.Limit)
 			s, err := start(env)

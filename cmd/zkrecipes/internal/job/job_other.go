@@ -24,3 +24,6 @@ func (j *Job) Kill() { _ = j.cmd.Process.Kill() }
 
 // ExitCode is the command's, when it has exited.
 func (j *Job) ExitCode() int { return j.cmd.ProcessState.ExitCode() }
+
+// name is what people call a signal. Here there is only the interrupt.
+func name(s os.Signal) string { return "the signal " + s.String() }

@@ -120,3 +120,11 @@ func (j *Job) ExitCode() int {
 	}
 	return j.cmd.ProcessState.ExitCode()
 }
+
+// name is what people call a signal: os has "interrupt" for SIGINT.
+func name(s os.Signal) string {
+	if number, ok := s.(syscall.Signal); ok {
+		return unix.SignalName(number)
+	}
+	return s.String()
+}

@@ -1,0 +1,244 @@
+package data
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var configGet = verb.Verb{
+	Name: "config get", Usage: "[flags] PATH [KEY]", New: verb.New[configGetVerb],
+	Synopsis: "Show the value of a key, or all keys",
+	Help: `Writes the value of KEY in the configuration at PATH to stdout, as it is stored.
+Without KEY it lists all keys that were set.
+
+    zkrecipes config get /app db/host
+    zkrecipes config get -format=json /app
+
+KEY is a path below PATH, such as db/host; "" is PATH itself. The parent of a key, such
+as db, exists too; it is listed if it was set itself. A value's revision grows
+with every change. To replace only the value that you have read, read its revision
+first:
+
+    revision=$(zkrecipes config get -revision /app db/host)
+    value=$(zkrecipes config get /app db/host)
+    zkrecipes config set -if-revision $revision /app db/host "$value,db2"
+
+` + verb.OnceCodes,
+}
+
+type configGetVerb struct {
+	keyOrAll
+	revision bool
+}
+
+func (v *configGetVerb) Flags(f *flag.FlagSet) {
+	f.BoolVar(&v.revision, "revision", false, "show the revision of KEY and not its value")
+}
+
+func (v *configGetVerb) Arguments(args []string) error {
+	if v.revision && len(args) == 1 {
+		return errors.New("-revision is that of one KEY")
+	}
+	return v.keyOrAll.Arguments(args)
+}
+
+func (v *configGetVerb) Run(ctx context.Context, t *verb.Tool) error {
+	return verb.Once(ctx, t, v.open, func(ctx context.Context, c recipes.Configuration) error {
+		if v.all {
+			return v.list(ctx, c, t)
+		}
+		e, err := c.Get(ctx, v.key)
+		if err != nil {
+			return err
+		}
+		switch {
+		case v.revision:
+			return t.Stored(inEntryJSON(e), fmt.Appendln(nil, e.Revision))
+		case e.Unset:
+			t.None("key %s of configuration %s was not set: it is the parent of other keys", shownKey(v.key), v.Path)
+		case len(e.Value) == 0:
+			t.None("the value of key %s of configuration %s is empty", shownKey(v.key), v.Path)
+		}
+		return t.Stored(inEntryJSON(e), e.Value)
+	})
+}
+
+func (v *configGetVerb) list(ctx context.Context, c recipes.Configuration, t *verb.Tool) error {
+	entries, err := c.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	entries = slices.DeleteFunc(entries, func(e recipes.Entry) bool { return e.Unset })
+	if len(entries) == 0 {
+		t.None("no key is set in the configuration %s", v.Path)
+	}
+	return t.Result(verb.Object{"path", v.Path, "keys", verb.List(entries, inEntryJSON)}, verb.Table("KEY\tREVISION\tMODIFIED\tVALUE", entries, func(e recipes.Entry) string {
+		return fmt.Sprintf("%s\t%d\t%s\t%s", shownKey(e.Key), e.Revision, e.Modified.UTC().Format(time.RFC3339), verb.Printable(e.Value))
+	}))
+}
+
+// keyOrAll is a key of a configuration, or all keys.
+type keyOrAll struct {
+	configKey
+	all bool
+}
+
+func (k *keyOrAll) Arguments(args []string) error {
+	switch len(args) {
+	case 1:
+		k.all = true
+		return k.OnePath.Arguments(args)
+	case 2:
+		return k.take(args[0], args[1])
+	}
+	return errors.New("give PATH, or PATH and KEY, after the flags")
+}
+
+// shownKey shows the configuration's own key as it would be typed.
+func shownKey(key string) string {
+	if key == "" {
+		return `""`
+	}
+	return key
+}
+
+// entryJSON is a key in JSON. One that does not exist has revision 0. In a watch deleted
+// says that it existed before.
+type entryJSON struct {
+	Key         string     `json:"key"`
+	Revision    int64      `json:"revision"`
+	Modified    *time.Time `json:"modified,omitempty"`
+	Unset       bool       `json:"unset,omitempty"` // it is only the parent of other keys
+	Deleted     bool       `json:"deleted,omitempty"`
+	Value       string     `json:"value"`
+	ValueBase64 []byte     `json:"value_base64,omitempty"` // of a value that is no text
+}
+
+func inEntryJSON(e recipes.Entry) entryJSON {
+	value := verb.InJSON(e.Value)
+	j := entryJSON{Key: e.Key, Revision: int64(e.Revision), Unset: e.Unset, Value: value.Data, ValueBase64: value.DataBase64}
+	if !e.None() {
+		at := e.Modified.UTC()
+		j.Modified = &at
+	}
+	return j
+}
+
+var configSet = verb.Verb{
+	Name: "config set", Usage: "[flags] PATH KEY VALUE|-", New: verb.New[configSetVerb], ExitCodeOnly: true,
+	Synopsis: "Give a key a value",
+	Help: `Gives KEY in the configuration at PATH a value, and shows the new revision. "-" takes
+the value from stdin, to the last byte.
+
+    zkrecipes config set /app db/host db1
+    zkrecipes config set -if-revision 0 /app db/password -
+
+Missing keys and parents are created. With -if-revision the value is changed only if
+it still has that revision; otherwise the exit code is 4. zkrecipes config get -revision
+shows the revision.
+
+` + verb.OnceCodes,
+}
+
+type configSetVerb struct {
+	configChange
+	value string
+}
+
+func (v *configSetVerb) Flags(f *flag.FlagSet) {
+	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), "only if this is the present `revision`; 0: only if there is no such key;\n-1: whatever there is")
+}
+
+func (v *configSetVerb) Arguments(args []string) error {
+	if len(args) != 3 {
+		return errors.New(`give PATH, KEY and a value, or "-" for stdin, after the flags`)
+	}
+	v.value = args[2]
+	return v.take(args[0], args[1])
+}
+
+func (v *configSetVerb) Run(ctx context.Context, t *verb.Tool) error {
+	value, err := verb.Payload(v.value) // before a session waits for it
+	if err != nil {
+		return err
+	}
+	return verb.Once(ctx, t, v.open, func(ctx context.Context, c recipes.Configuration) error {
+		revision, err := c.Set(ctx, v.key, value, recipes.Revision(v.revision))
+		if err != nil {
+			return err
+		}
+		return t.Say(verb.Object{"key", v.key, "revision", int64(revision)}, revision)
+	})
+}
+
+var configDelete = verb.Verb{
+	Name: "config delete", Usage: "[flags] PATH KEY", New: verb.New[configDeleteVerb], ExitCodeOnly: true,
+	Synopsis: "Remove a key",
+	Help: `Removes KEY from the configuration at PATH. With -if-revision it does so only if
+nobody has changed the value since then.
+
+    zkrecipes config delete /app db/host
+    zkrecipes config delete -if-revision 4294967301 /app db/host
+
+A key that has keys below it is not removed: the exit code is 4.
+
+` + verb.OnceCodes,
+}
+
+type configDeleteVerb struct{ configChange }
+
+func (v *configDeleteVerb) Flags(f *flag.FlagSet) {
+	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), "only if this is the present `revision`; -1: whatever it is")
+}
+
+func (v *configDeleteVerb) Arguments(args []string) error {
+	if len(args) != 2 {
+		return errors.New("give PATH and KEY, after the flags")
+	}
+	return v.take(args[0], args[1])
+}
+
+func (v *configDeleteVerb) Run(ctx context.Context, t *verb.Tool) error {
+	return verb.Once(ctx, t, v.open, func(ctx context.Context, c recipes.Configuration) error {
+		if err := c.Delete(ctx, v.key, recipes.Revision(v.revision)); err != nil {
+			return err
+		}
+		return t.Done(verb.Object{"key", v.key, "deleted", true})
+	})
+}
+
+// configKey is a key of a configuration.
+type configKey struct {
+	verb.OnePath
+	key string
+}
+
+func (k *configKey) take(path, key string) error {
+	k.Path, k.key = path, key
+	return cmp.Or(recipes.ValidatePath(path), recipes.ValidateKey(key))
+}
+
+func (k *configKey) open(s recipes.Session) (recipes.Configuration, error) {
+	return s.Configuration(k.Path)
+}
+
+// configChange is what the verbs that change a key have in common.
+type configChange struct {
+	configKey
+	revision int64
+}
+
+func (c *configChange) take(path, key string) error {
+	if err := recipes.ValidateRevision(recipes.Revision(c.revision)); err != nil {
+		return fmt.Errorf("-if-revision: %w", err)
+	}
+	return c.configKey.take(path, key)
+}

@@ -1,0 +1,93 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var configWatch = verb.Verb{
+	Name: "config watch", Usage: "[flags] PATH [KEY]", New: verb.New[configWatchVerb],
+	Synopsis: "Show each change of a key, or of all keys",
+	Help: `Shows the value of KEY in the configuration at PATH, and then a line for each change.
+Without KEY it shows all keys that were set.
+
+    zkrecipes config watch /app db/host
+    zkrecipes config watch -format=json /app
+
+A line is the revision, the key and the value. A value that would not fit a line is
+quoted. Of a key that was deleted the line is "deleted" and the key. Changes that follow
+each other fast may be shown as one: the last line is always the present value. A shell
+reads them so:
+
+    zkrecipes config watch /app db/host | while read -r revision key value; do
+        test "$revision" = deleted || echo "$key is now $value"
+    done
+
+` + verb.FollowHelp,
+}
+
+type configWatchVerb struct {
+	keyOrAll
+	known map[string]recipes.Entry
+}
+
+func (v *configWatchVerb) Run(ctx context.Context, t *verb.Tool) error {
+	v.known = map[string]recipes.Entry{}
+	if v.all {
+		return verb.Follow(ctx, t, v.open, recipes.Configuration.WatchTree, func(now []recipes.Entry) error { return v.show(t, now) })
+	}
+	missing := false // and it was said
+	return verb.Follow(ctx, t, v.open, func(c recipes.Configuration, ctx context.Context) (<-chan recipes.Entry, error) {
+		return c.Watch(ctx, v.key)
+	}, func(e recipes.Entry) error {
+		if len(v.known) == 0 && (e.None() || e.Unset) && !missing {
+			missing = true
+			t.None("key %s of configuration %s is not set yet", shownKey(v.key), v.Path)
+		}
+		if e.None() {
+			return v.show(t, nil)
+		}
+		return v.show(t, []recipes.Entry{e})
+	})
+}
+
+// show shows what has changed. Another session's watch begins with what is there, again.
+func (v *configWatchVerb) show(t *verb.Tool, now []recipes.Entry) error {
+	for _, e := range v.changed(now) {
+		shown, text := inEntryJSON(e), fmt.Sprintf("%d %s %s", e.Revision, shownKey(e.Key), verb.OnOneLine(e.Value))
+		if shown.Deleted = e.None(); shown.Deleted {
+			text = "deleted " + shownKey(e.Key)
+		}
+		if err := t.Line(shown, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changed returns the keys that were set, or deleted, since the last call. The deleted
+// ones come first.
+func (v *configWatchVerb) changed(now []recipes.Entry) (changed []recipes.Entry) {
+	now = slices.DeleteFunc(slices.Clone(now), func(e recipes.Entry) bool { return e.Unset })
+	present := make(map[string]recipes.Entry, len(now))
+	for _, e := range now {
+		present[e.Key] = e
+	}
+	for _, key := range slices.Sorted(maps.Keys(v.known)) {
+		if _, there := present[key]; !there {
+			changed = append(changed, recipes.Entry{Key: key})
+		}
+	}
+	for _, e := range now {
+		if v.known[e.Key].Revision != e.Revision {
+			changed = append(changed, e)
+		}
+	}
+	v.known = present
+	return changed
+}

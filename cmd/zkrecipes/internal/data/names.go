@@ -1,0 +1,145 @@
+package data
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var namesList = verb.Verb{
+	Name: "names list", Usage: "[flags] PATH", New: verb.New[namesListVerb],
+	Synopsis: "Show all names of a directory",
+	Help: `Shows the names that are registered in the directory at PATH. They are sorted.
+
+    zkrecipes names list /services
+    zkrecipes names list -format=json /services
+
+SESSION is the session that owns the name, or "persistent" for a name without one.
+Data that this user may not read are shown as (unreadable).
+SINCE is when the name was registered, by the server's clock. TOKEN tells the
+registration from a later one of the same name.
+
+` + verb.OnceCodes,
+}
+
+type namesListVerb struct{ verb.OnePath }
+
+func (v *namesListVerb) Run(ctx context.Context, t *verb.Tool) error {
+	return verb.Ask(ctx, t, names(v.Path), recipes.Names.List, func(records []recipes.Record) error {
+		if len(records) == 0 {
+			t.None("no name is registered at %s", v.Path)
+		}
+		return t.Result(verb.Object{"path", v.Path, "names", verb.List(records, inRecordJSON)}, verb.Table("NAME\tSINCE\tSESSION\tTOKEN\tDATA", records, func(record recipes.Record) string {
+			r, data := inRecordJSON(record), verb.Printable(record.Data)
+			if r.Unreadable {
+				data = "(unreadable)"
+			}
+			return fmt.Sprintf("%s\t%s\t%s\t%d\t%s", r.Name, r.Since.Format(time.RFC3339), cmp.Or(r.SessionID, "persistent"), r.Token, data)
+		}))
+	})
+}
+
+var namesLookup = verb.Verb{
+	Name: "names lookup", Usage: "[flags] PATH NAME", New: verb.New[namesLookupVerb],
+	Synopsis: "Show the data of a name",
+	Help: `Writes the data of NAME in the directory at PATH to stdout, as they are stored. If
+nobody has registered NAME, the exit code is 3.
+
+    zkrecipes names lookup /services db
+    zkrecipes names lookup -format=json /services db
+
+-format=json shows the registration too: its session, its time, and whether it is
+persistent.
+
+` + verb.OnceCodes,
+}
+
+type namesLookupVerb struct{ pathAndName }
+
+func (v *namesLookupVerb) Run(ctx context.Context, t *verb.Tool) error {
+	return verb.Ask(ctx, t, names(v.Path), func(n recipes.Names, ctx context.Context) (recipes.Record, error) {
+		return n.Lookup(ctx, v.name)
+	}, func(r recipes.Record) error {
+		if len(r.Data) == 0 {
+			t.None("the data of name %s are empty", v.name)
+		}
+		return t.Stored(inRecordJSON(r), r.Data)
+	})
+}
+
+var namesUnregister = verb.Verb{
+	Name: "names unregister", Usage: "[flags] PATH NAME", New: verb.New[namesUnregisterVerb], ExitCodeOnly: true,
+	Synopsis: "Give back a name that was taken for good",
+	Help: `Removes the persistent registration of NAME in the directory at PATH, whoever made it.
+With -token it removes only that registration, and not a later one.
+
+    zkrecipes names unregister /services db
+    zkrecipes names unregister -token 4294967301 /services db
+
+A name that belongs to a session is not removed: it ends with that session.
+
+` + verb.OnceCodes,
+}
+
+type namesUnregisterVerb struct {
+	pathAndName
+	token int64
+}
+
+func (v *namesUnregisterVerb) Flags(f *flag.FlagSet) {
+	f.Int64Var(&v.token, "token", 0, "only the registration with this `token`, which register and list show")
+}
+
+func (v *namesUnregisterVerb) Run(ctx context.Context, t *verb.Tool) error {
+	return verb.Once(ctx, t, names(v.Path), func(ctx context.Context, n recipes.Names) error {
+		if err := n.Unregister(ctx, v.name, recipes.Token(v.token)); err != nil {
+			return err
+		}
+		return t.Done(verb.Object{"name", v.name, "unregistered", true})
+	})
+}
+
+// pathAndName is PATH and NAME.
+type pathAndName struct {
+	verb.OnePath
+	name string
+}
+
+func (p *pathAndName) Arguments(args []string) error {
+	if len(args) != 2 {
+		return errors.New("give PATH and NAME, after the flags")
+	}
+	p.Path, p.name = args[0], args[1]
+	return cmp.Or(recipes.ValidatePath(p.Path), recipes.ValidateName(p.name))
+}
+
+// names opens a directory of names.
+func names(path string) func(recipes.Session) (recipes.Names, error) {
+	return func(s recipes.Session) (recipes.Names, error) { return s.Names(path) }
+}
+
+// recordJSON is a registration in JSON.
+type recordJSON struct {
+	Name       string    `json:"name"`
+	Znode      string    `json:"znode"`
+	Since      time.Time `json:"since"`
+	Persistent bool      `json:"persistent"`
+	SessionID  string    `json:"session_id,omitempty"` // of one that is not persistent, in hexadecimal
+	Token      int64     `json:"token"`
+	verb.Data
+	Unreadable bool `json:"unreadable,omitempty"` // its ACL hides the data
+}
+
+func inRecordJSON(r recipes.Record) recordJSON {
+	j := recordJSON{r.Name, r.Znode, r.Since.UTC(), r.SessionID == 0, "", int64(r.Token), verb.InJSON(r.Data), r.Unreadable}
+	if !j.Persistent {
+		j.SessionID = fmt.Sprintf("%#x", uint64(r.SessionID))
+	}
+	return j
+}

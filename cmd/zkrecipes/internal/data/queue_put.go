@@ -1,0 +1,146 @@
+package data
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var queuePut = verb.Verb{
+	Name: "queue put", Usage: "[flags] PATH [--] DATA...|-", New: verb.New[queuePutVerb], ExitCodeOnly: true,
+	Synopsis: "Put elements into a queue",
+	Help: `Appends elements to the queue at PATH, and shows their names. Each DATA is one
+element, and "-" takes one element from stdin.
+
+    zkrecipes queue put /mail 'to alice' 'to bob'
+    zkrecipes queue put -priority 5 /jobs -- -v
+
+Several elements are put all or none, next to each other. stdin is read to its last
+byte. What follows "--" is data, whatever it looks like.
+
+With -priority, PATH is a priority queue: lower numbers are taken first. A priority
+queue and a queue do not see each other's elements, even at the same PATH.
+
+With -capacity, zkrecipes waits while the queue has no room for all the elements. It
+counts elements that a consumer has claimed and not yet acknowledged. ZooKeeper does
+not know the number: all producers must give the same, and a producer that gives none
+does not wait.
+
+-dialect curator puts for Curator's SimpleDistributedQueue, -dialect kazoo for kazoo's
+Queue, without -priority with its default, 100. Without -dialect zkrecipes gives up where
+it finds elements of theirs.
+
+A signal ends the wait with exit code 128+n, and nothing is put. If it comes while the
+elements are being put, the exit code is 6.
+
+` + verb.WaitCodes,
+}
+
+type queuePutVerb struct {
+	verb.Waiting
+	priority verb.Priority
+	capacity int
+	dialect  verb.Dialect
+	path     string
+	data     []string
+	stdin    bool // the data are there
+}
+
+func (v *queuePutVerb) Flags(f *flag.FlagSet) {
+	v.Waiting.Flags(f)
+	v.dialect.Flag(f)
+	f.Var(&v.priority, "priority", "put into a priority queue, with this `priority` from 0, the first, to 99")
+	f.IntVar(&v.capacity, "capacity", 0, "wait while the queue has no room for more than this `number` of elements; 0 is\nno bound")
+}
+
+func (v *queuePutVerb) Arguments(args []string) error {
+	if len(args) < 2 {
+		return errors.New(`give PATH, and data or "-" for stdin, after the flags`)
+	}
+	v.path = args[0]
+	if err := v.elements(args[1:]); err != nil {
+		return err
+	}
+	if err := cmp.Or(v.Check(false), v.config().Validate()); err != nil {
+		return err
+	}
+	if v.capacity > 0 && len(v.data) > v.capacity {
+		return fmt.Errorf("a queue of -capacity %d has never room for %d elements at once", v.capacity, len(v.data))
+	}
+	return recipes.ValidatePath(v.path)
+}
+
+// elements takes the data. What could be a flag that came too late is not taken for
+// data: it would be in the queue, and what it says not be done.
+func (v *queuePutVerb) elements(args []string) error {
+	if args[0] == "--" {
+		if v.data = args[1:]; len(v.data) == 0 {
+			return errors.New(`no data follow "--"`)
+		}
+		return nil
+	}
+	v.data, v.stdin = args, slices.Equal(args, []string{"-"})
+	if !v.stdin && slices.Contains(args, "-") {
+		return errors.New(`"-" takes one element from stdin, and stands alone`)
+	}
+	flags := (&verb.Command{Action: &queuePutVerb{}}).FlagSet()
+	for _, d := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(d, "-"), "-"), "=")
+		if strings.HasPrefix(d, "-") && (flags.Lookup(name) != nil || name == "h" || name == "help") {
+			return fmt.Errorf(`%s is a flag, and flags go before PATH; if it is data, give it after "--"`, d)
+		}
+	}
+	return nil
+}
+
+func (v *queuePutVerb) config() recipes.QueueConfig {
+	return recipes.QueueConfig{Capacity: v.capacity, Dialect: recipes.Dialect(v.dialect)}
+}
+
+func (v *queuePutVerb) Run(ctx context.Context, t *verb.Tool) error {
+	data := verb.List(v.data, func(d string) []byte { return []byte(d) })
+	if v.stdin {
+		var err error
+		if data[0], err = verb.Payload("-"); err != nil { // before a session waits for it
+			return err
+		}
+	}
+	p := verb.Patience{Timeout: v.Timeout, Failure: "nothing was put into " + v.path}
+	if v.capacity > 0 {
+		p.Failure += ", which had no room"
+	}
+	return verb.Wait(ctx, t, p, verb.Itself, func(ctx context.Context, s recipes.Session) error {
+		ids, err := v.put(ctx, s, data)
+		if err != nil {
+			return verb.Foreign(err)
+		}
+		return t.Result(verb.Object{"path", v.path, "ids", ids}, func(w io.Writer) {
+			for _, id := range ids {
+				fmt.Fprintln(w, id)
+			}
+		})
+	})
+}
+
+func (v *queuePutVerb) put(ctx context.Context, s recipes.Session, data [][]byte) ([]recipes.ElementID, error) {
+	if v.priority.Given {
+		q, err := s.PriorityQueue(v.path, v.config())
+		if err != nil {
+			return nil, err
+		}
+		return q.PutMany(ctx, v.priority.Number, data...)
+	}
+	q, err := s.Queue(v.path, v.config())
+	if err != nil {
+		return nil, err
+	}
+	return q.PutMany(ctx, data...)
+}

@@ -1,0 +1,121 @@
+package data
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var txBegin = verb.Verb{
+	Name: "tx begin", Usage: "-sites SITE,... [flags] PATH", New: verb.New[txBeginVerb], ExitCodeOnly: true,
+	Synopsis: "Begin a two-phase commit, and wait for the decision",
+	Help: `Begins a transaction at PATH, in which each of the sites votes with zkrecipes tx vote.
+It waits for the decision and shows it.
+
+    zkrecipes tx begin -sites db,cache -data 'schema 7' -timeout 1m /deploy/7
+    zkrecipes tx begin -sites db,cache -detach /deploy/7
+
+The decision is commit if all sites have voted to commit. It is abort as soon as one
+has not. It is kept until every site has said tx done.
+
+All sites wait for one that does not vote. -timeout aborts then, and so does a signal,
+unless there is a decision. With -detach, or if zkrecipes is killed, a site that waits
+in tx vote makes the decision.
+
+The variants differ in who watches whom:
+
+    coordinator-only  this process watches the sites
+    all-watch         the sites watch each other, at a cost that grows with them
+    own-nodes         tx vote has to run until the decision: a site that dies is
+                      seen, and the transaction is aborted
+
+` + txHelp,
+}
+
+type txBeginVerb struct {
+	txPath
+	sites   []string
+	list    string
+	data    string
+	variant string
+	timeout time.Duration
+	detach  bool
+}
+
+func (v *txBeginVerb) Flags(f *flag.FlagSet) {
+	f.StringVar(&v.list, "sites", "", "`names` of the sites, separated by commas; required")
+	f.StringVar(&v.data, "data", "", "`text` for the sites, which tx status shows them; - takes it from stdin")
+	f.StringVar(&v.variant, "variant", string(recipes.DefaultVariant), "`variant`, which says who watches whom")
+	verb.DurationVar(f, &v.timeout, "timeout", 0, "abort if there is no decision within this `duration`, connecting included; 0 waits\nfor ever")
+	f.BoolVar(&v.detach, "detach", false, "do not wait: a waiting site makes the decision")
+}
+
+func (v *txBeginVerb) Arguments(args []string) error {
+	switch {
+	case len(args) != 1:
+		return errors.New("give one PATH, after the flags")
+	case v.list == "":
+		return errors.New("-sites is missing: the names of the sites that vote")
+	case v.timeout < 0:
+		return errors.New("-timeout must not be negative")
+	}
+	v.Path, v.sites = args[0], strings.Split(v.list, ",")
+	_, err := recipes.ParseVariant(v.variant)
+	return cmp.Or(recipes.ValidatePath(v.Path), recipes.ValidateSites(v.sites), err)
+}
+
+func (v *txBeginVerb) Run(ctx context.Context, t *verb.Tool) error {
+	payload, err := verb.Payload(v.data) // before a session waits for it
+	if err != nil {
+		return err
+	}
+	return v.wait(ctx, t, v.timeout, v.detach, func(ctx, bounded context.Context, s recipes.Session) error {
+		tx, err := s.Transaction(v.Path, recipes.TransactionConfig{Variant: recipes.Variant(v.variant)})
+		if err != nil {
+			return err
+		}
+		if err := v.begin(ctx, tx, payload); err != nil {
+			return v.explain(err)
+		}
+		if v.detach {
+			return t.Done(verb.Object{"path", v.Path, "begun", true})
+		}
+		d, err := v.coordinate(ctx, bounded, tx)
+		if err != nil {
+			return err
+		}
+		return v.decided(t, d)
+	})
+}
+
+// begin begins the transaction. A signal does not end that at once: whether it has
+// begun would not be known, and if it has, the sites would wait for a decision.
+func (v *txBeginVerb) begin(ctx context.Context, tx recipes.Transaction, payload []byte) error {
+	beginning, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(verb.CloseTimeout, cancel) })()
+	return tx.Begin(beginning, payload, v.sites...)
+}
+
+// coordinate waits for the decision, and makes it if it may not wait any longer:
+// a coordinator that just left would have the sites wait, perhaps for nobody.
+func (v *txBeginVerb) coordinate(ctx, waiting context.Context, tx recipes.Transaction) (recipes.Decision, error) {
+	d, err := tx.Coordinate(waiting)
+	if !ended(waiting, err) {
+		return d, err
+	}
+	reason := fmt.Sprintf("no decision in %v", v.timeout)
+	if ctx.Err() != nil {
+		reason = "the coordinator was interrupted"
+	}
+	ending, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
+	defer cancel()
+	return tx.Abort(ending, reason)
+}

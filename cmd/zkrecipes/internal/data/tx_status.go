@@ -1,0 +1,170 @@
+package data
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var txAbort = verb.Verb{
+	Name: "tx abort", Usage: "[flags] PATH", New: verb.New[txAbortVerb],
+	Synopsis: "Abort a two-phase commit that waits",
+	Help: `Decides to abort the transaction at PATH, whatever the votes are. If there is a
+decision already, it shows that one.
+
+    zkrecipes tx abort -reason 'site cache is down' /deploy/7
+    zkrecipes tx abort -format=json /deploy/7
+
+It is the way out when a site does not vote and nobody coordinates. If the transaction
+was committed already, the exit code is 4.
+
+` + verb.OnceCodes,
+}
+
+type txAbortVerb struct {
+	txPath
+	reason string
+}
+
+func (v *txAbortVerb) Flags(f *flag.FlagSet) {
+	f.StringVar(&v.reason, "reason", "by hand", "`text` that says why")
+}
+
+func (v *txAbortVerb) Run(ctx context.Context, t *verb.Tool) error {
+	return verb.Ask(ctx, t, v.open, func(tx recipes.Transaction, ctx context.Context) (recipes.Decision, error) {
+		return tx.Abort(ctx, v.reason)
+	}, func(d recipes.Decision) error {
+		err := v.decided(t, d)
+		if d.Commit && err == nil {
+			return exit.Silently(exit.Refused) // stdout has said it
+		}
+		if _, shown := errors.AsType[exit.Error](err); shown {
+			return nil
+		}
+		return err
+	})
+}
+
+var txDone = verb.Verb{
+	Name: "tx done", Usage: "[flags] PATH SITE", New: verb.New[txDoneVerb], ExitCodeOnly: true,
+	Synopsis: "Say that a site has acted on the decision",
+	Help: `Says that SITE has acted on the decision of the transaction at PATH, and will not ask
+for it again. When all sites have said so, the transaction is deleted.
+
+    zkrecipes tx done /deploy/7 db
+    zkrecipes tx done -format=json /deploy/7 db
+
+It may be said again. Exit code 3 says that all sites are done.
+
+` + verb.OnceCodes,
+}
+
+type txDoneVerb struct{ txSite }
+
+func (v *txDoneVerb) Arguments(args []string) error {
+	if len(args) != 2 {
+		return errors.New("give PATH and SITE, after the flags")
+	}
+	return v.take(args[0], args[1])
+}
+
+func (v *txDoneVerb) Run(ctx context.Context, t *verb.Tool) error {
+	return verb.Once(ctx, t, v.open, func(ctx context.Context, tx recipes.Transaction) error {
+		// A site with its own node that joined before the decision, and left at
+		// once, would be dead, and abort it.
+		status, err := tx.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if status.Decision == nil {
+			return v.explain(fmt.Errorf("%w: there is no decision that %s could have acted on", recipes.ErrUndecided, v.site))
+		}
+		site, err := tx.Join(ctx, v.site)
+		if err != nil {
+			return v.explain(err)
+		}
+		if err := site.Done(ctx); err != nil {
+			return err
+		}
+		return t.Done(verb.Object{"path", v.Path, "site", v.site, "done", true})
+	})
+}
+
+var txStatus = verb.Verb{
+	Name: "tx status", Usage: "[flags] PATH", New: verb.New[txStatusVerb],
+	Synopsis: "Show the votes and the decision of a two-phase commit",
+	Help: `Shows the transaction at PATH: its data, its decision, whether a coordinator is at work,
+and the vote of each site. The answer may be outdated when you read it.
+
+    zkrecipes tx status /deploy/7
+    zkrecipes tx status -format=json /deploy/7
+
+DONE says whether the site has acted on the decision.
+
+` + verb.OnceCodes,
+}
+
+type txStatusVerb struct{ txPath }
+
+func (v *txStatusVerb) Run(ctx context.Context, t *verb.Tool) error {
+	return verb.Ask(ctx, t, v.open, recipes.Transaction.Status, func(status recipes.TransactionStatus) error {
+		return t.Result(v.inJSON(status), func(w io.Writer) { txTable(w, status) })
+	})
+}
+
+// statusJSON is a transaction in JSON.
+type statusJSON struct {
+	Path        string `json:"path"`
+	Variant     string `json:"variant"`
+	Decision    string `json:"decision"` // commit, abort, or empty
+	Reason      string `json:"reason,omitempty"`
+	Coordinated bool   `json:"coordinated"`
+	verb.Data
+	Sites []siteJSON `json:"sites"`
+}
+
+type siteJSON struct {
+	Name string `json:"name"`
+	Vote string `json:"vote"` // commit, abort, or empty
+	Dead bool   `json:"dead,omitempty"`
+	Done bool   `json:"done"`
+}
+
+func (v *txStatusVerb) inJSON(s recipes.TransactionStatus) statusJSON {
+	j := statusJSON{Path: v.Path, Variant: string(s.Variant), Coordinated: s.Coordinated, Data: verb.InJSON(s.Payload)}
+	if d := s.Decision; d != nil {
+		j.Decision, j.Reason = decisionWord(*d), d.Reason
+	}
+	j.Sites = verb.List(s.Sites, func(site recipes.SiteStatus) siteJSON {
+		return siteJSON{site.Name, string(site.Vote), site.Dead, site.Done}
+	})
+	return j
+}
+
+func txTable(out io.Writer, s recipes.TransactionStatus) {
+	decision, coordinator := "none yet", "none"
+	if d := s.Decision; d != nil {
+		decision = inWords(*d)
+	}
+	if s.Coordinated {
+		coordinator = "at work"
+	}
+	fmt.Fprintf(out, "variant      %s\ndata         %s\ncoordinator  %s\ndecision     %s\n\n", s.Variant, verb.Printable(s.Payload), coordinator, decision)
+	verb.Table("SITE\tVOTE\tDONE", s.Sites, func(site recipes.SiteStatus) string {
+		vote, done := cmp.Or(string(site.Vote), "none"), "no"
+		if site.Dead {
+			vote = "dead"
+		}
+		if site.Done {
+			done = "yes"
+		}
+		return fmt.Sprintf("%s\t%s\t%s", site.Name, vote, done)
+	})(out)
+}

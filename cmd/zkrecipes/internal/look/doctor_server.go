@@ -1,0 +1,172 @@
+package look
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// quieter silences warnings that the doctor gives itself.
+func quieter(l hclog.Level) hclog.Level {
+	if l != hclog.Off && l < hclog.Error {
+		return hclog.Error
+	}
+	return l
+}
+
+const (
+	// serverTimeout bounds the checks of one server.
+	serverTimeout = 8 * time.Second
+	// doctorPath is where the doctor takes locks.
+	doctorPath = "/zkrecipes-doctor"
+	// clockTolerance is by how much a clock may be wrong before it is worth a
+	// word: locks do not depend on clocks, but the reading of logs does.
+	clockTolerance = 2 * time.Second
+)
+
+// server checks one server by itself.
+func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig, server string) {
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	cfg.Servers = []string{server}
+	start := time.Now()
+	s, err := p.Open(ctx, cfg)
+	if err != nil {
+		v.found("zookeeper", fail, serverAdvice(err), "%s: %v", server, err)
+		return
+	}
+	defer s.Close(ctx)
+	asked := cfg.SessionTimeout
+	if asked == 0 {
+		asked = recipes.DefaultSessionTimeout
+	}
+	status, advice := fine, ""
+	if s.Timeout() != asked {
+		status, advice = warn, "the server's minSessionTimeout and maxSessionTimeout decide; by default 2 to 20 of its ticks"
+	}
+	v.found("zookeeper", status, advice, "%s: connected in %v, session timeout %v of %v asked for", server, time.Since(start).Round(time.Millisecond), s.Timeout(), asked)
+	if !v.readOnly {
+		v.lock(ctx, s, server)
+	}
+}
+
+func serverAdvice(err error) string {
+	switch {
+	case errors.Is(err, recipes.ErrAuthFailed):
+		return "check user and password in the auth block"
+	case errors.Is(err, recipes.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return "is the server running, is the address right, does a firewall or TLS stand between? Try: echo srvr | nc HOST PORT. It has to be ZooKeeper 3.5 or later, and to let sessions in without SASL"
+	}
+	return exit.Advice(err)
+}
+
+// lock takes a lock and compares the server's clock with this one.
+func (v *doctorVerb) lock(ctx context.Context, s recipes.Session, server string) {
+	before := time.Now()
+	age, err := takeLock(ctx, s)
+	if err != nil {
+		advice := exit.Advice(err)
+		if errors.Is(err, recipes.ErrAccessDenied) {
+			advice = "give this user create and delete rights on the chroot, or change the chroot"
+		}
+		v.found("lock", fail, advice, "%s: %v", server, err)
+		return
+	}
+	v.found("lock", fine, "", "%s: taken and given back in %v", server, time.Since(before).Round(time.Millisecond))
+	status, advice := fine, ""
+	if age.Abs() > clockTolerance {
+		status, advice = warn, "locks do not depend on clocks, but times in logs and in zkrecipes contenders do; run NTP on both"
+	}
+	v.found("clock", status, advice, "%s: differs by %v from this one", server, age.Round(time.Millisecond))
+}
+
+// takeLock takes a lock and returns by how much the server's clock, as the time
+// of our znode shows it, is outside of the time that this took.
+func takeLock(ctx context.Context, s recipes.Session) (skew time.Duration, err error) {
+	l, err := s.Lock(doctorPath, recipes.LockConfig{Data: []byte("zkrecipes doctor")})
+	if err != nil {
+		return 0, err
+	}
+	before := time.Now()
+	h, err := l.Acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	after := time.Now()
+	lines, err := s.Contenders(ctx, doctorPath, recipes.KindLock)
+	if err := errors.Join(err, h.Release(ctx)); err != nil {
+		return 0, err
+	}
+	for _, c := range lines.Contenders {
+		// Its clock has milliseconds.
+		if c.Znode == h.Znode() && c.Since.Before(before.Truncate(time.Millisecond)) {
+			return c.Since.Sub(before), nil
+		}
+		if c.Znode == h.Znode() && c.Since.After(after) {
+			return c.Since.Sub(after), nil
+		}
+	}
+	return 0, nil
+}
+
+// askedLeast is the session timeout that is asked for to learn the smallest that a server
+// grants. What is below is not seen.
+const askedLeast = time.Second
+
+// least is the smallest session timeout that a server grants.
+type least struct {
+	server  string
+	timeout time.Duration
+}
+
+// leastTimeouts opens a session on each server and closes it. A server that does not
+// answer is left out, for the other checks say so.
+func leastTimeouts(ctx context.Context, open recipes.Opener, cfg recipes.SessionConfig) (all []least) {
+	servers := cfg.Servers
+	for _, server := range servers {
+		cfg.Servers, cfg.SessionTimeout = []string{server}, askedLeast
+		ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+		if s, err := open(ctx, cfg); err == nil {
+			all = append(all, least{server, s.Timeout()})
+			_ = s.Close(ctx)
+		}
+		cancel()
+	}
+	return all
+}
+
+// timeouts compares the smallest session timeouts of the servers. A server raises what is
+// asked for, and the ensemble stores what was asked for. So after an election a leader
+// whose own bound is smaller expires the session earlier than its client was granted.
+func (v *doctorVerb) timeouts(all []least, asked time.Duration) {
+	if len(all) < 2 {
+		return
+	}
+	asked = cmp.Or(asked, recipes.DefaultSessionTimeout)
+	differ, largest := false, all[0].timeout
+	var list strings.Builder
+	for _, l := range all {
+		differ = differ || l.timeout != all[0].timeout
+		largest = max(largest, l.timeout)
+		fmt.Fprintf(&list, " %s %v;", l.server, l.timeout)
+	}
+	text := strings.TrimSuffix(list.String(), ";")
+	switch {
+	case !differ:
+		v.found("timeouts", fine, "", "each server grants a session timeout of %v, and none below (below %v was not tried)", largest, askedLeast)
+	case asked >= largest:
+		v.found("timeouts", fine, "", "the servers' smallest session timeouts differ, and %v is asked for, which is not below:%s", asked, text)
+	default:
+		v.found("timeouts", warn, fmt.Sprintf("set the same minSessionTimeout in zoo.cfg of all servers, or ask for a session timeout of %v", largest),
+			"the servers' smallest session timeouts differ. After an election two clients can hold one lock for a moment:%s", text)
+	}
+}

@@ -1,0 +1,227 @@
+// Package run has the verbs that run a command while something is granted to it: a lock, a
+// leadership, a place in a double barrier, a member's or a name's znode, an element of a queue.
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Verbs are those of this package.
+var Verbs = []verb.Verb{
+	doubleBarrier, elect, groupJoin, lock, namesRegister, queueWork,
+}
+
+// Variables that the command gets.
+const (
+	tokenEnv = "ZKRECIPES_TOKEN" // the fencing token
+	znodeEnv = "ZKRECIPES_ZNODE" // the path of the znode whose existence is the grant
+	pathEnv  = "ZKRECIPES_PATH"  // the path that was given
+)
+
+// guard is what lock and elect have in common: a command that runs while
+// something is granted.
+type guard struct {
+	timeout, grace time.Duration
+	try            bool // do not wait; only lock has the flag
+	data           string
+	path           string
+	argv           []string
+
+	close bool          // the command does not get life
+	life  *job.Lifetime // for the plugin to know what the command has started, if zkrecipes dies; nil is none
+
+	kindOfLine recipes.Kind // where contenders can be shown, or ""
+	verbose    bool         // show them elsewhere than at a terminal too
+
+	retry time.Duration // after a loss, wait for another grant for so long; only lock has the flag
+	again bool          // campaign again after the end of a leadership; only elect has the flag
+}
+
+// grant is what a guard waits for.
+type grant struct {
+	recipes.Grant
+	giveBack func(context.Context) error
+	together bool                        // giveBack waits until all others give back, too
+	started  func(context.Context) error // called when the command runs; may be nil
+	asked    <-chan struct{}             // closed when somebody asks for it; may be nil
+}
+
+func (g *guard) Flags(f *flag.FlagSet) {
+	verb.DurationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted within this `duration`, connecting included; 0 waits for ever")
+	verb.DurationVar(f, &g.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
+	f.StringVar(&g.data, "data", "", "`text` that zkrecipes contenders shows; by default this host, process and command")
+	g.closeFlag(f)
+}
+
+// closeFlag defines -close, which flock has too.
+func (g *guard) closeFlag(f *flag.FlagSet) {
+	f.BoolVar(&g.close, "close", false, "if zkrecipes is killed, hold PATH no longer, although something that the command has\nstarted still runs")
+}
+
+// live has the plugin outlive a zkrecipes that is killed, until all that the command has
+// started has ended. It goes before the plugin is launched, and end after its end.
+func (g *guard) live(t *verb.Tool) (end func(), err error) {
+	if g.close {
+		return func() {}, nil
+	}
+	if g.life, err = job.NewLifetime(); err != nil {
+		return nil, err
+	}
+	t.Life = g.life
+	return g.life.Close, nil
+}
+
+// verboseFlag defines -v, for verbs whose contenders stand in line.
+func (g *guard) verboseFlag(f *flag.FlagSet) {
+	f.BoolVar(&g.verbose, "v", false, "say who holds it and how many are ahead, if it has to wait longer than a second; at a\nterminal zkrecipes does so without the flag")
+}
+
+const guardHelp = `The command finds its fencing token in $ZKRECIPES_TOKEN. Pass the token on to what the
+command changes, so that it can refuse an older one. $ZKRECIPES_PATH is PATH, and
+$ZKRECIPES_ZNODE is the znode whose existence is the grant.
+
+Until the lock is granted, zkrecipes waits for servers that do not answer too, and
+replaces a session that is lost, for -timeout at most. After that it replaces nothing.
+
+When the hold is lost, the command is sent TERM, and KILL after -grace. It has a
+process group of its own, unless it is in a terminal's foreground: the whole group
+gets the signals, and zkrecipes waits up to -grace for all that the command has
+started, a daemon too. It does not wait for a process that has closed the descriptors
+that it inherited, as children of Python, Java and Node programs do.
+
+Signals that zkrecipes gets are passed on to the command. Before the command runs,
+they end the wait, and nothing is left behind. Under systemd set KillMode=mixed, so
+that the lock is held until the command has ended.
+
+A zkrecipes that is stopped (Ctrl-Z) loses the hold at the session timeout. If zkrecipes
+is killed, the command is killed too, on Linux. PATH is held until all that the command
+has started has ended, as by flock; a process that has closed its descriptors does not
+count. Nothing ends such a process if the hold is lost then. With -close, and on Windows,
+PATH is free at once.
+
+Exit code: the command's, or 128+n if signal n ended it. Otherwise:
+
+    2    wrong usage or configuration; nothing was done
+    123  the hold was lost, or somebody asked for it, whatever the command returned
+    124  not granted: another contender holds it, or the time is over while ZooKeeper answers
+    125  zkrecipes failed, for example to reach ZooKeeper
+    126  the command cannot be run
+    127  the command was not found`
+
+func (g *guard) Arguments(args []string) error {
+	switch {
+	case len(args) == 0:
+		return errors.New("PATH and a command are missing")
+	case len(args) == 1 || args[1] != "--":
+		return errors.New(`the command follows PATH and "--"; flags go before PATH`)
+	case len(args) == 2:
+		return errors.New(`no command follows "--"`)
+	case g.timeout < 0 || g.grace < 0:
+		return errors.New("-timeout and -grace must not be negative")
+	}
+	if err := recipes.ValidatePath(args[0]); err != nil {
+		return err
+	}
+	g.path, g.argv = args[0], args[2:]
+	g.data = cmp.Or(g.data, verb.Me()+" "+filepath.Base(g.argv[0]))
+	return nil
+}
+
+// Resultless is that of a verb.Action: stdout is the command's.
+func (g *guard) Resultless() bool { return g.argv != nil }
+
+// run waits for the grant and runs the command under it.
+func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Context, recipes.Session) (grant, error)) error {
+	program, err := lookUp(g.argv[0]) // before anybody waits for it
+	if err != nil {
+		return err
+	}
+	end, err := g.live(t)
+	if err != nil {
+		return err
+	}
+	defer end()
+	r, ctx := job.NewRelay(ctx)
+	defer r.Stop()
+	p := verb.Patience{
+		Timeout: g.timeout, Try: g.try, Failure: g.path + " was not granted",
+		Hint: fmt.Sprintf("zkrecipes contenders %s shows who is ahead", g.path),
+	}
+	held, err := g.once(ctx, t, p, r, program, acquire)
+	for rests := (verb.Rests{}); held != nil && g.repeats(held, t); {
+		g.try = false // after a loss it waits
+		if g.retry > 0 {
+			p.Timeout, p.Try, p.Failure = g.retry, false, g.path+" was lost, and not granted again"
+		}
+		rests.Next(held.ran)
+		rests.Rest(held.after)
+		held, err = g.once(held.after, t, p, r, program, acquire)
+		if again := exit.Code(err, exit.Own); held == nil && g.retry > 0 && (again == exit.Timeout || again == exit.Own) {
+			return exit.With(exit.Lost, "%w", err) // whatever ZooKeeper answers since
+		}
+	}
+	return err
+}
+
+// once waits for one grant and runs the command under it. held is nil if the command
+// did not run.
+func (g *guard) once(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.Relay, program string,
+	acquire func(context.Context, recipes.Session) (grant, error)) (held *holding, err error) {
+	acquireShown := func(ctx context.Context, s recipes.Session) (grant, error) {
+		stop := g.showWait(ctx, s, t)
+		h, err := acquire(ctx, s)
+		stop()
+		if errors.Is(err, recipes.ErrContended) {
+			err = g.heldBy(ctx, s)
+		}
+		return h, err
+	}
+	err = verb.Await(ctx, t, p, acquireShown, func(h grant) (err error) {
+		t.Event(verb.Event{Event: "acquired", Path: g.path, Token: int64(h.Token())}, "")
+		held, err = g.hold(h, t, r, program)
+		return err
+	})
+	return held, err
+}
+
+// repeats reports whether the command is started again: not if a signal has ended it,
+// and never beside what is left of it.
+func (g *guard) repeats(h *holding, t *verb.Tool) bool {
+	text := fmt.Sprintf("waiting for %s again", g.path)
+	switch {
+	case h.ended, !g.again && (g.retry == 0 || !h.lost):
+		return false
+	case !h.lost:
+		text = fmt.Sprintf("the command has ended with exit code %d, %s", h.code, text)
+	case !h.gone(g.grace):
+		t.Event(verb.Event{Event: "left", Path: g.path}, "the command is not started again: something that it has started still runs")
+		return false
+	}
+	t.Event(verb.Event{Event: "again", Path: g.path}, text)
+	return true
+}
+
+// lookUp finds a program as a shell does.
+func lookUp(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist):
+		return "", exit.With(exit.Missing, "command %s: %w", name, err)
+	case err != nil:
+		return "", exit.With(exit.Cannot, "command %s: %w", name, err)
+	}
+	return path, nil
+}

@@ -1,0 +1,138 @@
+package verb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/posener/complete"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Command is one call of a verb, as hashicorp/cli has it.
+type Command struct {
+	Tool *Tool
+	Verb
+	Action
+
+	format  string
+	timeout time.Duration // of a verb that has no such flag itself
+	where
+}
+
+// FlagSet defines the flags of the verb and those that all have.
+func (c *Command) FlagSet() *flag.FlagSet {
+	f := flag.NewFlagSet("", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&c.format, "format", formatText, "`form` of what zkrecipes itself says: text or json")
+	c.where.flags(f)
+	c.Flags(f)
+	if f.Lookup("timeout") == nil {
+		DurationVar(f, &c.timeout, "timeout", 0, "give up, or stop watching, after this `duration`, connecting included; 0: no bound")
+	}
+	return f
+}
+
+// Run implements cli.Command. The arguments begin with "--", which ends the library's own flags.
+func (c *Command) Run(args []string) int {
+	err := c.run(args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(c.Tool.Stdout, c.Help())
+		return exit.OK
+	}
+	code := exit.Code(err, cmp.Or(c.Otherwise, exit.Failed))
+	if e, ok := errors.AsType[exit.Error](err); err != nil && (!ok || e.Err != nil) { // else it is a command's own exit code
+		c.Tool.Fail(exit.Advised(err), code)
+	}
+	return code
+}
+
+func (c *Command) run(args []string) error {
+	f := c.FlagSet()
+	err := f.Parse(args)
+	c.Tool.JSON = c.format == formatJSON // also for what is wrong behind it
+	switch {
+	case err != nil:
+		return exit.Usage("%w; see -h", err)
+	case c.format != formatText && c.format != formatJSON:
+		return exit.Usage("-format %q: it is text or json", c.format)
+	case c.timeout < 0:
+		return exit.Usage("-timeout must not be negative; see -h")
+	}
+	if err := cmp.Or(c.where.apply(f), c.Arguments(f.Args())); err != nil {
+		return exit.Usage("%w; see -h", err)
+	}
+	if err := c.writable(); err != nil {
+		return err
+	}
+	c.Tool.where = c.where
+	if c.config != "" { // a command may run zkrecipes too, in another directory
+		file, err := filepath.Abs(c.config)
+		if err == nil {
+			err = os.Setenv(hostconfig.FileEnv, file)
+		}
+		if err != nil {
+			return exit.Usage("-config: %w", err)
+		}
+	}
+	ctx, cancel := within(context.Background(), c.timeout)
+	defer cancel()
+	return c.Action.Run(ctx, c.Tool)
+}
+
+// writable refuses to do what has a result that nobody could get: an element would be
+// taken from a queue, and be lost.
+func (c *Command) writable() error {
+	v, ok := c.Action.(interface{ Resultless() bool })
+	resultless := ok && v.Resultless() || c.ExitCodeOnly && !c.Tool.JSON
+	if f, ok := c.Tool.Stdout.(*os.File); ok && !resultless && closed(f) {
+		return exit.Usage("stdout is closed, and the result could not be written; nothing was done (>/dev/null drops the result)")
+	}
+	return nil
+}
+
+// Help implements cli.Command.
+func (c *Command) Help() string {
+	b := &strings.Builder{}
+	about, rest, _ := strings.Cut(strings.TrimSpace(c.Verb.Help), "\n\n")
+	fmt.Fprintf(b, "Usage: zkrecipes %s %s\n\n%s\n\nExamples:\n\n%s\n\nFlags:\n\n", c.Name, c.Usage, about, rest)
+	f := c.FlagSet()
+	f.SetOutput(b)
+	f.PrintDefaults()
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Synopsis implements cli.Command.
+func (c *Command) Synopsis() string { return c.Verb.Synopsis }
+
+// AutocompleteFlags implements cli.CommandAutocomplete.
+func (c *Command) AutocompleteFlags() complete.Flags {
+	flags := complete.Flags{}
+	c.FlagSet().VisitAll(func(f *flag.Flag) {
+		var p complete.Predictor = complete.PredictAnything
+		switch b, ok := f.Value.(interface{ IsBoolFlag() bool }); {
+		case f.Name == "format":
+			p = complete.PredictSet(formatText, formatJSON)
+		case f.Name == "variant":
+			p = complete.PredictSet(string(recipes.AllWatch), string(recipes.CoordinatorOnly), string(recipes.OwnNodes))
+		case f.Name == "dialect":
+			p = complete.PredictSet(List(recipes.Dialects(), func(d recipes.Dialect) string { return string(d) })...)
+		case f.Name == "config":
+			p = complete.PredictFiles("*.hcl")
+		case ok && b.IsBoolFlag():
+			p = complete.PredictNothing
+		}
+		flags["-"+f.Name] = p
+	})
+	return flags
+}

@@ -1,0 +1,101 @@
+package verb
+
+import (
+	"context"
+	"flag"
+	"io"
+	gopath "path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/posener/complete"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// CompletionTime is how long the completion of a PATH may take. Whoever has pressed a
+// key waits for it.
+const CompletionTime = 300 * time.Millisecond
+
+// AutocompleteArgs implements cli.CommandAutocomplete: PATH is completed from the
+// servers.
+func (c *Command) AutocompleteArgs() complete.Predictor {
+	if !strings.Contains(" "+c.Usage, " PATH") {
+		return complete.PredictNothing
+	}
+	return complete.PredictFunc(func(a complete.Args) []string { return c.paths(a.Completed, a.Last) })
+}
+
+// paths returns the paths that begin with word, which is the first argument after the
+// flags. It returns none if the servers do not answer in time.
+func (c *Command) paths(before []string, word string) []string {
+	f := c.FlagSet()
+	f.Init("", flag.ContinueOnError)
+	if !strings.HasPrefix(word, "/") || slices.Contains(before, "--") ||
+		f.Parse(before) != nil || f.NArg() > 0 || c.where.apply(f) != nil {
+		return nil
+	}
+	quiet := *c.Tool
+	quiet.where, quiet.Stdout, quiet.Stderr = c.where, io.Discard, io.Discard
+	dir := gopath.Dir(word) // of "/a/" it is "/a"
+	var found []string
+	for _, name := range quiet.children(dir) {
+		if path := gopath.Join(dir, name); strings.HasPrefix(path, word) && recipes.ValidatePath(path) == nil {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// ofRecipes are the names that recipes give to what they keep below a path.
+var ofRecipes = regexp.MustCompile(`^_c_|-?[0-9]{10}$`)
+
+// children returns the names of the znodes below path that may be another PATH.
+func (t *Tool) children(path string) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), CompletionTime)
+	defer cancel()
+	answered := make(chan []string, 1)
+	go func() { // until the time is over, or with this process
+		defer close(answered)
+		c := &connection{Tool: t}
+		answered <- c.children(ctx, path)
+		if c.plugin != nil {
+			_ = c.plugin.Close(ctx)
+		}
+	}()
+	var found []string
+	for {
+		select {
+		case names, more := <-answered:
+			if !more {
+				return found
+			}
+			found = names
+		case <-ctx.Done():
+			return found
+		}
+	}
+}
+
+func (c *connection) children(ctx context.Context, path string) (found []string) {
+	s, err := c.open(ctx)
+	if err != nil {
+		return nil
+	}
+	all, err := s.Names(path) // the contract has no other listing
+	if err != nil {
+		return nil
+	}
+	records, err := all.List(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, r := range records {
+		if !ofRecipes.MatchString(r.Name) {
+			found = append(found, r.Name)
+		}
+	}
+	return found
+}

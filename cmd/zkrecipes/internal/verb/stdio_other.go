@@ -1,0 +1,19 @@
+//go:build !unix
+
+package verb
+
+import (
+	"context"
+	"os"
+)
+
+// closed reports whether f was closed when this process was started.
+func closed(f *os.File) bool {
+	_, err := f.Stat()
+	return err != nil
+}
+
+// whileRead is not told here that nobody reads: the next write is.
+func whileRead(ctx context.Context, _ *os.File) (context.Context, func()) {
+	return context.WithCancel(ctx)
+}

@@ -1,0 +1,119 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
+	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// CloseTimeout bounds giving back what was taken, and ending the plugin.
+const CloseTimeout = 10 * time.Second
+
+// Tool is zkrecipes with what it talks to. Results go to Stdout; Stderr gets the rest, in
+// JSON one object a line.
+type Tool struct {
+	Stdout, Stderr io.Writer
+	JSON           bool
+	Life           *job.Lifetime // of the verb's commands, or nil
+
+	// Launch is host.Supervise, but for a test.
+	Launch func(context.Context, host.Config) (Plugin, error)
+
+	where
+}
+
+// NewTool returns a tool that writes text.
+func NewTool(stdout, stderr io.Writer) *Tool {
+	return &Tool{Stdout: stdout, Stderr: stderr, Launch: func(ctx context.Context, cfg host.Config) (Plugin, error) {
+		return host.Supervise(ctx, host.SupervisorConfig{Plugin: cfg})
+	}}
+}
+
+// Config is the file of -config, or "".
+func (t *Tool) Config() string { return t.config }
+
+// Load reads the configuration.
+func (t *Tool) Load() (hostconfig.Config, error) {
+	cfg, err := hostconfig.Load(t.config)
+	if err != nil {
+		return cfg, exit.With(exit.Misuse, "%w", err)
+	}
+	if t.Life != nil {
+		cfg.Plugin.Lifetime = t.Life.Reader
+	}
+	var told hclog.ExcludeByMessage // by the tool itself, once, with what depends on it
+	told.Add("session lost")
+	cfg.Plugin.Logger = hclog.New(&hclog.LoggerOptions{
+		Exclude: told.Exclude,
+		Name:    "zkrecipes", Level: cfg.LogLevel, Output: t.Stderr, JSONFormat: t.JSON,
+	})
+	return cfg, nil
+}
+
+// connection opens sessions through a plugin, which it launches for the first one.
+type connection struct {
+	*Tool
+	cfg    hostconfig.Config
+	plugin Plugin
+
+	timeout time.Duration // of the opening of a session; 0 is that of ctx
+}
+
+// Plugin is what is needed of a host.Supervisor.
+type Plugin interface {
+	Open(context.Context, recipes.SessionConfig) (recipes.Session, error)
+	Close(context.Context) error
+}
+
+func (c *connection) open(ctx context.Context) (recipes.Session, error) {
+	if err := c.start(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := within(ctx, c.timeout)
+	defer cancel()
+	s, err := c.plugin.Open(ctx, c.cfg.ZooKeeper)
+	if errors.Is(err, recipes.ErrUnavailable) {
+		err = fmt.Errorf("%w; zkrecipes doctor says what to do", err)
+	}
+	return s, err
+}
+
+// start launches the plugin.
+func (c *connection) start(ctx context.Context) (err error) {
+	if c.plugin != nil { // it is started again when it dies
+		return nil
+	}
+	if c.cfg, err = c.Load(); err != nil {
+		return err
+	}
+	p, err := c.Launch(ctx, c.cfg.Plugin)
+	if err != nil {
+		return exit.OwnError{Err: err}
+	}
+	c.plugin = p
+	return nil
+}
+
+// end ends the plugin, and says so if that fails and nothing else has: err is why
+// the verb fails. Whether it ends well does not matter to the caller: what was done is
+// done, and a script must not do it again.
+func (c *connection) end(err error) {
+	if c.plugin == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), CloseTimeout)
+	defer cancel()
+	if closing := c.plugin.Close(ctx); closing != nil && err == nil {
+		c.Event(Event{Event: "unclosed", Cause: closing.Error()}, closing.Error())
+	}
+}
