@@ -29,7 +29,7 @@ const (
 type pair struct {
 	library, theirs, ours string
 
-	free  bool // their turns do not exclude each other; a short run of them is shorter
+	free  bool // their turns do not exclude each other
 	rw    bool // it has readers
 	lists bool // theirs lists who stands in line, and has to see ours
 	stops bool // all wait now and then, until one of them gives up (kazoo#649)
