@@ -66,7 +66,7 @@ test-quick:
 	@.ci/simulate 200
 
 test-contract: zookeeper
-	@.ci/test -v -run 'TestContract' $(SUITE) | grep -E 'contract tests:|^(ok|FAIL|test:)'
+	@ZKRECIPES_TEST_ALL=1 .ci/test -v -run 'TestContract' $(SUITE) | grep -E 'contract tests:|^(ok|FAIL|test:)'
 
 # Give FIRST another number each time: the seeds that were good stay good.
 FIRST ?= 1
@@ -81,13 +81,13 @@ test-faults:
 	@ZKRECIPES_REQUIRE_ZOOKEEPER= .ci/test -v -run 'FaultSweep' ./recipes/zookeeper | grep -E 'fault sweep|^(ok|FAIL)'
 
 test-launches:
-	ZKRECIPES_TEST_LAUNCHES=200 $(GO) test -count=1 -v -run TestLaunchesLeaveNothing ./host
+	ZKRECIPES_TEST_ALL=1 $(GO) test -count=1 -v -run TestLaunchesLeaveNothing ./host
 
 test-kills: zookeeper
-	ZKRECIPES_TEST_KILLS=200 $(GO) test -count=1 -v -run TestAPluginIsKilledAgainAndAgain ./host
+	ZKRECIPES_TEST_ALL=1 $(GO) test -count=1 -v -run TestAPluginIsKilledAgainAndAgain ./host
 
 test-upgrades: zookeeper
-	ZKRECIPES_TEST_UPGRADES=50 $(GO) test -count=1 -v -run TestUpgradesUnderLoad ./host
+	ZKRECIPES_TEST_ALL=1 $(GO) test -count=1 -v -run TestUpgradesUnderLoad ./host
 
 INTEROP_SECONDS ?= 60
 test-interop: zookeeper

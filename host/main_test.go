@@ -2,16 +2,14 @@ package host_test
 
 import (
 	"context"
-	"flag"
 	"os"
-	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -27,21 +25,7 @@ func TestMain(m *testing.M) {
 		realPlugin()
 		os.Exit(0)
 	}
-	flag.Parse()
-	sideBySide()
-	leaktest.Main(withExamples{m})
-}
-
-// sideBySide runs more tests at a time than there are processors, unless the
-// command line says how many. Most of them wait for a session to expire or for a
-// process.
-func sideBySide() {
-	const parallel = "test.parallel"
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == parallel })
-	if !given {
-		_ = flag.Set(parallel, strconv.Itoa(4*runtime.GOMAXPROCS(0)))
-	}
+	leaktest.Main(leaktest.SideBySide{Tests: ensembletest.Owner{Tests: withExamples{m}, Servers: 3}})
 }
 
 // patience bounds every wait of a test; nothing waits for it if all is well.

@@ -10,23 +10,14 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 )
-
-// launchesEnv says how many launches TestLaunchesLeaveNothing makes.
-const launchesEnv = "ZKRECIPES_TEST_LAUNCHES"
 
 // TestLaunchesLeaveNothing launches, uses and ends plugins, each third one by
 // killing it and each fourth by a start that fails. No file descriptor, child
-// process, goroutine or file may be left. "make test-launches" does it 200
-// times.
+// process, goroutine or file may be left.
 func TestLaunchesLeaveNothing(t *testing.T) {
-	launches := 6
-	if n := os.Getenv(launchesEnv); n != "" {
-		var err error
-		if launches, err = strconv.Atoi(n); err != nil {
-			t.Fatal(err)
-		}
-	}
+	launches := testall.Count(6, 200)
 	tmp := shortTempDir(t)
 	t.Setenv("TMPDIR", tmp)
 	launchOnce(t, 1) // whatever is opened only once in a process

@@ -110,6 +110,7 @@ func TestKilledPluginEndsItsHoldsAtOnce(t *testing.T) {
 
 // TestKillDoesNotHangOnAFrozenPlugin: go-plugin's Kill and Ping would, for ever.
 func TestKillDoesNotHangOnAFrozenPlugin(t *testing.T) {
+	t.Parallel()
 	const timeout = time.Second
 	p := launch(t, config(t, "plugin"))
 	h := acquire(t, open(t, p, timeout))

@@ -203,9 +203,10 @@ func (n *tenure) useAndRelease(ctx context.Context, id string) {
 // A lock outlives its plugin's process, killed again and again, frozen or not. The next
 // in line, which waits through another plugin, is granted when it was released.
 func TestALockOutlivesTheProcessThatHeldIt(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
-	servers := ensembletest.Start(t, ensembletest.Quick(3)).Addrs()
+	servers := ensembletest.Shared(t).Addrs()
 
 	now := launchReal(ctx, t)
 	now.serve(ctx, servers, nil)

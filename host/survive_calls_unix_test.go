@@ -211,6 +211,7 @@ func TestARequestToGiveWayOutlivesThePlugin(t *testing.T) {
 // TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie: no plugin lives for long enough to
 // take it up. Its holds end before ZooKeeper gives them away.
 func TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	short, h := v.holdsShortly("/l")
 	told := make(chan time.Time, 1)

@@ -3,36 +3,24 @@ package host_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// killsEnv says how often TestAPluginIsKilledAgainAndAgain kills, with half as many holds and
-// as many that wait.
-const killsEnv = "ZKRECIPES_TEST_KILLS"
-
-// TestAPluginIsKilledAgainAndAgain: with many holds and many that wait. None is lost, nobody
-// else is granted, and nothing of a dead plugin stays with its host. "make test-kills" kills
-// 200 times.
+// TestAPluginIsKilledAgainAndAgain: with half as many holds as kills, and as many that wait.
+// None is lost, nobody else is granted, and nothing of a dead plugin stays with its host.
 func TestAPluginIsKilledAgainAndAgain(t *testing.T) {
-	kills := 20
-	if n := os.Getenv(killsEnv); n != "" {
-		var err error
-		if kills, err = strconv.Atoi(n); err != nil {
-			t.Fatal(err)
-		}
-	}
+	kills := testall.Count(8, 200)
 	t.Run("embedded", func(t *testing.T) { killedAgainAndAgain(t, survive(t), kills) })
 	t.Run("real", func(t *testing.T) {
-		killedAgainAndAgain(t, surviveAt(t, ensembletest.Start(t, ensembletest.Quick(3)).Addrs()), kills)
+		killedAgainAndAgain(t, surviveAt(t, ensembletest.Shared(t).Addrs()), kills)
 	})
 }
 

@@ -84,7 +84,7 @@ func TestDeathsOfAResumedPlugin(t *testing.T) {
 	})
 	t.Run("real", func(t *testing.T) {
 		t.Parallel()
-		deathsOfAResumedPlugin(t, surviveAt(t, ensembletest.Start(t, ensembletest.Quick(3)).Addrs()))
+		deathsOfAResumedPlugin(t, surviveAt(t, ensembletest.Shared(t).Addrs()))
 	})
 }
 

@@ -156,6 +156,7 @@ func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
 // TestAFrozenPluginIsNotReplaced: it may run on at any time. Its sessions end by the host's
 // clock, before anybody else is granted what they held.
 func TestAFrozenPluginIsNotReplaced(t *testing.T) {
+	t.Parallel()
 	v := survive(t)
 	short, h := v.holdsShortly("/l")
 	told, granted := make(chan time.Time, 1), make(chan time.Time, 1)

@@ -4,33 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// upgradesEnv says how many upgrades TestUpgradesUnderLoad makes, between two builds of
-// zkrecipes-plugin. Without it there are fewer, between two processes of one program.
-const upgradesEnv = "ZKRECIPES_TEST_UPGRADES"
-
 // TestUpgradesUnderLoad: no hold is lost, nobody else is granted one, waiters keep their
 // order, and no call fails but by an unknown outcome. No descriptor, child or goroutine is
-// left. "make test-upgrades" does it 50 times.
+// left. make test-all upgrades between two builds of zkrecipes-plugin, other runs between
+// processes of one program.
 func TestUpgradesUnderLoad(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) { upgradesUnderLoad(t, []string{embedded(t).Addr()}) })
-	t.Run("real", func(t *testing.T) { upgradesUnderLoad(t, ensembletest.Start(t, ensembletest.Quick(3)).Addrs()) })
+	t.Run("real", func(t *testing.T) { upgradesUnderLoad(t, ensembletest.Shared(t).Addrs()) })
 }
 
 func upgradesUnderLoad(t *testing.T, servers []string) {
@@ -55,7 +53,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 		t.Fatal(err)
 	}
 	ours, rival := opened(s.Open), opened(zookeeper.Open)
-	l := &load{T: t, ctx: life, dir: "/load-" + filepath.Base(t.Name()), stop: make(chan struct{}), ours: ours, rival: rival, open: func() recipes.Session { return opened(s.Open) }}
+	l := &load{T: t, ctx: life, dir: "/load-" + uuid.NewString(), stop: make(chan struct{}), ours: ours, rival: rival, open: func() recipes.Session { return opened(s.Open) }}
 	l.hold(holds)
 	stop := sync.OnceFunc(func() { close(l.stop); l.work.Wait() })
 	defer stop()
@@ -117,8 +115,7 @@ type build struct {
 // builds returns how many upgrades to make, between which plugins.
 func builds(t *testing.T) (upgrades int, made []build) {
 	t.Helper()
-	n := os.Getenv(upgradesEnv)
-	if n == "" {
+	if !testall.On() {
 		b := build{cfg: config(t, "real plugin", quickExit)}
 		p := launch(t, b.cfg)
 		var err error
@@ -126,11 +123,7 @@ func builds(t *testing.T) (upgrades int, made []build) {
 			t.Fatal(err)
 		}
 		_ = p.Close(ctx(t))
-		return 22, []build{b}
-	}
-	upgrades, err := strconv.Atoi(n)
-	if err != nil {
-		t.Fatal(err)
+		return 6, []build{b}
 	}
 	for _, version := range []string{"v0.0.1", "v0.0.2"} {
 		path := filepath.Join(t.TempDir(), "zkrecipes-plugin")
@@ -141,7 +134,7 @@ func builds(t *testing.T) (upgrades int, made []build) {
 		}
 		made = append(made, build{host.Config{Path: path}, version})
 	}
-	return upgrades, made
+	return 50, made
 }
 
 // load is what goes on in a session that is moved, and beside it.

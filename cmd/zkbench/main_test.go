@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,10 +13,11 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leaktest.Checked{Tests: ensembletest.Owner{Tests: m}}, map[string]func(){
+	testscript.Main(leaktest.Checked{Tests: leaktest.SideBySide{Tests: ensembletest.Owner{Tests: m}}}, map[string]func(){
 		// A busy machine does not make the trials of scripts invalid.
 		"zkbench": func() {
 			os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal, check: allValid}.process())
@@ -38,9 +40,18 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:   filepath.Join("testdata", "script"),
-		Setup: withGo,
+		Dir:       filepath.Join("testdata", "script"),
+		Setup:     withGo,
+		Condition: inTestAll,
 	})
+}
+
+// inTestAll is the condition [test-all] of lines that only make test-all runs.
+func inTestAll(condition string) (bool, error) {
+	if condition != "test-all" {
+		return false, fmt.Errorf("unknown condition %q", condition)
+	}
+	return testall.On(), nil
 }
 
 // withGo has scripts use the go command as $GO, and the module in $TOP.

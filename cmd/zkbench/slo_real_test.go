@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 )
 
 // TestObjectiveOnARealServer has holds bound the rate, whatever else the machine does:
 // those of 50 ms to twenty a second. A machine that is too busy for any pass is asked
 // for half the rates in twice the times. How late zkbench starts is of no interest.
 func TestObjectiveOnARealServer(t *testing.T) {
+	testall.Require(t)
 	t.Parallel()
 	e := ensembletest.Shared(t)
 	for slower := 1; slower <= 64; slower *= 2 {

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/relay"
+	"github.com/zkrecipes/zkrecipes/internal/relay"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )

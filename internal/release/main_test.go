@@ -19,15 +19,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestARelease is `make release` for the platform of the test.
 func TestARelease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the three binaries")
-	}
+	testall.Require(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("unpacks with tar")
 	}

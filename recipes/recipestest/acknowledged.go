@@ -75,7 +75,7 @@ func acknowledgedReconnects(f *fixture) {
 	f.sever(s)
 	f.must(l.Acknowledge(f.ctx, nil))
 	call.blocked(f)
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	if got := call.value1(f); got.Znode != l.Znode() {
 		f.Errorf("acknowledged by %+v; want %s", got, l.Znode())
 	}

@@ -46,7 +46,7 @@ func contextTests() []test {
 		tests = append(tests,
 			test{"a server that does not answer/" + c.name, func(f *fixture) {
 				s := newSubject(f)
-				f.proxy.freeze(s.session.ID())
+				f.relay(s.session).Hold()
 				f.is(c.call(f.briefly(), s), context.DeadlineExceeded)
 				f.recovers(s)
 			}},
@@ -69,7 +69,7 @@ func contextTests() []test {
 			}},
 			test{"cancelling/" + c.name, func(f *fixture) {
 				s := newSubject(f)
-				f.proxy.freeze(s.session.ID())
+				f.relay(s.session).Hold()
 				ctx, cancel := context.WithCancel(f.ctx)
 				defer cancel()
 				call := startErr(f, func() error { return c.call(ctx, s) })
@@ -99,7 +99,7 @@ func newSubject(f *fixture) subject {
 // is left in the lines in which the calls did not stay.
 func (f *fixture) recovers(s subject) {
 	f.Helper()
-	f.proxy.restore(s.session.ID())
+	f.relay(s.session).Restore()
 	f.awaitChildren(f.path("a"), 0)
 	f.awaitChildren(f.path("b"), 0)
 	h, err := s.lock.Acquire(f.ctx)

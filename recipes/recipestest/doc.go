@@ -18,11 +18,11 @@
 //
 // # Faults
 //
-// Each test reaches the servers through a proxy of its own. The proxy can cut a
-// connection, keep it cut, and hold what passes in either direction. It can expire a
+// Each session reaches the servers through a relay of its own. The relay can cut a
+// connection, keep it cut, and hold what passes in either direction. A test expires a
 // session by closing it from a second connection. So the same faults hit every
 // implementation, in this process or another, and every server. The tests look at
-// znodes from outside, over a plain ZooKeeper connection that does not use the proxy.
+// znodes from outside, over a plain ZooKeeper connection that does not use a relay.
 //
 // So an implementation must speak ZooKeeper's protocol, without TLS, to the address
 // that it is given. It must not find other servers by itself.

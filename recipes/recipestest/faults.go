@@ -2,22 +2,49 @@ package recipestest
 
 import (
 	"context"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
 
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/internal/relay"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
+
+// listen returns a relay for one session, to any of the servers.
+func (f *fixture) listen() *relay.Relay {
+	f.Helper()
+	first := rand.IntN(len(f.servers))
+	r, err := relay.Listen(slices.Concat(f.servers[first:], f.servers[:first]), nil)
+	f.must(err)
+	f.Cleanup(r.Cut)
+	return r
+}
+
+// relay returns that of a session that open has opened.
+func (f *fixture) relay(s recipes.Session) *relay.Relay {
+	f.Helper()
+	r, ok := f.relays.Load(s.ID())
+	if !ok {
+		f.Fatalf("session %#x was not opened through a relay", s.ID())
+	}
+	return r.(*relay.Relay)
+}
 
 // sever cuts the session's connection, keeps it cut, and returns when the
 // session knows.
 func (f *fixture) sever(s recipes.Session) {
 	f.Helper()
-	f.proxy.sever(s.ID())
+	f.relay(s).Refuse()
 	f.awaitState(s, recipes.Suspended)
 }
 
 // reconnect ends sever.
 func (f *fixture) reconnect(s recipes.Session) {
 	f.Helper()
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	f.awaitState(s, recipes.Connected)
 }
 
@@ -36,6 +63,55 @@ func (f *fixture) awaitState(s recipes.Session, want recipes.State) {
 // expire has the server expire the session, and waits until it knows.
 func (f *fixture) expire(s recipes.Session) {
 	f.Helper()
-	f.must(f.proxy.expire(s.ID()))
+	r := f.relay(s)
+	r.Refuse()
+	f.takeOver(s.ID(), r.Greeting())
+	r.Restore()
 	f.await(s.Done(), "the loss of the session")
+}
+
+// takeOver resumes a session with the password in its server's answer, and closes it.
+func (f *fixture) takeOver(session int64, greeting []byte) {
+	f.Helper()
+	d := jute.Decoder{Bytes: greeting}
+	d.Int32() // length
+	d.Int32() // protocol version
+	timeout, id, password := d.Int32(), d.Int64(), d.Buffer()
+	if d.Err != nil || id != session {
+		f.Fatalf("the answer to session %#x was session %#x, %v", session, id, d.Err)
+	}
+	dialer := net.Dialer{}
+	conn, err := dialer.DialContext(f.ctx, "tcp", f.servers[0])
+	f.must(err)
+	defer conn.Close()
+	defer context.AfterFunc(f.ctx, func() { conn.Close() })()
+	// exchange sends one frame and returns the answer.
+	exchange := func(request jute.Encoder) []byte {
+		f.Helper()
+		head := binary.BigEndian.AppendUint32(nil, uint32(len(request.Bytes)))
+		_, err := conn.Write(append(head, request.Bytes...))
+		f.must(err)
+		_, err = io.ReadFull(conn, head)
+		f.must(err)
+		answer := make([]byte, binary.BigEndian.Uint32(head))
+		_, err = io.ReadFull(conn, answer)
+		f.must(err)
+		return answer
+	}
+	var connect jute.Encoder
+	connect.Int32(0) // protocol version
+	connect.Int64(0) // last zxid seen
+	connect.Int32(timeout)
+	connect.Int64(session)
+	connect.Buffer(password)
+	connect.Bool(false) // not read-only
+	d = jute.Decoder{Bytes: exchange(connect)}
+	d.Int64() // protocol version and timeout
+	if id := d.Int64(); id != session {
+		f.Fatalf("session %#x was taken over as %#x, %v", session, id, d.Err)
+	}
+	var closing jute.Encoder
+	closing.Int32(1)   // xid
+	closing.Int32(-11) // closeSession
+	exchange(closing)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,24 +28,19 @@ const (
 	shortLifetime = 500 * time.Millisecond
 )
 
-// fixture is one test with its proxy, its own root path and a look from outside.
+// fixture is one test with its own root path, a relay for each session and a look from outside.
 type fixture struct {
 	testing.TB
 	ctx     context.Context // ends with patience
 	opener  recipes.Opener
 	servers []string
-	proxy   *proxy
+	relays  *sync.Map // by session id
 	root    string
 	outside *zk.Conn
 }
 
 func newFixture(t testing.TB, env Env) *fixture {
 	servers := env.Servers(t)
-	proxy, err := newProxy(servers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.close)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	f := &fixture{
@@ -52,7 +48,7 @@ func newFixture(t testing.TB, env Env) *fixture {
 		ctx:     ctx,
 		opener:  env.Open,
 		servers: servers,
-		proxy:   proxy,
+		relays:  new(sync.Map),
 		root:    "/contract-" + uuid.NewString(),
 	}
 	f.outside = f.connect(servers)
@@ -62,7 +58,7 @@ func newFixture(t testing.TB, env Env) *fixture {
 	return f
 }
 
-// connect opens a plain ZooKeeper session, around the proxy.
+// connect opens a plain ZooKeeper session, around the relays.
 func (f *fixture) connect(servers []string) *zk.Conn {
 	f.Helper()
 	connected := make(chan struct{})
@@ -89,13 +85,18 @@ func (quiet) Printf(string, ...any) {}
 // open opens a session that is closed when the test ends.
 func (f *fixture) open(change ...func(*recipes.SessionConfig)) recipes.Session {
 	f.Helper()
-	cfg := recipes.SessionConfig{Servers: []string{f.proxy.addr}, SessionTimeout: lifetime}
+	r := f.listen()
+	cfg := recipes.SessionConfig{Servers: []string{r.Addr()}, SessionTimeout: lifetime}
 	for _, c := range change {
 		c(&cfg)
 	}
 	s, err := f.opener(f.ctx, cfg)
 	f.must(err)
-	f.Cleanup(func() { f.close(s) })
+	f.relays.Store(s.ID(), r)
+	f.Cleanup(func() {
+		r.Restore()
+		f.close(s)
+	})
 	return s
 }
 
@@ -117,9 +118,8 @@ func withTimeout(d time.Duration) func(*recipes.SessionConfig) {
 	return func(c *recipes.SessionConfig) { c.SessionTimeout = d }
 }
 
-// close closes a session, in whatever state it and its connection are.
+// close closes a session, in whatever state it is.
 func (f *fixture) close(s recipes.Session) {
-	f.proxy.restore(s.ID())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), 5*time.Second) // clean-up: the server may not answer
 	defer cancel()
 	_ = s.Close(ctx) // some tests leave it lost

@@ -53,7 +53,7 @@ func lineContextTests() []test {
 		tests = append(tests,
 			test{"a server that does not answer/" + c.name, func(f *fixture) {
 				s := newLineSubject(f)
-				f.proxy.freeze(s.session.ID())
+				f.relay(s.session).Hold()
 				err := c.call(f.briefly(), s)
 				f.is(err, context.DeadlineExceeded)
 				if c.name != "priority/HandOff" { // all others can be called again
@@ -74,7 +74,7 @@ func lineContextTests() []test {
 			}},
 			test{"cancelling/" + c.name, func(f *fixture) {
 				s := newLineSubject(f)
-				f.proxy.freeze(s.session.ID())
+				f.relay(s.session).Hold()
 				ctx, cancel := context.WithCancel(f.ctx)
 				defer cancel()
 				call := startErr(f, func() error { return c.call(ctx, s) })
@@ -134,7 +134,7 @@ func newLineSubject(f *fixture) lineSubject {
 // nobody is left in the lines in which the calls did not stay.
 func (f *fixture) lineRecovers(s lineSubject) {
 	f.Helper()
-	f.proxy.restore(s.session.ID())
+	f.relay(s.session).Restore()
 	for _, name := range []string{"a", "b", "c"} {
 		f.awaitChildren(f.path(name), 0)
 	}

@@ -10,12 +10,12 @@ import (
 func creationReplyLost(f *fixture, k kind) {
 	f.create(f.path("a"), "")
 	s := f.open()
-	f.proxy.holdReplies(s.ID())
+	f.relay(s).HoldReplies()
 	l := k.at(f, s, f.path("a"))
 	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
 	f.awaitChildren(f.path("a"), 1) // the server has created it
-	f.proxy.cut(s.ID())             // and its answer is lost
-	f.proxy.restore(s.ID())
+	f.relay(s).Drop()               // and its answer is lost
+	f.relay(s).Restore()
 	g := call.value1(f)
 	if names := f.children(f.path("a")); len(names) != 1 || f.path("a", names[0]) != g.Znode() {
 		f.Errorf("granted as %s; the line is %v", g.Znode(), names)
@@ -27,13 +27,13 @@ func creationReplyLost(f *fixture, k kind) {
 func creationLost(f *fixture, k kind) {
 	f.create(f.path("a"), "")
 	s := f.open()
-	f.proxy.freeze(s.ID())
+	f.relay(s).Hold()
 	before := f.stats(s).Writes
 	l := k.at(f, s, f.path("a"))
 	call := start(f, func() (grant, error) { return l.Enter(f.ctx) })
 	f.reach(s, func(c recipes.Stats) bool { return c.Writes > before })
-	f.proxy.cut(s.ID())
-	f.proxy.restore(s.ID())
+	f.relay(s).Drop()
+	f.relay(s).Restore()
 	call.value1(f)
 	if names := f.children(f.path("a")); len(names) != 1 {
 		f.Errorf("the line is %v; want one contender", names)
@@ -43,7 +43,7 @@ func creationLost(f *fixture, k kind) {
 func creationCancelled(f *fixture, k kind) {
 	f.create(f.path("a"), "")
 	s := f.open()
-	f.proxy.holdReplies(s.ID())
+	f.relay(s).HoldReplies()
 	l := k.at(f, s, f.path("a"))
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
@@ -52,8 +52,8 @@ func creationCancelled(f *fixture, k kind) {
 	cancel()
 	_, err := call.result(f)
 	f.is(err, context.Canceled)
-	f.proxy.cut(s.ID())
-	f.proxy.restore(s.ID())
+	f.relay(s).Drop()
+	f.relay(s).Restore()
 	f.awaitChildren(f.path("a"), 0)
 	if err := s.Err(); err != nil {
 		f.Errorf("the session is lost: %v", err)

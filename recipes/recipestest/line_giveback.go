@@ -81,14 +81,14 @@ func givenBackTogether(f *fixture, k kind) {
 func lostBeforeSent(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
-	f.proxy.freeze(s.ID()) // nothing can be answered
+	f.relay(s).Hold() // nothing can be answered
 	call := startErr(f, func() error { return g.GiveBack(f.ctx) })
 	f.lost(g, recipes.ErrReleased)
 	call.blocked(f)
 	if !f.exists(g.Znode()) {
 		f.Error("the znode is gone though nothing can reach the server")
 	}
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	_, err := call.result(f)
 	f.must(err)
 	f.awaitNode(g.Znode(), false)
@@ -98,12 +98,12 @@ func givenBackInBackground(f *fixture, k kind) {
 	s := f.open()
 	g := k.granted(f, s, f.path("a"))
 	next := k.waits(f, f.open(), f.path("a"))
-	f.proxy.freeze(s.ID())
+	f.relay(s).Hold()
 	f.is(g.GiveBack(f.briefly()), context.DeadlineExceeded)
 	f.is(g.Err(), recipes.ErrReleased)
 	f.is(g.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrReleased)
 	next.blocked(f)
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	next.value1(f)
 	f.must(g.GiveBack(f.ctx)) // waits for the first, and returns its result
 }
@@ -113,11 +113,11 @@ func giveBackReplyLost(f *fixture, k kind) {
 	// The first contender writes the permits to the path. Its release reads after that.
 	f.must(k.granted(f, s, f.path("a")).GiveBack(f.ctx))
 	g := k.granted(f, s, f.path("a"))
-	f.proxy.holdReplies(s.ID())
+	f.relay(s).HoldReplies()
 	call := startErr(f, func() error { return g.GiveBack(f.ctx) })
 	f.awaitNode(g.Znode(), false)
-	f.proxy.cut(s.ID())
-	f.proxy.restore(s.ID())
+	f.relay(s).Drop()
+	f.relay(s).Restore()
 	_, err := call.result(f)
 	f.must(err) // it was this deletion that removed it
 }
@@ -128,7 +128,7 @@ func givenBackWhileSevered(f *fixture, k kind) {
 	f.sever(s)
 	call := startErr(f, func() error { return g.GiveBack(f.ctx) })
 	f.lost(g, recipes.ErrReleased)
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	_, err := call.result(f)
 	f.must(err)
 	f.awaitNode(g.Znode(), false)

@@ -46,7 +46,7 @@ func lostByDeadline(f *fixture, k kind) {
 		g, err = k.at(f, s, f.path("a")).Enter(f.ctx)
 		return err
 	})
-	f.proxy.freeze(s.ID())
+	f.relay(s).Hold()
 	f.lost(g, recipes.ErrSessionLost, recipes.ErrDeadline)
 }
 
@@ -82,7 +82,7 @@ func lostWhileSevered(f *fixture, k kind) {
 	f.sever(s)
 	f.remove(g.Znode())
 	f.held(g) // it cannot know yet
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	f.lost(g, recipes.ErrRemoved)
 }
 

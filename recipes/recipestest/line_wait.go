@@ -87,7 +87,7 @@ func cancelWhileSevered(f *fixture, k kind) {
 	if !f.exists(w.place.Znode) {
 		f.Error("the znode is gone while its session cannot reach the server")
 	}
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	f.awaitNode(w.place.Znode, false)
 	f.held(g)
 }
@@ -114,7 +114,7 @@ func departureWhileSevered(f *fixture, k kind) {
 	f.sever(s)
 	f.must(g.GiveBack(f.ctx))
 	w.blocked(f)
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	f.held(w.value1(f))
 }
 

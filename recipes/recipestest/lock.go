@@ -103,11 +103,11 @@ func tryTogether(f *fixture) {
 
 func tryFrozen(f *fixture) {
 	s := f.open()
-	f.proxy.freeze(s.ID())
+	f.relay(s).Hold()
 	_, err := f.lock(s, f.path("a")).TryAcquire(f.briefly())
 	f.is(err, context.DeadlineExceeded)
 	f.isNot(err, recipes.ErrContended)
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	// Nothing of it stays in the line.
 	f.must(f.acquire(s, f.path("a")).Release(f.ctx))
 	f.awaitChildren(f.path("a"), 0)

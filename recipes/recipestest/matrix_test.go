@@ -6,19 +6,24 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/recipestest"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// TestContract runs the contract over every way to reach the recipes, on every
-// kind of server.
+// TestContract runs the contract over every way to reach the recipes. make test-all does
+// so on every kind of server. Other runs take one for each, and the embedded server where
+// there is no real one.
 func TestContract(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {
 			for _, server := range servers {
 				t.Run(server.name, func(t *testing.T) {
+					if server.name != transport.server && ensembletest.Found() {
+						testall.Require(t)
+					}
 					recipestest.Run(t, recipestest.Env{Open: transport.opener(t), Servers: server.start(t)})
 				})
 			}
@@ -27,11 +32,11 @@ func TestContract(t *testing.T) {
 }
 
 var transports = []struct {
-	name   string
-	opener func(*testing.T) recipes.Opener
+	name, server string
+	opener       func(*testing.T) recipes.Opener
 }{
-	{"direct", func(*testing.T) recipes.Opener { return zookeeper.Open }},
-	{"in-memory", func(t *testing.T) recipes.Opener {
+	{"direct", "real", func(*testing.T) recipes.Opener { return zookeeper.Open }},
+	{"in-memory", "embedded", func(t *testing.T) recipes.Opener {
 		p, err := host.InProcess(zookeeper.Open)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +44,7 @@ var transports = []struct {
 		t.Cleanup(func() { closePlugin(t, p) })
 		return p.Open
 	}},
-	{"plugin", func(t *testing.T) recipes.Opener { return launch(t).Open }},
+	{"plugin", "real", func(t *testing.T) recipes.Opener { return launch(t).Open }},
 }
 
 var servers = []struct {

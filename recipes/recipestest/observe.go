@@ -163,7 +163,7 @@ func observeReconnects(f *fixture) {
 	f.sever(s)
 	f.must(one.Resign(f.ctx))
 	two := f.lead(f.open(), f.path("a"))
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	f.sees(leaders, two.Znode(), false)
 }
 

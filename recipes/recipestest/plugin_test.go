@@ -3,13 +3,11 @@ package recipestest_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -25,21 +23,7 @@ func TestMain(m *testing.M) {
 		beHost(instructions)
 		return
 	}
-	flag.Parse()
-	sideBySide()
-	leaktest.Main(withPlugin{ensembletest.Owner{Tests: m}})
-}
-
-// sideBySide runs more tests at a time than there are processors, unless the
-// command line says how many. Most of them wait most of the time, for a session to
-// expire or a process to start.
-func sideBySide() {
-	const parallel = "test.parallel"
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == parallel })
-	if !given {
-		_ = flag.Set(parallel, strconv.Itoa(4*runtime.GOMAXPROCS(0)))
-	}
+	leaktest.Main(leaktest.SideBySide{Tests: withPlugin{ensembletest.Owner{Tests: m}}})
 }
 
 // withPlugin runs tests and removes the plugin that they have built.

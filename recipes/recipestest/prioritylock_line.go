@@ -53,7 +53,7 @@ func prioritySevered(f *fixture) {
 	f.sever(s)
 	f.must(h.Release(f.ctx))
 	w.blocked(f)
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	f.held(w.value1(f))
 }
 
@@ -61,10 +61,10 @@ func priorityReplyLost(f *fixture) {
 	h := f.priorityHeld(f.open(), recipes.Writing)
 	s := f.open()
 	w := f.priorityWaits(s, recipes.Writing)
-	f.proxy.holdReplies(s.ID())
+	f.relay(s).HoldReplies()
 	f.must(h.Release(f.ctx))
-	f.proxy.cut(s.ID())
-	f.proxy.restore(s.ID())
+	f.relay(s).Drop()
+	f.relay(s).Restore()
 	g := w.value1(f)
 	f.held(g)
 	if names := f.children(f.path("a")); len(names) != 1 || f.path("a", names[0]) != g.Znode() {

@@ -16,7 +16,7 @@ func queueContextTests(form queueForm) []test {
 				e := form.end(f, f.open(), f.path("a"))
 				e.put("one", "two")
 				d := e.receives("one", 1)
-				f.proxy.freeze(e.s.ID())
+				f.relay(e.s).Hold()
 				f.is(c.call(f.briefly(), e, d), context.DeadlineExceeded)
 				e.recovers()
 			}},
@@ -41,7 +41,7 @@ func queueContextTests(form queueForm) []test {
 // claim but that of the first element has been given back.
 func (e end) recovers() {
 	e.f.Helper()
-	e.f.proxy.restore(e.s.ID())
+	e.f.relay(e.s).Restore()
 	e.put("last")
 	for {
 		got, err := e.Take(e.f.ctx)

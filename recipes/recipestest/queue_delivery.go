@@ -152,13 +152,13 @@ func receiveCancelled(f *fixture, form queueForm) {
 	e.put("one")
 	f.must(e.receives("one", 1).Return(f.ctx))
 	for range 3 {
-		f.proxy.freeze(s.ID())
+		f.relay(s).Hold()
 		ctx, cancel := context.WithCancel(f.ctx)
 		call := start(f, func() (recipes.Delivery, error) { return e.Receive(ctx) })
 		cancel()
 		_, err := call.result(f)
 		f.is(err, context.Canceled)
-		f.proxy.restore(s.ID())
+		f.relay(s).Restore()
 		other := form.end(f, f.open(), f.path("a"))
 		d, err := other.Receive(f.ctx) // waits for a claim that is given back in the background
 		f.must(err)

@@ -67,11 +67,11 @@ func putTogether(f *fixture, form queueForm) {
 // replyLost makes a call whose first reply after the given moment is held until
 // it was carried out, and then lost.
 func (e end) replyLost(call func(), done func()) {
-	e.f.proxy.holdReplies(e.s.ID())
+	e.f.relay(e.s).HoldReplies()
 	call()
 	done()
-	e.f.proxy.cut(e.s.ID())
-	e.f.proxy.restore(e.s.ID())
+	e.f.relay(e.s).Drop()
+	e.f.relay(e.s).Restore()
 }
 
 func putReplyLost(f *fixture, form queueForm) {
@@ -110,7 +110,7 @@ func putSessionLost(f *fixture, form queueForm) {
 	e := form.end(f, f.open(), f.path("a"))
 	e.put("first")
 	n := len(f.children(f.path("a")))
-	f.proxy.holdReplies(e.s.ID())
+	f.relay(e.s).HoldReplies()
 	call := startErr(f, func() error {
 		_, err := e.many(f.ctx, []byte("second"))
 		return err

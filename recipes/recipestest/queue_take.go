@@ -92,12 +92,12 @@ func takeFailedLeavesTheRest(f *fixture, form queueForm) {
 	e := form.end(f, s, f.path("a"))
 	e.put("1", "2", "3")
 	e.takes("1")
-	f.proxy.freeze(s.ID())
+	f.relay(s).Hold()
 	_, err := e.Receive(f.briefly())
 	f.is(err, context.DeadlineExceeded)
 	_, err = e.Receive(f.ended())
 	f.is(err, context.Canceled)
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	// What the failed calls had under way is given back, so both remain.
 	got := map[string]bool{}
 	for range 2 {
@@ -124,7 +124,7 @@ func takeReconnects(f *fixture, form queueForm) {
 	}
 	form.end(f, f.open(), f.path("a")).put("one")
 	call.blocked(f)
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	if got := call.value1(f); string(got.Data) != "one" {
 		f.Errorf("took %q", got.Data)
 	}

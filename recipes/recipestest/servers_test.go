@@ -8,10 +8,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/relay"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/recipestest"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
@@ -53,15 +54,15 @@ func TestFrozenServer(t *testing.T) {
 // before the server, which goes on, has granted the lock to another contender.
 func TestLossComesBeforeTheNextGrant(t *testing.T) {
 	t.Parallel()
-	for range 3 {
+	for range testall.Count(1, 3) {
 		addrs := ensembletest.Shared(t).Addrs()
-		proxy, err := recipestest.NewProxy(addrs)
+		way, err := relay.Listen(addrs, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(proxy.Close)
+		t.Cleanup(way.Cut)
 		path := "/partition-" + uuid.NewString()
-		s := open(t, zookeeper.Open, 5*time.Second, proxy.Addr()) // a busy machine is silent for one
+		s := open(t, zookeeper.Open, 5*time.Second, way.Addr()) // a busy machine is silent for one
 		h := acquire(t, s, path)
 		lost := make(chan time.Time, 1)
 		ch := h.Done()
@@ -70,7 +71,7 @@ func TestLossComesBeforeTheNextGrant(t *testing.T) {
 			lost <- time.Now()
 		}()
 		next := wait(t, open(t, zookeeper.Open, 0, addrs...), path)
-		proxy.Freeze(s.ID())
+		way.Hold()
 		next.granted(t)
 		// The loss came first, so it is there now, and its time is earlier.
 		if err := h.Err(); !errors.Is(err, recipes.ErrDeadline) {
@@ -90,14 +91,9 @@ func TestLossComesBeforeTheNextGrant(t *testing.T) {
 // TestLeadersSessionsKilled kills the session of each leader in turn.
 func TestLeadersSessionsKilled(t *testing.T) {
 	t.Parallel()
-	addrs := ensembletest.Shared(t).Addrs()
-	proxy, err := recipestest.NewProxy(addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	path := "/killed-" + uuid.NewString()
-	watching, err := open(t, zookeeper.Open, 0, addrs...).Election(path, recipes.ElectionConfig{})
+	const path = "/killed"
+	server := embedded(t)
+	watching, err := open(t, zookeeper.Open, 0, server.Addr()).Election(path, recipes.ElectionConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +112,7 @@ func TestLeadersSessionsKilled(t *testing.T) {
 	for i := range 5 {
 		strategy := recipes.Strategies()[i%len(recipes.Strategies())]
 		joined := make(chan struct{})
-		c := candidate{open(t, zookeeper.Open, 0, proxy.Addr()), make(chan recipes.Leadership, 1)}
+		c := candidate{open(t, zookeeper.Open, 0, server.Addr()), make(chan recipes.Leadership, 1)}
 		e, err := c.session.Election(path, recipes.ElectionConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }})
 		if err != nil {
 			t.Fatal(err)
@@ -139,9 +135,7 @@ func TestLeadersSessionsKilled(t *testing.T) {
 		if got := <-leaders; got.Znode != l.Znode() {
 			t.Fatalf("observed %+v; want %s", got, l.Znode())
 		}
-		if err := proxy.Expire(c.session.ID()); err != nil {
-			t.Fatal(err)
-		}
+		server.ExpireSession(c.session.ID())
 		await(t, l.Done(), "the loss of the leadership")
 		if err := l.Err(); !errors.Is(err, recipes.ErrExpired) {
 			t.Errorf("lost by %v", err)

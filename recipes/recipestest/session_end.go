@@ -64,13 +64,13 @@ func deadline(f *fixture) {
 		return err
 	})
 	begun := time.Now()
-	f.proxy.freeze(s.ID())
+	f.relay(s).Hold()
 	f.await(s.Done(), "the loss of the session")
 	if took := time.Since(begun); took > s.Timeout()+lifetime { // a busy machine is late
 		f.Errorf("lost after %v; the timeout is %v", took, s.Timeout())
 	}
 	f.over(s, recipes.ErrDeadline)
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	f.over(s, recipes.ErrDeadline)
 }
 
@@ -118,7 +118,7 @@ func closeTogether(f *fixture) {
 func closeUnconfirmed(f *fixture) {
 	s := f.open(withTimeout(time.Minute))
 	h := f.acquire(s, f.path("a"))
-	f.proxy.freeze(s.ID())
+	f.relay(s).Hold()
 	begun := time.Now()
 	err := s.Close(f.briefly())
 	f.is(err, recipes.ErrUnknownOutcome)

@@ -34,9 +34,9 @@ func suspension(f *fixture) {
 	}
 	want(recipes.Connected)
 	for range 2 {
-		f.proxy.sever(id)
+		f.relay(s).Refuse()
 		want(recipes.Suspended)
-		f.proxy.restore(id)
+		f.relay(s).Restore()
 		want(recipes.Connected)
 	}
 	if s.ID() != id || s.Err() != nil {

@@ -22,7 +22,7 @@ func openTests() []test {
 }
 
 func openInvalid(f *fixture) {
-	good := []string{f.proxy.addr}
+	good := []string{f.listen().Addr()}
 	for name, cfg := range map[string]recipes.SessionConfig{
 		"no servers":         {},
 		"an empty server":    {Servers: []string{""}},
@@ -98,7 +98,7 @@ func openUnanswered(f *fixture) {
 }
 
 func openEnded(f *fixture) {
-	f.is(f.fails(f.ended(), f.proxy.addr), context.Canceled)
+	f.is(f.fails(f.ended(), f.listen().Addr()), context.Canceled)
 }
 
 func openCancelled(f *fixture) {
@@ -118,7 +118,7 @@ func openOneOfSeveral(f *fixture) {
 
 func openContextEnds(f *fixture) {
 	ctx, cancel := context.WithCancel(f.ctx)
-	s, err := f.opener(ctx, recipes.SessionConfig{Servers: []string{f.proxy.addr}})
+	s, err := f.opener(ctx, recipes.SessionConfig{Servers: []string{f.listen().Addr()}})
 	cancel()
 	f.must(err)
 	defer f.close(s)

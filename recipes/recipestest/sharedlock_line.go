@@ -53,7 +53,7 @@ func sharedSevered(f *fixture) {
 	f.sever(s)
 	f.must(h.Downgrade(f.ctx))
 	r.blocked(f)
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	g := r.value1(f)
 	if g.Znode() != r.place.Znode {
 		f.Errorf("granted as %s; joined as %s", g.Znode(), r.place.Znode)

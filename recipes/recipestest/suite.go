@@ -10,7 +10,7 @@ import (
 
 // Env is what the contract is tested on.
 type Env struct {
-	// Open is the implementation. Its servers are given as the address of a proxy on
+	// Open is the implementation. Its servers are given as the address of a relay on
 	// 127.0.0.1.
 	Open recipes.Opener
 
@@ -64,6 +64,7 @@ func Run(t *testing.T, env Env) {
 	t.Run("contract", func(t *testing.T) {
 		for _, g := range groups() {
 			t.Run(g.name, func(t *testing.T) {
+				t.Parallel()
 				for _, test := range g.tests {
 					t.Run(test.name, func(t *testing.T) {
 						t.Parallel()

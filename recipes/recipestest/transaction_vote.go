@@ -7,13 +7,13 @@ func beginReplyLost(f *fixture, v recipes.Variant) {
 	_, err := f.lock(s, f.path("app")).Contenders(f.ctx)
 	f.must(err)
 	f.create(f.path("app"), "")
-	f.proxy.holdReplies(s.ID())
+	f.relay(s).HoldReplies()
 	tx := f.transaction(s, v)
 	call := startErr(f, func() error { return tx.Begin(f.ctx, nil, "1") })
 	f.awaitNode(f.path("app", "Tx"), true)
 	_, first := f.read(f.path("app", "Tx"))
-	f.proxy.cut(s.ID())
-	f.proxy.restore(s.ID())
+	f.relay(s).Drop()
+	f.relay(s).Restore()
 	_, err = call.result(f)
 	f.must(err)
 	if _, stat := f.read(f.path("app", "Tx")); stat.Czxid != first.Czxid {
@@ -26,13 +26,13 @@ func beginReplyLost(f *fixture, v recipes.Variant) {
 
 func voteReplyLost(f *fixture, v recipes.Variant) {
 	p := f.party(v, 1)
-	f.proxy.holdReplies(p.sessions[0].ID())
+	f.relay(p.sessions[0]).HoldReplies()
 	call := startErr(f, func() error { return p.sites[0].Vote(f.ctx, commits) })
 	d, err := p.tx.Coordinate(f.ctx)
 	f.must(err)
 	f.decision(d, true, "")
-	f.proxy.cut(p.sessions[0].ID())
-	f.proxy.restore(p.sessions[0].ID())
+	f.relay(p.sessions[0]).Drop()
+	f.relay(p.sessions[0]).Restore()
 	_, err = call.result(f)
 	f.must(err)
 }

@@ -16,7 +16,7 @@ func waitReconnects(f *fixture, v recipes.Variant) {
 	p.vote(silent, commits)
 	calls[1].blocked(f)
 	for _, s := range append([]recipes.Session{p.coordinator}, p.sessions[0]) {
-		f.proxy.restore(s.ID())
+		f.relay(s).Restore()
 	}
 	p.vote(commits)
 	p.decided(calls, true, "")
@@ -85,7 +85,7 @@ func transactionContextTests(v recipes.Variant) []test {
 	var tests []test
 	for _, c := range calls {
 		for name, fault := range map[string]func(*fixture, recipes.Session){
-			"a server that does not answer": func(f *fixture, s recipes.Session) { f.proxy.freeze(s.ID()) },
+			"a server that does not answer": func(f *fixture, s recipes.Session) { f.relay(s).Hold() },
 			"a connection that is down":     func(f *fixture, s recipes.Session) { f.sever(s) },
 		} {
 			tests = append(tests, test{string(v) + "/" + name + "/" + c.name, func(f *fixture) {
@@ -98,7 +98,7 @@ func transactionContextTests(v recipes.Variant) []test {
 				if name == "a connection that is down" && !errors.Is(err, recipes.ErrUnknownOutcome) {
 					f.is(err, recipes.ErrUnavailable)
 				}
-				f.proxy.restore(p.sessions[0].ID())
+				f.relay(p.sessions[0]).Restore()
 				f.must(p.sites[0].Vote(f.ctx, commits))
 				_, err = p.tx.Coordinate(f.ctx)
 				f.must(err)

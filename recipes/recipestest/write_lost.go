@@ -68,7 +68,7 @@ func writeReplyLost(f *fixture, k kind) {
 	g := k.granted(f, s, f.path("a"))
 	f.create(f.path("x"), "")
 	f.must(g.Write(f.ctx)) // what only the first of a grant costs
-	f.proxy.holdReplies(s.ID())
+	f.relay(s).HoldReplies()
 	_, _, changed, err := f.outside.GetW(f.path("x"))
 	f.must(err)
 	call := startErr(f, func() error {
@@ -79,8 +79,8 @@ func writeReplyLost(f *fixture, k kind) {
 	case <-f.ctx.Done():
 		f.Fatal("nothing was written")
 	}
-	f.proxy.cut(s.ID())
-	f.proxy.restore(s.ID())
+	f.relay(s).Drop()
+	f.relay(s).Restore()
 	_, err = call.result(f)
 	f.is(err, recipes.ErrUnknownOutcome)
 	f.isNot(err, recipes.ErrNotHeld)
@@ -96,13 +96,13 @@ func writeRequestLost(f *fixture, k kind) {
 	f.create(f.path("x"), "")
 	f.must(g.Write(f.ctx)) // what only the first of a grant costs
 	before := f.stats(s).Writes
-	f.proxy.freeze(s.ID())
+	f.relay(s).Hold()
 	call := startErr(f, func() error {
 		return g.Write(f.ctx, recipes.Set(f.path("x"), []byte("1"), recipes.AnyVersion))
 	})
 	f.reach(s, func(c recipes.Stats) bool { return c.Writes == before+1 })
-	f.proxy.cut(s.ID())
-	f.proxy.restore(s.ID())
+	f.relay(s).Drop()
+	f.relay(s).Restore()
 	_, err := call.result(f)
 	f.is(err, recipes.ErrUnknownOutcome)
 	f.must(g.Write(f.ctx))
@@ -122,7 +122,7 @@ func writeWaits(f *fixture, k kind) {
 		f.Errorf("error %v; want that it was not sent, or that the outcome is unknown", err)
 	}
 	call := startErr(f, func() error { return g.Write(f.ctx, recipes.Create(f.path("x"), nil)) })
-	f.proxy.restore(s.ID())
+	f.relay(s).Restore()
 	_, err = call.result(f)
 	f.must(err)
 	if !f.exists(f.path("x")) {

@@ -1,7 +1,7 @@
 // Package ensembletest gives tests a real ZooKeeper, or skips them loudly.
 //
 //   - [Start] starts servers for one test, with a [Quick] configuration or any other.
-//   - [Shared] is one server for all tests of a package; its TestMain must call [Main].
+//   - [Shared] is servers for all tests of a package; its TestMain must run an [Owner].
 //
 // Where no ZooKeeper is installed the tests are skipped with a message that says
 // how to get one. With ZKRECIPES_REQUIRE_ZOOKEEPER set, as in CI, they fail.
@@ -66,18 +66,28 @@ func Start(tb testing.TB, cfg ensemble.Config) *ensemble.Ensemble {
 // else, such as a command, calls it itself.
 func Require(tb testing.TB) {
 	tb.Helper()
-	if testing.Short() && os.Getenv(requireEnv) == "" {
-		tb.Skip("SKIPPED on real ZooKeeper: -short")
-	}
-	_, err := ensemble.Find()
+	err := find()
 	switch {
 	case err == nil:
 		count(tb)
-	case errors.Is(err, ensemble.ErrNotFound) && os.Getenv(requireEnv) == "":
+	case os.Getenv(requireEnv) == "" && (errors.Is(err, ensemble.ErrNotFound) || errors.Is(err, errShort)):
 		tb.Skipf("SKIPPED on real ZooKeeper: %v", err)
 	default:
 		tb.Fatalf("%v (and %s is set: it must be there)", err, requireEnv)
 	}
+}
+
+// Found reports whether Require lets a test run.
+func Found() bool { return find() == nil }
+
+var errShort = errors.New("-short")
+
+func find() error {
+	if testing.Short() && os.Getenv(requireEnv) == "" {
+		return errShort
+	}
+	_, err := ensemble.Find()
+	return err
 }
 
 func logServers(tb testing.TB, e *ensemble.Ensemble) {

@@ -10,20 +10,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 )
 
-// shared is the one server of this test process. It is global state because the tests
+// shared is the servers of this test process. It is global state because the tests
 // of a package have nothing else in common.
 var shared struct {
 	sync.Mutex
-	owned    bool // an Owner runs and will stop the server
+	owner    *Owner // which runs, and will stop the servers
 	ensemble *ensemble.Ensemble
 	err      error
 }
 
-// Shared is one server, of configuration [Quick], for all tests of the package. The
-// first call starts it. Each test uses paths of its own, and no test freezes or kills
-// it.
+// Shared is servers of configuration [Quick] for all tests of the package: one, or as
+// many as its [Owner] says. The first call starts them. Each test uses paths of its own,
+// and no test freezes or kills a server.
 //
-// The package's TestMain must run an [Owner], which stops it. A test that checks
+// The package's TestMain must run an [Owner], which stops them. A test that checks
 // for leaked goroutines by itself calls Shared first and then goleak.IgnoreCurrent.
 func Shared(tb testing.TB) *ensemble.Ensemble {
 	tb.Helper()
@@ -38,24 +38,27 @@ func Shared(tb testing.TB) *ensemble.Ensemble {
 func startShared() (*ensemble.Ensemble, error) {
 	shared.Lock()
 	defer shared.Unlock()
-	if !shared.owned {
+	if shared.owner == nil {
 		return nil, fmt.Errorf("nobody would stop the shared ZooKeeper: let this package have func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }")
 	}
 	if shared.ensemble == nil && shared.err == nil {
-		shared.ensemble, shared.err = ensemble.Start(context.Background(), Quick(1))
+		shared.ensemble, shared.err = ensemble.Start(context.Background(), Quick(max(1, shared.owner.Servers)))
 	}
 	return shared.ensemble, shared.err
 }
 
-// Owner runs tests and then stops the shared server, if there is one:
+// Owner runs tests and then stops the shared servers, if there are any:
 //
 //	func TestMain(m *testing.M) { leaktest.Main(ensembletest.Owner{Tests: m}) }
-type Owner struct{ Tests interface{ Run() int } }
+type Owner struct {
+	Tests   interface{ Run() int }
+	Servers int // of Shared; 0 is one
+}
 
 // Run runs the tests and returns their exit code.
 func (o Owner) Run() int {
 	shared.Lock()
-	shared.owned = true
+	shared.owner = &o
 	shared.Unlock()
 	code := o.Tests.Run()
 	if err := stopShared(); err != nil {
@@ -68,7 +71,7 @@ func (o Owner) Run() int {
 func stopShared() error {
 	shared.Lock()
 	defer shared.Unlock()
-	shared.owned = false
+	shared.owner = nil
 	e := shared.ensemble
 	shared.ensemble = nil
 	if e == nil {

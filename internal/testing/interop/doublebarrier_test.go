@@ -18,6 +18,7 @@ func TestRealDoubleBarriersAreRefused(t *testing.T) {
 	ensembletest.Require(t)
 	for _, library := range []string{"curator", "kazoo"} {
 		t.Run(library, func(t *testing.T) {
+			t.Parallel()
 			m := newMatch(t, pair{})
 			theirs := side{library, append(libraries[library](t), m.server, millis, "barrier", m.path, string(m.witness))}
 			start := func() {
@@ -83,6 +84,7 @@ func TestRealDoubleBarriersThatComeLater(t *testing.T) {
 	ensembletest.Require(t)
 	for _, library := range []string{"curator", "kazoo"} {
 		t.Run(library, func(t *testing.T) {
+			t.Parallel()
 			m := newMatch(t, pair{})
 			m.stopped = true
 			command := libraries[library](t)
@@ -136,6 +138,7 @@ func TestRealDoubleBarriersAndAReadyThatWasLeftBehind(t *testing.T) {
 	ensembletest.Require(t)
 	for _, library := range []string{"curator", "kazoo"} {
 		t.Run(library, func(t *testing.T) {
+			t.Parallel()
 			command := libraries[library](t)
 			leftBehind := func() (*match, recipes.Session, func()) {
 				m := newMatch(t, pair{})

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -28,7 +29,7 @@ const (
 type pair struct {
 	library, theirs, ours string
 
-	free  bool // their turns do not exclude each other; a short run of them is shorter
+	free  bool // their turns do not exclude each other
 	rw    bool // it has readers
 	lists bool // theirs lists who stands in line, and has to see ours
 	stops bool // all wait now and then, until one of them gives up (kazoo#649)
@@ -62,9 +63,9 @@ var pairs = []pair{
 func TestInterop(t *testing.T) {
 	ensembletest.Require(t)
 	for _, p := range pairs {
-		lasts := 5 * time.Second
-		if p.free || p.meet {
-			lasts = 2 * time.Second
+		lasts := 2 * time.Second
+		if testall.On() && !p.free && !p.meet {
+			lasts = 5 * time.Second
 		}
 		asked, err := strconv.Atoi(os.Getenv(secondsEnv))
 		long := err == nil
@@ -72,6 +73,7 @@ func TestInterop(t *testing.T) {
 			lasts = time.Duration(asked) * time.Second
 		}
 		t.Run(p.library+" "+p.theirs+" and "+strings.ReplaceAll(p.ours, "/", " "), func(t *testing.T) {
+			t.Parallel()
 			m := newMatch(t, p)
 			theirs := libraries[p.library](t)
 			m.play(lasts,

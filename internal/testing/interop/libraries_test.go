@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
@@ -18,6 +19,12 @@ var libraries = map[string]func(testing.TB) []string{
 	"kazoo": func(t testing.TB) []string { return kazoo(t, "peer.py") },
 }
 
+// classes are compiled once for all tests.
+var classes struct {
+	sync.Mutex
+	dir string
+}
+
 // curator compiles a class, with the compiler that is part of every Java runtime of
 // Debian, and returns the command that runs it.
 func curator(t testing.TB, class string, options ...string) []string {
@@ -29,12 +36,23 @@ func curator(t testing.TB, class string, options ...string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	java, classes := installation.Java, t.TempDir()
+	java := installation.Java
+	classes.Lock()
+	defer classes.Unlock()
+	if classes.dir == "" {
+		if classes.dir, err = os.MkdirTemp("", "interop-"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := slices.Concat([]string{java}, options, []string{"-cp", jars + ":" + classes.dir, class})
+	if _, err := os.Stat(filepath.Join(classes.dir, class+".class")); err == nil {
+		return command
+	}
 	source := filepath.Join("..", "..", "..", "testdata", "interop", class+".java")
-	if out, err := exec.Command(java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", classes, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command(java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", classes.dir, source).CombinedOutput(); err != nil {
 		t.Fatalf("compile %s: %v\n%s", source, err, out)
 	}
-	return slices.Concat([]string{java}, options, []string{"-cp", jars + ":" + classes, class})
+	return command
 }
 
 func kazoo(t testing.TB, script string) []string {

@@ -15,5 +15,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv(peerEnv) != "" {
 		contend(os.Args[1:])
 	}
-	leaktest.Main(ensembletest.Owner{Tests: m})
+	leaktest.Main(ensembletest.Owner{Tests: withClasses{m}})
+}
+
+// withClasses runs tests and removes the Java classes that they have compiled.
+type withClasses struct{ tests interface{ Run() int } }
+
+func (w withClasses) Run() int {
+	defer func() { _ = os.RemoveAll(classes.dir) }()
+	return w.tests.Run()
 }

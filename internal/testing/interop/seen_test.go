@@ -36,6 +36,7 @@ func TestRealContendersAreSeen(t *testing.T) {
 		{"kazoo", "semaphore", "election", recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Semaphore"}, ""},
 	} {
 		t.Run(p.library+" "+p.theirs+" and "+string(p.dialect)+" "+p.ours, func(t *testing.T) {
+			t.Parallel()
 			m := newMatch(t, pair{})
 			m.stopped = true
 			start := func() *peer {

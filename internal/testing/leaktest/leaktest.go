@@ -2,8 +2,11 @@
 package leaktest
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 
 	"go.uber.org/goleak"
 
@@ -48,4 +51,21 @@ func find(rounds int, opts ...goleak.Option) error {
 		}
 	}
 	return err
+}
+
+// SideBySide is tests of which more run at a time than there are processors, unless the
+// command line says how many: most of them wait most of the time, for a session to expire
+// or a process to start.
+type SideBySide struct{ Tests interface{ Run() int } }
+
+// Run runs the tests and returns their exit code.
+func (s SideBySide) Run() int {
+	const parallel = "test.parallel"
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == parallel })
+	if !given {
+		_ = flag.Set(parallel, strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+	}
+	return s.Tests.Run()
 }

@@ -222,7 +222,8 @@ func (t *test) run(within time.Duration, env string) (output []byte, failed bool
 	defer cancel()
 	cmd := exec.CommandContext(ctx, t.binary, append([]string{"-test.short", "-test.failfast", "-test.run", t.name}, t.args...)...)
 	cmd.Dir = t.dir
-	cmd.Env = append(os.Environ(), env)
+	// With a real server the contract would run there.
+	cmd.Env = append(os.Environ(), env, "ZKRECIPES_REQUIRE_ZOOKEEPER=")
 	output, err := cmd.CombinedOutput()
 	return output, err != nil
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/relay"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/relay"
 )
 
 // delayed returns a connection through a relay with that round-trip time to an echo.

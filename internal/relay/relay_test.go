@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/relay"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/relay"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/relay"
+	"github.com/zkrecipes/zkrecipes/internal/relay"
 )
 
 // unreachable returns an address that answers nothing, not even with a refusal: that
