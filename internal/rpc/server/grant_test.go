@@ -35,7 +35,8 @@ func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
 			return err
 		},
 		"Update": func(s *Server) error {
-			return s.update(t.Context(), &pb.WriteRequest{RequestId: "it"}, nil)
+			_, err := update(t.Context(), s, &pb.UpdateRequest{RequestId: "it"}, &pb.UpdateResponse{})
+			return err
 		},
 		"Downgrade": func(s *Server) error {
 			_, err := readWriteLockService{Server: s}.Downgrade(t.Context(), &pb.DowngradeRequest{RequestId: "it"})
@@ -51,8 +52,8 @@ func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
 		ss.tickets = newTickets(ss, 1)
 		s.sessions[""] = ss
 		acquire := func(id string) error {
-			_, err := ss.tickets.call(t.Context(), id, false, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
-				return &held{Grant: removed{}}, nil
+			_, err := ss.tickets.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+				return &grant{Grant: removed{}}, nil
 			})
 			return err
 		}
