@@ -25,12 +25,12 @@ func (s *session) Barrier(path string) (recipes.Barrier, error) {
 }
 
 func (b barrier) Set(ctx context.Context, data []byte) error {
-	_, err := write(ctx, b.recipe, b.rpc.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data}, nothing)
+	_, err := write(ctx, b.recipe, once, b.rpc.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data}, nothing)
 	return err
 }
 
 func (b barrier) Remove(ctx context.Context) error {
-	_, err := write(ctx, b.recipe, b.rpc.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path}, nothing)
+	_, err := write(ctx, b.recipe, once, b.rpc.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path}, nothing)
 	return err
 }
 

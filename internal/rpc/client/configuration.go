@@ -41,7 +41,7 @@ func (c configuration) Set(ctx context.Context, key string, value []byte, expect
 	if err := recipes.ValidateKey(key); err != nil {
 		return 0, err
 	}
-	return write(ctx, c.key(key), c.rpc.SetKey, &pb.SetKeyRequest{
+	return write(ctx, c.key(key), once, c.rpc.SetKey, &pb.SetKeyRequest{
 		Session: c.s.handle, Path: c.path, Key: key, Value: value, Expected: int64(expected),
 	}, func(a *pb.SetKeyResponse) recipes.Revision { return recipes.Revision(a.GetRevision()) })
 }
@@ -50,7 +50,7 @@ func (c configuration) Delete(ctx context.Context, key string, expected recipes.
 	if err := recipes.ValidateKey(key); err != nil {
 		return err
 	}
-	_, err := write(ctx, c.key(key), c.rpc.DeleteKey,
+	_, err := write(ctx, c.key(key), once, c.rpc.DeleteKey,
 		&pb.DeleteKeyRequest{Session: c.s.handle, Path: c.path, Key: key, Expected: int64(expected)}, nothing)
 	return err
 }

@@ -14,12 +14,8 @@ func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.
 	if err := errors.Join(recipes.ValidatePath(path), recipes.ValidateKinds(kinds...)); err != nil {
 		return recipes.Lines{}, err
 	}
-	return query(ctx, s, "contenders at "+path, func(ctx context.Context) (recipes.Lines, error) {
-		r, err := pb.NewContenderServiceClient(s.conn).Contenders(ctx, &pb.ContendersRequest{
-			Session: s.handle, Path: path, Kinds: wire.ToKinds(kinds),
-		})
-		return wire.Lines(r), err
-	})
+	return read(ctx, recipe{s: s, what: "contenders at " + path}, pb.NewContenderServiceClient(s.conn).Contenders,
+		&pb.ContendersRequest{Session: s.handle, Path: path, Kinds: wire.ToKinds(kinds)}, wire.Lines)
 }
 
 // line returns the contenders of one kind at the path, in the recipe's dialect.

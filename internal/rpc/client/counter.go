@@ -30,7 +30,7 @@ func (c counter) Get(ctx context.Context) (int64, error) {
 }
 
 func (c counter) Add(ctx context.Context, delta int64) (int64, error) {
-	return write(ctx, c.recipe, c.rpc.AddCount,
+	return write(ctx, c.recipe, once, c.rpc.AddCount,
 		&pb.AddCountRequest{Session: c.s.handle, Path: c.path, Delta: delta, Dialect: c.dialect}, (*pb.AddCountResponse).GetCount)
 }
 
@@ -57,7 +57,7 @@ func (l latch) Count(ctx context.Context) (int64, error) {
 }
 
 func (l latch) CountDown(ctx context.Context) (int64, error) {
-	return write(ctx, l.recipe, l.rpc.CountDownLatch,
+	return write(ctx, l.recipe, once, l.rpc.CountDownLatch,
 		&pb.CountDownLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, (*pb.CountDownLatchResponse).GetRemaining)
 }
 

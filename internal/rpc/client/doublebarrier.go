@@ -43,7 +43,7 @@ func (b doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage,
 		if !inside {
 			p.members = r.GetMembers()
 		}
-		return unplaced{r}, err
+		return r, err
 	})
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (p *passage) Leave(ctx context.Context) error {
 	p.leaving.Store(true)
 	p.s.concede(p.id)
 	p.lose(recipes.ErrReleased)
-	err := p.s.again(ctx, func(ctx context.Context) error {
+	err := p.s.complete(ctx, way{}, func(ctx context.Context) error {
 		_, err := p.barrier.rpc.LeaveDoubleBarrier(ctx, &pb.LeaveDoubleBarrierRequest{Session: p.s.handle, RequestId: p.id})
 		return err
 	})

@@ -27,10 +27,9 @@ func (s *session) Group(path string, cfg recipes.GroupConfig) (recipes.Group, er
 
 func (g group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
 	m, err := g.acquire(ctx, "group", nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
-		r, err := g.rpc.Join(ctx, &pb.JoinRequest{
+		return g.rpc.Join(ctx, &pb.JoinRequest{
 			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect, Resumed: had,
 		})
-		return unplaced{r}, err
 	})
 	if err != nil {
 		return nil, err
@@ -45,10 +44,7 @@ type membership struct {
 }
 
 func (m membership) Update(ctx context.Context, data []byte) error {
-	return m.change(ctx, "update", nil, func(ctx context.Context) error {
-		_, err := m.rpc.Update(ctx, &pb.UpdateRequest{Session: m.s.handle, RequestId: m.id, Data: data})
-		return err
-	})
+	return writeAs(ctx, m.grant, "update", m.rpc.Update, &pb.UpdateRequest{Session: m.s.handle, RequestId: m.id, Data: data})
 }
 
 func (m membership) Leave(ctx context.Context) error { return m.giveBack(ctx) }

@@ -112,7 +112,7 @@ func (s *session) reopen(p *Plugin) (*tenure, error) {
 	ctx, cancel := context.WithTimeout(s.over, s.clock.left())
 	defer cancel()
 	t, opened, err := p.begin(ctx, s.cfg, &pb.Resume{
-		Ticket: s.ticket, Session: s.handle,
+		Ticket: s.resumeTicket, Session: s.handle,
 		KnownContactAge: durationpb.New(time.Since(s.clock.contacted())),
 	})
 	if err == nil && (opened.GetSession() != s.handle || opened.GetSessionId() != s.id) {
@@ -126,7 +126,7 @@ func (s *session) reopen(p *Plugin) (*tenure, error) {
 	s.newest = t // before Pause can find the session there
 	s.mu.Unlock()
 	if renewed := opened.GetTicket(); len(renewed) > 0 {
-		s.ticket = renewed
+		s.resumeTicket = renewed
 	}
 	p.serves(s)
 	if s.Err() != nil { // lose has hung up the one before

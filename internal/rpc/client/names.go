@@ -38,8 +38,7 @@ func (n names) Register(ctx context.Context, name string, data []byte) (recipes.
 	g, err := n.name(name).acquire(ctx, "names", nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
 		ask := n.request(id, name, data)
 		ask.Resumed = had
-		r, err := n.rpc.RegisterName(ctx, ask)
-		return unplaced{r}, err
+		return n.rpc.RegisterName(ctx, ask)
 	})
 	if err != nil {
 		return nil, err
@@ -52,7 +51,7 @@ func (n names) RegisterPersistent(ctx context.Context, name string, data []byte)
 	if err := recipes.ValidateName(name); err != nil {
 		return err
 	}
-	_, err := write(ctx, n.name(name), n.rpc.RegisterName, n.request("", name, data), nothing)
+	_, err := write(ctx, n.name(name), once, n.rpc.RegisterName, n.request("", name, data), nothing)
 	return err
 }
 
@@ -60,7 +59,7 @@ func (n names) Unregister(ctx context.Context, name string, token recipes.Token)
 	if err := recipes.ValidateName(name); err != nil {
 		return err
 	}
-	_, err := write(ctx, n.name(name), n.rpc.UnregisterName, &pb.UnregisterNameRequest{
+	_, err := write(ctx, n.name(name), once, n.rpc.UnregisterName, &pb.UnregisterNameRequest{
 		Session: n.s.handle, Path: n.path, Name: name, Token: int64(token),
 	}, nothing)
 	return err
@@ -75,13 +74,8 @@ func (n names) Lookup(ctx context.Context, name string) (recipes.Record, error) 
 }
 
 func (n names) List(ctx context.Context) ([]recipes.Record, error) {
-	return read(ctx, n.recipe, n.rpc.ListNames, &pb.ListNamesRequest{Session: n.s.handle, Path: n.path}, func(a *pb.ListNamesResponse) []recipes.Record {
-		records := []recipes.Record{}
-		for _, record := range a.GetRecords() {
-			records = append(records, wire.Record(record))
-		}
-		return records
-	})
+	return read(ctx, n.recipe, n.rpc.ListNames, &pb.ListNamesRequest{Session: n.s.handle, Path: n.path},
+		func(a *pb.ListNamesResponse) []recipes.Record { return wire.Records(a.GetRecords()) })
 }
 
 func (n names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {
@@ -101,10 +95,7 @@ type registration struct {
 func (r registration) Name() string { return r.name }
 
 func (r registration) Update(ctx context.Context, data []byte) error {
-	return r.change(ctx, "update", nil, func(ctx context.Context) error {
-		_, err := r.rpc.UpdateName(ctx, &pb.UpdateNameRequest{Session: r.s.handle, RequestId: r.id, Data: data})
-		return err
-	})
+	return writeAs(ctx, r.grant, "update", r.rpc.UpdateName, &pb.UpdateNameRequest{Session: r.s.handle, RequestId: r.id, Data: data})
 }
 
 func (r registration) Unregister(ctx context.Context) error { return r.giveBack(ctx) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -17,11 +18,6 @@ import (
 // TestARepeatedCallWhoseOutcomeIsUnknown: its first plugin has ended, and may have carried
 // it out. What the next one says counts if it is an answer.
 func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
-	over, end := context.WithCancel(t.Context())
-	defer end()
-	s := &session{resumable: true, clock: newClock(time.Hour), over: over, events: feed.New(recipes.Event{State: recipes.Connected})}
-	ended := &tenure{ended: make(chan struct{})}
-	close(ended.ended)
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, c := range []struct {
@@ -36,22 +32,31 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 		{"given up", wire.ToStatus(context.Canceled, nil), true},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			calls := 0
-			err := s.repeated(t.Context(), answers, func() (*tenure, error) {
-				if calls++; calls == 1 {
-					return ended, status.Error(codes.Unavailable, "the connection broke")
+			synctest.Test(t, func(t *testing.T) {
+				over, end := context.WithCancel(t.Context())
+				defer end()
+				s := &session{resumable: true, clock: newClock(time.Hour), over: over, events: feed.New(recipes.Event{State: recipes.Connected})}
+				first, next := &tenure{plugin: new(Plugin), ended: make(chan struct{})}, &tenure{plugin: new(Plugin)}
+				s.serving.Store(first)
+				calls := 0
+				err := s.write(t.Context(), repeated(answers), func(context.Context) error {
+					if calls++; calls == 1 {
+						s.serving.Store(next)
+						close(first.ended)
+						return status.Error(codes.Unavailable, "the connection broke")
+					}
+					return c.then
+				})
+				if calls != 2 {
+					t.Errorf("%d calls", calls)
 				}
-				return nil, c.then
+				if errors.Is(err, unanswered{}) != c.unknown || (err == nil) != (c.then == nil) {
+					t.Errorf("%v, then %v", c.then, err)
+				}
+				if c.unknown && !errors.Is(s.explainWrite(t.Context(), "vote", err), recipes.ErrUnknownOutcome) {
+					t.Errorf("explained as %v", s.explainWrite(t.Context(), "vote", err))
+				}
 			})
-			if calls != 2 {
-				t.Errorf("%d calls", calls)
-			}
-			if errors.Is(err, unanswered{}) != c.unknown || (err == nil) != (c.then == nil) {
-				t.Errorf("%v, then %v", c.then, err)
-			}
-			if c.unknown && !errors.Is(s.explainChange(t.Context(), "vote", err), recipes.ErrUnknownOutcome) {
-				t.Errorf("explained as %v", s.explainChange(t.Context(), "vote", err))
-			}
 		})
 	}
 }

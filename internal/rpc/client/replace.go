@@ -16,18 +16,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// replacing is what a tenure knows of its end, when the plugin is replaced.
-type replacing struct {
-	changes atomic.Int64  // that are under way
-	idle    chan struct{} // holds one when changes has become 0
-
-	// Under the session's mu:
-	held    bool          // calls wait
-	leaving chan struct{} // closed when it has answered or will not; nil: it was not asked to let go
-	unheard bool          // it has not answered
-	letGo   bool          // it has let go of the session
-}
-
 // Pause has calls of the plugin's sessions wait, and sessions that would be opened there,
 // until GoOn or another plugin serves them. It returns when nothing is under way whose
 // outcome would be unknown if the plugin ended. It waits for at most patience for sessions
@@ -181,40 +169,6 @@ func (p *Plugin) serving() []*session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Keys(p.sessions))
-}
-
-// enter counts a change that is about to be made. leave ends that.
-func (s *session) enter(ctx context.Context) (*tenure, error) {
-	for {
-		t, err := s.served(ctx)
-		if err != nil {
-			return nil, err
-		}
-		t.changes.Add(1)
-		if s.serving.Load() == t { // holdBack, from now on, finds it counted
-			return t, nil
-		}
-		t.leave()
-	}
-}
-
-func (t *tenure) leave() {
-	if t.changes.Add(-1) == 0 {
-		signal(t.idle)
-	}
-}
-
-// counted is once for a call that Pause waits for.
-func (s *session) counted(ctx context.Context, left time.Duration, rpc func(context.Context) error) (*tenure, error) {
-	if err := s.Err(); err != nil {
-		return nil, err
-	}
-	t, err := s.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer t.leave()
-	return t, s.in(ctx, t, left, rpc)
 }
 
 // holdBack has calls wait.

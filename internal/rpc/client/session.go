@@ -22,10 +22,10 @@ type stream = grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
 // session is the host's half of a session.
 type session struct {
 	*Client
-	cfg    recipes.SessionConfig
-	handle string
-	id     int64
-	ticket []byte // for another plugin; a secret
+	cfg          recipes.SessionConfig
+	handle       string
+	id           int64
+	resumeTicket []byte // for another plugin; a secret
 
 	resumable bool // it can outlive its plugin
 
@@ -40,19 +40,18 @@ type session struct {
 
 	serving atomic.Pointer[tenure] // nil while no plugin serves the session
 
-	mu     sync.Mutex
-	err    error
-	closed bool                // Close waits, or has waited
-	grants map[string]*grant   // that stand, by request id
-	joins  map[string]*joining // that wait for their grant
-	parts  map[string]*part    // in transactions
-	tasks  sync.WaitGroup
+	mu      sync.Mutex
+	err     error
+	closed  bool               // Close waits, or has waited
+	grants  map[string]*grant  // that stand, by request id
+	waiters map[string]*waiter // by request id
+	tasks   sync.WaitGroup
 
-	newest *tenure           // the latest that has a stream
-	owner  *tenure           // whose grants count
-	taker  *tenure           // that takes up what the owner had, or nil
-	owned  map[string]*grant // that the owner knows, those that are given back included
-	turn   chan struct{}     // closed, and replaced, when serving changes
+	newest *tenure               // the latest that has a stream
+	owner  *tenure               // whose grants count
+	taker  *tenure               // that takes up what the owner had, or nil
+	owned  map[string]possession // that the owner knows, grants that are given back included
+	turn   chan struct{}         // closed, and replaced, when serving changes
 
 	closing  sync.Once
 	closeErr error
@@ -61,10 +60,9 @@ type session struct {
 func newSession(c *Client, cfg recipes.SessionConfig, t *tenure, o *pb.Opened) *session {
 	s := &session{
 		Client: c, cfg: cfg,
-		handle: o.GetSession(), id: o.GetSessionId(), ticket: o.GetTicket(),
+		handle: o.GetSession(), id: o.GetSessionId(), resumeTicket: o.GetTicket(),
 		events: feed.New(recipes.Event{State: t.state}),
-		grants: make(map[string]*grant), owned: make(map[string]*grant),
-		joins: make(map[string]*joining), parts: make(map[string]*part),
+		grants: make(map[string]*grant), owned: make(map[string]possession), waiters: make(map[string]*waiter),
 		resumable: len(o.GetTicket()) > 0 && t.plugin.died != nil,
 		newest:    t, owner: t, turn: make(chan struct{}),
 	}
@@ -229,10 +227,7 @@ func (s *session) Err() error {
 }
 
 func (s *session) Stats(ctx context.Context) (recipes.Stats, error) {
-	return query(ctx, s, "stats", func(ctx context.Context) (recipes.Stats, error) {
-		r, err := s.sessions.Stats(ctx, &pb.StatsRequest{Session: s.handle})
-		return wire.Stats(r), err
-	})
+	return read(ctx, recipe{s: s, what: "stats"}, s.sessions.Stats, &pb.StatsRequest{Session: s.handle}, wire.Stats)
 }
 
 func (s *session) Close(ctx context.Context) error {
@@ -241,8 +236,8 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 func (s *session) close(ctx context.Context) error {
-	if t, err := s.enter(ctx); err == nil { // a session that no plugin serves is closed by the next one
-		defer t.leave()
+	if t, err := s.enter(ctx, way{counted: true}); err == nil { // a session that no plugin serves is closed by the next one
+		defer t.uncount()
 	}
 	s.finish(recipes.ErrClosed) // the stream still holds the session for the call
 	err := s.closeRemote(ctx)
