@@ -7,11 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -59,4 +62,26 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAWriteThatWasNotSentHasNoUnknownOutcome: its session is lost while no plugin serves it.
+func TestAWriteThatWasNotSentHasNoUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Unconnected()
+		s := newSession(c, recipes.SessionConfig{}, &tenure{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}, &pb.Opened{Timeout: durationpb.New(time.Minute)})
+		s.serving.Store(nil)
+		result := make(chan error)
+		go func() {
+			_, err := write(t.Context(), recipe{s: s, what: "it"}, once, func(context.Context, int, ...grpc.CallOption) (int, error) {
+				t.Error("it was sent")
+				return 0, nil
+			}, 0, nothing)
+			result <- err
+		}()
+		synctest.Wait()
+		s.lose(recipes.ErrExpired)
+		if err := <-result; !errors.Is(err, recipes.ErrExpired) || errors.Is(err, recipes.ErrUnknownOutcome) {
+			t.Error(err)
+		}
+	})
 }

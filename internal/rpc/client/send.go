@@ -132,7 +132,7 @@ func (s *session) enter(ctx context.Context, how way) (*tenure, error) {
 			return offered.in, nil
 		case <-changed:
 		case <-s.over.Done():
-			return nil, s.Err()
+			return nil, unserved{s.Err()}
 		case <-ctx.Done():
 			return nil, notServed(ctx)
 		}
