@@ -35,7 +35,7 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", r, err)
 	}
-	s, w := r.s, newWaiter(joined)
+	s, w := r.s, &waiter{joined: joined, turns: make(chan turn, 1)}
 	id, asked := s.requestID(), time.Now()
 	s.expect(id, w)
 	defer s.unexpect(id, w)

@@ -100,8 +100,7 @@ func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decisio
 }
 
 func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, error) {
-	w, id := newWaiter(nil), t.s.requestID()
-	w.anew = true
+	w, id := &waiter{turns: make(chan turn, 1), anew: true}, t.s.requestID()
 	how := repeated(answers).by(id)
 	how.waiter = w
 	t.s.expect(id, w)

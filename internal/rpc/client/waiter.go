@@ -14,7 +14,7 @@ type waiter struct {
 	once    sync.Once
 	telling sync.WaitGroup // while the call goes on
 
-	turns chan turn // holds the latest that takeUp has offered
+	turns chan turn // holds one: the latest that takeUp has offered
 	anew  bool      // it takes a turn also without a znode: DropRest would undo what it does
 	had   *pb.Grant // the place that the call has to take up, or nil
 
@@ -29,10 +29,6 @@ type waiter struct {
 type turn struct {
 	in   *tenure
 	done chan struct{} // to be closed when it was, or will not be
-}
-
-func newWaiter(joined func(recipes.Place)) *waiter {
-	return &waiter{joined: joined, turns: make(chan turn, 1)}
 }
 
 func (w *waiter) tell(p recipes.Place) {

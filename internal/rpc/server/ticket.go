@@ -88,7 +88,14 @@ func (ts *tickets) call(ctx context.Context, id string, had bool, announce func(
 		return nil, err
 	}
 	if first != nil {
-		return ts.callFirst(ctx, c, first)
+		// In this goroutine: another one would have to wake it for the answer. The acquirer
+		// goes on beyond the call for as long as others wait for it.
+		stop := context.AfterFunc(ctx, func() { _, _ = ts.leave(ctx, c) })
+		first()
+		if !stop() { // it has left
+			return nil, ctx.Err()
+		}
+		return ts.leave(ctx, c)
 	}
 	select {
 	case <-c.done:
@@ -97,18 +104,6 @@ func (ts *tickets) call(ctx context.Context, id string, had bool, announce func(
 		// The ticket's own context ends with the session's. Its error says more, and
 		// comes soon.
 		<-c.done
-	}
-	return ts.leave(ctx, c)
-}
-
-// callFirst is the call that runs the acquirer, in its own goroutine: another one would
-// have to wake it for the answer. The acquirer goes on beyond the call for as long as
-// others wait for it.
-func (ts *tickets) callFirst(ctx context.Context, c *ticket, run func()) (*ticket, error) {
-	stop := context.AfterFunc(ctx, func() { _, _ = ts.leave(ctx, c) })
-	run()
-	if !stop() { // it has left
-		return nil, ctx.Err()
 	}
 	return ts.leave(ctx, c)
 }

@@ -48,18 +48,13 @@ func with[R, A any](s *Server, r sessionRequest, open func(target) (R, error), d
 }
 
 // patiently is with for a call that may wait for long and change something: see patient.
-func patiently[R, A any](ctx context.Context, s *Server, r request, open func(target) (R, error), do func(context.Context, *session, R) (A, error)) (none A, err error) {
-	t, err := s.target(r)
-	if err != nil {
-		return none, err
-	}
-	recipe, err := open(t)
-	if err != nil {
-		return none, err
-	}
-	ctx, end := t.patient(ctx, r)
-	defer end()
-	return do(ctx, t.session, recipe)
+func patiently[R, A any](ctx context.Context, s *Server, r request, open func(target) (R, error), do func(context.Context, *session, R) (A, error)) (A, error) {
+	var ss *session
+	return with(s, r, func(t target) (R, error) { ss = t.session; return open(t) }, func(recipe R) (A, error) {
+		ctx, end := ss.patient(ctx, r)
+		defer end()
+		return do(ctx, ss, recipe)
+	})
 }
 
 // withGrant finds the grant that a request is about, and has it do something as a G. what
