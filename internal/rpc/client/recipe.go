@@ -55,7 +55,7 @@ func (r recipe) speaks(ctx context.Context) error {
 	if p.speaks.Load() {
 		return nil
 	}
-	info, err := read(ctx, recipe{s: r.s, what: r.what}, pb.NewPluginServiceClient(r.s.conn).Info, &pb.InfoRequest{},
+	info, err := read(ctx, recipe{s: r.s, what: r.what}, r.s.plugins.Info, &pb.InfoRequest{},
 		func(a *pb.InfoResponse) *pb.InfoResponse { return a })
 	if err != nil {
 		return err
