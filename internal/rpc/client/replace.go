@@ -27,7 +27,7 @@ func (p *Plugin) Pause(ctx context.Context, patience time.Duration) {
 	opens, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	await(opens, p.opened, func() bool { return p.openings() == 0 })
-	var held []*tenure
+	var held []*generation
 	for _, s := range p.serving() {
 		held = append(held, s.holdBack())
 	}
@@ -88,7 +88,7 @@ func (s *session) movable(ctx context.Context, p *Plugin) error {
 	for {
 		left, timeout := s.clock.left(), s.Timeout()
 		s.mu.Lock()
-		t, changed := s.newest, s.turn
+		t, changed := s.newest, s.changed
 		over := s.err != nil || t.plugin != p || t.over.Err() != nil // there is nothing to move
 		state := t.state
 		s.mu.Unlock()
@@ -172,7 +172,7 @@ func (p *Plugin) serving() []*session {
 }
 
 // holdBack has calls wait.
-func (s *session) holdBack() *tenure {
+func (s *session) holdBack() *generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.newest
@@ -191,7 +191,7 @@ func (s *session) goOn() {
 }
 
 // serveReady has t serve the session, as soon as it can and may. It needs mu.
-func (s *session) serveReady(t *tenure) {
+func (s *session) serveReady(t *generation) {
 	if s.err == nil && t.over.Err() == nil && t.ready && !t.held {
 		s.serve(t)
 	}
@@ -223,7 +223,7 @@ func (s *session) detach(ctx context.Context) bool {
 
 // leaves returns what is closed when the plugin has been asked to let go of the session,
 // and has answered or ended. It is nil if the plugin was not asked.
-func (s *session) leaves(t *tenure) <-chan struct{} {
+func (s *session) leaves(t *generation) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return t.leaving
@@ -232,7 +232,7 @@ func (s *session) leaves(t *tenure) <-chan struct{} {
 // wasLetGo reports whether the plugin has let go of the session. The stream may have told
 // that before the answer did. It counts if there is no answer: LetGo has not waited for it,
 // and has the plugin killed.
-func (s *session) wasLetGo(t *tenure, told bool) bool {
+func (s *session) wasLetGo(t *generation, told bool) bool {
 	leaving := s.leaves(t)
 	if leaving == nil {
 		return false
@@ -260,7 +260,7 @@ func isLoss(why error) bool {
 
 // isFree reports whether nobody serves the session any more, now that its stream has ended,
 // and it was not closed. It waits for the process to end.
-func (s *session) isFree(t *tenure) bool {
+func (s *session) isFree(t *generation) bool {
 	if !s.wasLetGo(t, false) {
 		return t.plugin.died(s.over)
 	}
@@ -277,7 +277,7 @@ func (s *session) isFree(t *tenure) bool {
 func (s *session) movedFrom(ctx context.Context, p *Plugin) error {
 	for {
 		s.mu.Lock() // so that the state is told too
-		t, changed := s.serving.Load(), s.turn
+		t, changed := s.serving.Load(), s.changed
 		s.mu.Unlock()
 		if t != nil && t.plugin != p {
 			return nil

@@ -79,7 +79,7 @@ func (s *session) persist(ctx context.Context, how way, rpc func(context.Context
 //
 // The call goes to the plugin that served the session when it began, also when another one
 // does by then. So it can never reach a plugin that is still taking the session up. It ends
-// with that plugin's tenure or the session.
+// with that generation or the session.
 func (s *session) send(ctx context.Context, how way, rpc func(context.Context) error) (ended bool, err error) {
 	if err := cmp.Or(s.Err(), ctx.Err()); err != nil {
 		return false, unserved{err}
@@ -105,7 +105,7 @@ func (s *session) send(ctx context.Context, how way, rpc func(context.Context) e
 
 // enter waits until a plugin serves the session, or the call's waiter is offered a turn, and
 // notes the call there.
-func (s *session) enter(ctx context.Context, how way) (*tenure, error) {
+func (s *session) enter(ctx context.Context, how way) (*generation, error) {
 	var turns <-chan turn
 	if how.waiter != nil {
 		turns = how.waiter.turns
@@ -114,7 +114,7 @@ func (s *session) enter(ctx context.Context, how way) (*tenure, error) {
 		t, changed := s.serving.Load(), (<-chan struct{})(nil)
 		if t == nil {
 			s.mu.Lock()
-			t, changed = s.serving.Load(), s.turn
+			t, changed = s.serving.Load(), s.changed
 			s.mu.Unlock()
 		}
 		switch {
@@ -143,8 +143,8 @@ func notServed(ctx context.Context) error {
 	return unserved{fmt.Errorf("%w: the plugin has ended, and no other serves the session yet: %w", recipes.ErrUnavailable, ctx.Err())}
 }
 
-// count counts a call in a tenure, unless the session is not served there any more.
-func (s *session) count(t *tenure) bool {
+// count counts a call in a generation, unless the session is not served there any more.
+func (s *session) count(t *generation) bool {
 	t.changes.Add(1)
 	if s.serving.Load() == t { // holdBack, from now on, finds it counted
 		return true
@@ -153,10 +153,10 @@ func (s *session) count(t *tenure) bool {
 	return false
 }
 
-// outlived reports whether a call failed with err because the plugin of its tenure has
+// outlived reports whether a call failed with err because the plugin of its generation has
 // ended or let go of the session, which goes on. The stream tells that, if not at once. A
 // plugin that has let go takes some time to end.
-func (s *session) outlived(ctx context.Context, t *tenure, err error) bool {
+func (s *session) outlived(ctx context.Context, t *generation, err error) bool {
 	if err == nil || !s.resumable {
 		return false
 	}

@@ -38,7 +38,7 @@ type session struct {
 
 	requests atomic.Uint64 // ids so far
 
-	serving atomic.Pointer[tenure] // nil while no plugin serves the session
+	serving atomic.Pointer[generation] // nil while no plugin serves the session
 
 	mu      sync.Mutex
 	err     error
@@ -47,24 +47,24 @@ type session struct {
 	waiters map[string]*waiter // by request id
 	tasks   sync.WaitGroup
 
-	newest *tenure               // the latest that has a stream
-	owner  *tenure               // whose grants count
-	taker  *tenure               // that takes up what the owner had, or nil
-	owned  map[string]possession // that the owner knows, grants that are given back included
-	turn   chan struct{}         // closed, and replaced, when serving changes
+	newest  *generation           // the latest that has a stream
+	owner   *generation           // whose grants count
+	taker   *generation           // that takes up what the owner had, or nil
+	owned   map[string]possession // that the owner knows, grants that are given back included
+	changed chan struct{}         // closed, and replaced, when serving changes
 
 	closing  sync.Once
 	closeErr error
 }
 
-func newSession(c *Client, cfg recipes.SessionConfig, t *tenure, o *pb.Opened) *session {
+func newSession(c *Client, cfg recipes.SessionConfig, t *generation, o *pb.Opened) *session {
 	s := &session{
 		Client: c, cfg: cfg,
 		handle: o.GetSession(), id: o.GetSessionId(), resumeTicket: o.GetTicket(),
 		events: feed.New(recipes.Event{State: t.state}),
 		grants: make(map[string]*grant), owned: make(map[string]possession), waiters: make(map[string]*waiter),
 		resumable: len(o.GetTicket()) > 0 && t.plugin.died != nil,
-		newest:    t, owner: t, turn: make(chan struct{}),
+		newest:    t, owner: t, changed: make(chan struct{}),
 	}
 	t.ready = true
 	s.serving.Store(t)
@@ -119,7 +119,7 @@ func (s *session) spawn(f func()) bool {
 // listen takes what a plugin tells until its stream ends. The stream is the lease: its
 // end is the session's, unless another plugin can take the session up. None can where the
 // loss is final: the plugin has told it and did not let go, or the host has decided it.
-func (s *session) listen(t *tenure) (why error, final bool) {
+func (s *session) listen(t *generation) (why error, final bool) {
 	for {
 		m, err := t.stream.Recv()
 		if err != nil || t.plugin.ctx.Err() != nil { // Fail comes first: the plugin may tell what came of it
@@ -133,7 +133,7 @@ func (s *session) listen(t *tenure) (why error, final bool) {
 	}
 }
 
-func streamEnd(t *tenure, err error) error {
+func streamEnd(t *generation, err error) error {
 	if cause := context.Cause(t.plugin.ctx); cause != nil {
 		return cause
 	}
@@ -141,7 +141,7 @@ func streamEnd(t *tenure, err error) error {
 	return fmt.Errorf("%w: the session's stream ended: %v", recipes.ErrPluginLost, e)
 }
 
-func (s *session) take(t *tenure, m *pb.OpenResponse) {
+func (s *session) take(t *generation, m *pb.OpenResponse) {
 	switch m := m.GetMessage().(type) {
 	case *pb.OpenResponse_StateChanged:
 		s.tell(t, wire.State(m.StateChanged.GetState()))
@@ -157,15 +157,15 @@ func (s *session) take(t *tenure, m *pb.OpenResponse) {
 }
 
 // tell tells the application the state, if the plugin that says it serves the session.
-func (s *session) tell(t *tenure, state recipes.State) {
+func (s *session) tell(t *generation, state recipes.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.state = state
 	if s.serving.Load() == t {
 		s.events.Set(recipes.Event{State: state})
 	}
-	close(s.turn) // for movable
-	s.turn = make(chan struct{})
+	close(s.changed) // for movable
+	s.changed = make(chan struct{})
 }
 
 // lose ends the session and hangs up, so that a plugin that still holds it

@@ -14,10 +14,10 @@ import (
 // atOnce bounds how many grants of a session are taken up at a time.
 const atOnce = 32
 
-// takeUp has the plugin of a tenure take up what the session has, and then serve it.
+// takeUp has the plugin of a generation take up what the session has, and then serve it.
 // What is not taken up is lost, and its owner is told so before DropRest deletes it. It
-// gives up when the tenure ends: the next one takes up the same.
-func (s *session) takeUp(t *tenure) {
+// gives up when the generation ends: the next one takes up the same.
+func (s *session) takeUp(t *generation) {
 	defer close(t.took)
 	ctx, cancel := context.WithCancel(s.over)
 	defer cancel()
@@ -43,7 +43,7 @@ func (s *session) takeUp(t *tenure) {
 // begin has t serve the session, unless it has ended. It returns the grants whose loss
 // is to be told. The end of t's stream comes before survives, which has it serve no more:
 // whichever is later here finds what the other has done.
-func (s *session) begin(t *tenure) (watched []*grant) {
+func (s *session) begin(t *generation) (watched []*grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil || t.over.Err() != nil {
@@ -67,13 +67,13 @@ type possession interface {
 }
 
 // home is whose plugin knows a possession.
-type home struct{ at *tenure } // under the session's mu
+type home struct{ at *generation } // under the session's mu
 
 func (h *home) knownBy() *home { return h }
 
 // takeAll takes up possessions and contenders until there are no more. From then on only what
 // this plugin grants counts.
-func (s *session) takeAll(ctx context.Context, t *tenure) bool {
+func (s *session) takeAll(ctx context.Context, t *generation) bool {
 	for {
 		untaken, turns, all := s.untaken(t)
 		if all || ctx.Err() != nil {
@@ -95,9 +95,9 @@ func (s *session) takeAll(ctx context.Context, t *tenure) bool {
 	}
 }
 
-// untaken returns what the plugin of a tenure has not taken up, and the turns that it offers
-// to contenders. When all were taken up, the tenure is the owner from now on, and all is true.
-func (s *session) untaken(t *tenure) (untaken []possession, turns []turn, all bool) {
+// untaken returns what the plugin of a generation has not taken up, and the turns that it offers
+// to contenders. When all were taken up, the generation is the owner from now on, and all is true.
+func (s *session) untaken(t *generation) (untaken []possession, turns []turn, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taker = t
@@ -120,7 +120,7 @@ func (s *session) untaken(t *tenure) (untaken []possession, turns []turn, all bo
 }
 
 // takeOne has the plugin take something up, or tells its loss.
-func (s *session) takeOne(ctx context.Context, t *tenure, p possession) {
+func (s *session) takeOne(ctx context.Context, t *generation, p possession) {
 	err, ok := s.retry(t.plugin.to(ctx), p.takeUp)
 	switch {
 	case !ok: // the plugin may have ended, which the stream tells

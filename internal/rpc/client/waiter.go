@@ -19,15 +19,15 @@ type waiter struct {
 	had   *pb.Grant // the place that the call has to take up, or nil
 
 	// Under the session's mu:
-	on    *tenure // in which the call is made; nil when it has returned
-	znode string  // that it waits with, if that is known
-	at    *tenure // whose plugin knows it, or has answered it
-	took  func()  // tells takeUp so; may be nil
+	on    *generation // in which the call is made; nil when it has returned
+	znode string      // that it waits with, if that is known
+	at    *generation // whose plugin knows it, or has answered it
+	took  func()      // tells takeUp so; may be nil
 }
 
-// A turn is offered to a call whose contender can be taken up in a tenure.
+// A turn is offered to a call whose contender can be taken up in a generation.
 type turn struct {
-	in   *tenure
+	in   *generation
 	done chan struct{} // to be closed when it was, or will not be
 }
 
@@ -47,9 +47,9 @@ func (w *waiter) offer(t turn) {
 	w.turns <- t
 }
 
-// begins notes in which tenure the call is made, and forgets its place unless it was
+// begins notes in which generation the call is made, and forgets its place unless it was
 // offered a turn to take that up.
-func (s *session) begins(w *waiter, t *tenure, offered *turn) {
+func (s *session) begins(w *waiter, t *generation, offered *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.on, w.took, w.had = t, nil, nil
@@ -60,10 +60,10 @@ func (s *session) begins(w *waiter, t *tenure, offered *turn) {
 	w.took, w.had = sync.OnceFunc(func() { close(offered.done) }), &pb.Grant{Znode: w.znode}
 }
 
-// placed notes where the contender stands, as the plugin of a tenure says, and tells the
+// placed notes where the contender stands, as the plugin of a generation says, and tells the
 // application. It is told in a goroutine of its own. It may make a call of the session, and
 // if the plugin dies, that call waits until takeUp has seen this one again.
-func (s *session) placed(w *waiter, t *tenure, p recipes.Place) {
+func (s *session) placed(w *waiter, t *generation, p recipes.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.on != t {
@@ -113,7 +113,7 @@ func (s *session) unexpect(id string, w *waiter) {
 }
 
 // joined tells a place to the call that waits for it, if it still does.
-func (s *session) joined(t *tenure, id string, p recipes.Place) {
+func (s *session) joined(t *generation, id string, p recipes.Place) {
 	s.mu.Lock()
 	w := s.waiters[id]
 	s.mu.Unlock()

@@ -52,7 +52,7 @@ type watcher[M any] struct {
 	s    *session
 	open func(context.Context) (grpc.ServerStreamingClient[M], error)
 
-	in     *tenure
+	in     *generation
 	stream grpc.ServerStreamingClient[M]
 	last   *M // that was read
 }

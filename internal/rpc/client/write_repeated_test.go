@@ -39,7 +39,7 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 				over, end := context.WithCancel(t.Context())
 				defer end()
 				s := &session{resumable: true, clock: newClock(time.Hour), over: over, events: feed.New(recipes.Event{State: recipes.Connected})}
-				first, next := &tenure{plugin: new(Plugin), ended: make(chan struct{})}, &tenure{plugin: new(Plugin)}
+				first, next := &generation{plugin: new(Plugin), ended: make(chan struct{})}, &generation{plugin: new(Plugin)}
 				s.serving.Store(first)
 				calls := 0
 				err := s.write(t.Context(), repeated(answers), func(context.Context) error {
@@ -68,7 +68,7 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 func TestAWriteThatWasNotSentHasNoUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Unconnected()
-		s := newSession(c, recipes.SessionConfig{}, &tenure{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}, &pb.Opened{Timeout: durationpb.New(time.Minute)})
+		s := newSession(c, recipes.SessionConfig{}, &generation{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}, &pb.Opened{Timeout: durationpb.New(time.Minute)})
 		s.serving.Store(nil)
 		result := make(chan error)
 		go func() {

@@ -15,8 +15,8 @@ import (
 // TestWaitThatHasEndedIsForgotten: nothing is kept of it.
 func TestWaitThatHasEndedIsForgotten(t *testing.T) {
 	c := Unconnected()
-	tenure := &tenure{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}
-	s := newSession(c, recipes.SessionConfig{}, tenure, &pb.Opened{Timeout: durationpb.New(time.Minute)})
+	generation := &generation{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}
+	s := newSession(c, recipes.SessionConfig{}, generation, &pb.Opened{Timeout: durationpb.New(time.Minute)})
 	_, _ = recipe{s: s}.acquire(t.Context(), "lock", func(recipes.Place) {}, func(context.Context, string, *pb.Grant) (answer, error) {
 		if len(s.waiters) != 1 {
 			t.Error("the call waits for no place")

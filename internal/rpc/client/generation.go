@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A tenure is the time in which one plugin serves a session. The first one begins when
+// A generation is the time in which one plugin serves a session. The first one begins when
 // the session is opened, and each of the others when a plugin has resumed it.
-type tenure struct {
+type generation struct {
 	plugin *Plugin
 	stream stream
 	hangUp context.CancelFunc // ends the stream
@@ -36,33 +36,33 @@ type tenure struct {
 	letGo   bool          // it has let go of the session
 }
 
-func newTenure(p *Plugin, st stream, hangUp context.CancelFunc, calls *carry.Calls, o *pb.Opened) *tenure {
+func newGeneration(p *Plugin, st stream, hangUp context.CancelFunc, calls *carry.Calls, o *pb.Opened) *generation {
 	over, stop := context.WithCancel(context.Background())
-	return &tenure{
+	return &generation{
 		over: over, stop: stop,
 		plugin: p, stream: st, hangUp: hangUp, calls: calls, state: wire.State(o.GetState()),
 		ended: make(chan struct{}), took: make(chan struct{}), idle: make(chan struct{}, 1),
 	}
 }
 
-func (t *tenure) uncount() {
+func (t *generation) uncount() {
 	if t.changes.Add(-1) == 0 {
 		signal(t.idle)
 	}
 }
 
-// latest returns the tenure that has the session's stream, or had it last.
-func (s *session) latest() *tenure {
+// latest returns the generation that has the session's stream, or had it last.
+func (s *session) latest() *generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.newest
 }
 
 // serve has t serve the session; nil is for nobody. It needs mu.
-func (s *session) serve(t *tenure) {
+func (s *session) serve(t *generation) {
 	s.serving.Store(t)
-	close(s.turn)
-	s.turn = make(chan struct{})
+	close(s.changed)
+	s.changed = make(chan struct{})
 	state := recipes.Suspended
 	if t != nil {
 		state = t.state
