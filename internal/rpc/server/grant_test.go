@@ -81,3 +81,22 @@ func TestUnknownModeIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// placed is a lock with a place that can be taken up.
+type placed struct{ try *bool }
+
+func (p placed) Rejoin(_ context.Context, _ string, try bool) (recipes.Hold, error) {
+	*p.try = try
+	return nil, recipes.ErrContended
+}
+
+// TestATryIsTakenUpAsOne: it does not wait in the next plugin either.
+func TestATryIsTakenUpAsOne(t *testing.T) {
+	for _, try := range []bool{false, true} {
+		got := !try
+		_, err := acquire[recipes.Hold](t.Context(), placed{&got}, &pb.AcquireRequest{Try: try, Resumed: &pb.Grant{Znode: "/l/z"}}, nil, nil)
+		if got != try || !errors.Is(err, recipes.ErrContended) {
+			t.Errorf("try %v: %v, %v", try, got, err)
+		}
+	}
+}
