@@ -8,10 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type barrier struct {
-	recipe
-	rpc pb.BarrierServiceClient
-}
+type barrier struct{ recipe }
 
 func (s *session) Barrier(path string) (recipes.Barrier, error) {
 	r, err := s.at("barrier", path, "")
@@ -21,24 +18,24 @@ func (s *session) Barrier(path string) (recipes.Barrier, error) {
 	if path == "/" {
 		return nil, fmt.Errorf("barrier: %w: the root always exists, so this barrier could never be removed", recipes.ErrInvalid)
 	}
-	return barrier{r, pb.NewBarrierServiceClient(s.conn)}, nil
+	return barrier{r}, nil
 }
 
 func (b barrier) Set(ctx context.Context, data []byte) error {
-	_, err := write(ctx, b.recipe, b.rpc.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data}, nothing)
+	_, err := write(ctx, b.recipe, once, b.s.barriers.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data}, nothing)
 	return err
 }
 
 func (b barrier) Remove(ctx context.Context) error {
-	_, err := write(ctx, b.recipe, b.rpc.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path}, nothing)
+	_, err := write(ctx, b.recipe, once, b.s.barriers.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path}, nothing)
 	return err
 }
 
 func (b barrier) Wait(ctx context.Context) error {
-	_, err := read(ctx, b.recipe, b.rpc.WaitBarrier, &pb.WaitBarrierRequest{Session: b.s.handle, Path: b.path}, nothing)
+	_, err := read(ctx, b.recipe, b.s.barriers.WaitBarrier, &pb.WaitBarrierRequest{Session: b.s.handle, Path: b.path}, nothing)
 	return err
 }
 
 func (b barrier) IsSet(ctx context.Context) (bool, error) {
-	return read(ctx, b.recipe, b.rpc.GetBarrier, &pb.GetBarrierRequest{Session: b.s.handle, Path: b.path}, (*pb.GetBarrierResponse).GetSet)
+	return read(ctx, b.recipe, b.s.barriers.GetBarrier, &pb.GetBarrierRequest{Session: b.s.handle, Path: b.path}, (*pb.GetBarrierResponse).GetSet)
 }

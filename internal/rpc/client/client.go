@@ -18,24 +18,12 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
-	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Client opens sessions over one connection, or over one after the other: see Connect.
 type Client struct {
-	sessions     pb.SessionServiceClient
-	locks        pb.LockServiceClient
-	elections    pb.ElectionServiceClient
-	grants       pb.GrantServiceClient
-	transactions pb.TransactionServiceClient
-	queues       pb.QueueServiceClient
-
-	semaphores     pb.SemaphoreServiceClient
-	readWriteLocks pb.ReadWriteLockServiceClient
-
-	conn router // of the services of the other recipes
-
+	services
 	meters *telemetry.Meters
 
 	ctx    context.Context // its cause is why all sessions are lost
@@ -62,15 +50,7 @@ func New(over grpc.ClientConnInterface, dial carry.Dialer) *Client {
 func Unconnected() *Client {
 	c := &Client{replaced: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	c.conn = router{c}
-	c.sessions = pb.NewSessionServiceClient(c.conn)
-	c.locks = pb.NewLockServiceClient(c.conn)
-	c.elections = pb.NewElectionServiceClient(c.conn)
-	c.grants = pb.NewGrantServiceClient(c.conn)
-	c.transactions = pb.NewTransactionServiceClient(c.conn)
-	c.queues = pb.NewQueueServiceClient(c.conn)
-	c.semaphores = pb.NewSemaphoreServiceClient(c.conn)
-	c.readWriteLocks = pb.NewReadWriteLockServiceClient(c.conn)
+	c.services = servicesOf(router{c})
 	return c
 }
 

@@ -211,7 +211,7 @@ func TestWhoAsksAfterAPauseIsToldOfTheLoss(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSession(new(Client), recipes.SessionConfig{}, &tenure{plugin: new(Plugin), hangUp: func() {}}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)})
+				s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), hangUp: func() {}}, &pb.Opened{Timeout: durationpb.New(10 * time.Second)})
 				s.clock.echo(echo{number: s.clock.beat()})
 				if lost(s) {
 					t.Fatal("lost at once")

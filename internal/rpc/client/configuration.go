@@ -10,10 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type configuration struct {
-	recipe
-	rpc pb.ConfigurationServiceClient
-}
+type configuration struct{ recipe }
 
 func (s *session) Configuration(path string) (recipes.Configuration, error) {
 	r, err := s.at("configuration", path, "")
@@ -23,7 +20,7 @@ func (s *session) Configuration(path string) (recipes.Configuration, error) {
 	if path == "/" {
 		return nil, fmt.Errorf("configuration: %w: the root holds ZooKeeper's own nodes", recipes.ErrInvalid)
 	}
-	return configuration{r, pb.NewConfigurationServiceClient(s.conn)}, nil
+	return configuration{r}, nil
 }
 
 // key is the recipe for a call about one key.
@@ -33,7 +30,7 @@ func (c configuration) Get(ctx context.Context, key string) (recipes.Entry, erro
 	if err := recipes.ValidateKey(key); err != nil {
 		return recipes.Entry{}, err
 	}
-	return read(ctx, c.key(key), c.rpc.GetKey, &pb.GetKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
+	return read(ctx, c.key(key), c.s.configurations.GetKey, &pb.GetKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
 		func(a *pb.GetKeyResponse) recipes.Entry { return wire.Entry(a.GetEntry()) })
 }
 
@@ -41,7 +38,7 @@ func (c configuration) Set(ctx context.Context, key string, value []byte, expect
 	if err := recipes.ValidateKey(key); err != nil {
 		return 0, err
 	}
-	return write(ctx, c.key(key), c.rpc.SetKey, &pb.SetKeyRequest{
+	return write(ctx, c.key(key), once, c.s.configurations.SetKey, &pb.SetKeyRequest{
 		Session: c.s.handle, Path: c.path, Key: key, Value: value, Expected: int64(expected),
 	}, func(a *pb.SetKeyResponse) recipes.Revision { return recipes.Revision(a.GetRevision()) })
 }
@@ -50,7 +47,7 @@ func (c configuration) Delete(ctx context.Context, key string, expected recipes.
 	if err := recipes.ValidateKey(key); err != nil {
 		return err
 	}
-	_, err := write(ctx, c.key(key), c.rpc.DeleteKey,
+	_, err := write(ctx, c.key(key), once, c.s.configurations.DeleteKey,
 		&pb.DeleteKeyRequest{Session: c.s.handle, Path: c.path, Key: key, Expected: int64(expected)}, nothing)
 	return err
 }
@@ -64,7 +61,7 @@ func (c configuration) Key(op recipes.Op) (recipes.Op, error) {
 }
 
 func (c configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
-	return read(ctx, c.recipe, c.rpc.SnapshotKeys, &pb.SnapshotKeysRequest{Session: c.s.handle, Path: c.path},
+	return read(ctx, c.recipe, c.s.configurations.SnapshotKeys, &pb.SnapshotKeysRequest{Session: c.s.handle, Path: c.path},
 		func(a *pb.SnapshotKeysResponse) []recipes.Entry { return wire.Entries(a.GetEntries()) })
 }
 
@@ -72,11 +69,11 @@ func (c configuration) Watch(ctx context.Context, key string) (<-chan recipes.En
 	if err := recipes.ValidateKey(key); err != nil {
 		return nil, err
 	}
-	return follow(ctx, c.key(key), c.rpc.WatchKey, &pb.WatchKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
+	return follow(ctx, c.key(key), c.s.configurations.WatchKey, &pb.WatchKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
 		func(m *pb.WatchKeyResponse) recipes.Entry { return wire.Entry(m.GetEntry()) })
 }
 
 func (c configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, error) {
-	return follow(ctx, c.recipe, c.rpc.WatchKeys, &pb.WatchKeysRequest{Session: c.s.handle, Path: c.path},
+	return follow(ctx, c.recipe, c.s.configurations.WatchKeys, &pb.WatchKeysRequest{Session: c.s.handle, Path: c.path},
 		func(m *pb.WatchKeysResponse) []recipes.Entry { return wire.Entries(m.GetEntries()) })
 }

@@ -14,17 +14,13 @@ func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.
 	if err := errors.Join(recipes.ValidatePath(path), recipes.ValidateKinds(kinds...)); err != nil {
 		return recipes.Lines{}, err
 	}
-	return query(ctx, s, "contenders at "+path, func(ctx context.Context) (recipes.Lines, error) {
-		r, err := pb.NewContenderServiceClient(s.conn).Contenders(ctx, &pb.ContendersRequest{
-			Session: s.handle, Path: path, Kinds: wire.ToKinds(kinds),
-		})
-		return wire.Lines(r), err
-	})
+	return read(ctx, recipe{s: s, what: "contenders at " + path}, s.contenders.Contenders,
+		&pb.ContendersRequest{Session: s.handle, Path: path, Kinds: wire.ToKinds(kinds)}, wire.Lines)
 }
 
 // line returns the contenders of one kind at the path, in the recipe's dialect.
 func (r recipe) line(ctx context.Context, kind recipes.Kind) ([]recipes.Contender, error) {
-	return read(ctx, r.about("contenders at "+r.path), pb.NewContenderServiceClient(r.s.conn).Contenders, &pb.ContendersRequest{
+	return read(ctx, r.about("contenders at "+r.path), r.s.contenders.Contenders, &pb.ContendersRequest{
 		Session: r.s.handle, Path: r.path, Kinds: []string{string(kind)}, Dialect: cmp.Or(r.dialect, string(recipes.DefaultDialect)),
 	}, func(a *pb.ContendersResponse) []recipes.Contender { return wire.Contenders(a.GetContenders()) })
 }

@@ -8,10 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type counter struct {
-	recipe
-	rpc pb.CounterServiceClient
-}
+type counter struct{ recipe }
 
 func (s *session) Counter(path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
 	r, err := s.at("counter", path, cfg.Dialect)
@@ -21,22 +18,21 @@ func (s *session) Counter(path string, cfg recipes.CounterConfig) (recipes.Count
 	if path == "/" {
 		return nil, fmt.Errorf("counter: %w: the root cannot be written", recipes.ErrInvalid)
 	}
-	return counter{r, pb.NewCounterServiceClient(s.conn)}, nil
+	return counter{r}, nil
 }
 
 func (c counter) Get(ctx context.Context) (int64, error) {
-	return read(ctx, c.recipe, c.rpc.GetCount,
+	return read(ctx, c.recipe, c.s.counters.GetCount,
 		&pb.GetCountRequest{Session: c.s.handle, Path: c.path, Dialect: c.dialect}, (*pb.GetCountResponse).GetCount)
 }
 
 func (c counter) Add(ctx context.Context, delta int64) (int64, error) {
-	return write(ctx, c.recipe, c.rpc.AddCount,
+	return write(ctx, c.recipe, once, c.s.counters.AddCount,
 		&pb.AddCountRequest{Session: c.s.handle, Path: c.path, Delta: delta, Dialect: c.dialect}, (*pb.AddCountResponse).GetCount)
 }
 
 type latch struct {
 	recipe
-	rpc   pb.LatchServiceClient
 	count int64
 }
 
@@ -48,20 +44,20 @@ func (s *session) Latch(path string, cfg recipes.LatchConfig) (recipes.Latch, er
 	if err != nil {
 		return nil, err
 	}
-	return latch{r, pb.NewLatchServiceClient(s.conn), cfg.Count}, nil
+	return latch{r, cfg.Count}, nil
 }
 
 func (l latch) Count(ctx context.Context) (int64, error) {
-	return read(ctx, l.recipe, l.rpc.GetLatch,
+	return read(ctx, l.recipe, l.s.latches.GetLatch,
 		&pb.GetLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, (*pb.GetLatchResponse).GetRemaining)
 }
 
 func (l latch) CountDown(ctx context.Context) (int64, error) {
-	return write(ctx, l.recipe, l.rpc.CountDownLatch,
+	return write(ctx, l.recipe, once, l.s.latches.CountDownLatch,
 		&pb.CountDownLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, (*pb.CountDownLatchResponse).GetRemaining)
 }
 
 func (l latch) Wait(ctx context.Context) error {
-	_, err := read(ctx, l.recipe, l.rpc.WaitLatch, &pb.WaitLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, nothing)
+	_, err := read(ctx, l.recipe, l.s.latches.WaitLatch, &pb.WaitLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, nothing)
 	return err
 }

@@ -69,7 +69,7 @@ func (d *delivery) conceded() error {
 
 func (d *delivery) tell(ack bool) error {
 	calls := 0
-	err := d.s.persist(func(ctx context.Context) error {
+	err := d.s.persist(d.s.over, way{counted: true}, func(ctx context.Context) error {
 		calls++
 		if ack {
 			_, err := d.s.queues.AcknowledgeElement(ctx, &pb.AcknowledgeElementRequest{Session: d.s.handle, RequestId: d.id})

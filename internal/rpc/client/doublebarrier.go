@@ -11,7 +11,6 @@ import (
 
 type doubleBarrier struct {
 	recipe
-	rpc  pb.DoubleBarrierServiceClient
 	size int
 }
 
@@ -23,7 +22,7 @@ func (s *session) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (r
 	if err != nil {
 		return nil, err
 	}
-	return doubleBarrier{r, pb.NewDoubleBarrierServiceClient(s.conn), cfg.Size}, nil
+	return doubleBarrier{r, cfg.Size}, nil
 }
 
 func (b doubleBarrier) Size() int { return b.size }
@@ -39,11 +38,11 @@ func (b doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage,
 		if inside && p.leaving.Load() {
 			ask.Leaving = p.members
 		}
-		r, err := b.rpc.EnterDoubleBarrier(ctx, ask)
+		r, err := b.s.doubleBarriers.EnterDoubleBarrier(ctx, ask)
 		if !inside {
 			p.members = r.GetMembers()
 		}
-		return unplaced{r}, err
+		return r, err
 	})
 	if err != nil {
 		return nil, err
@@ -70,8 +69,8 @@ func (p *passage) Leave(ctx context.Context) error {
 	p.leaving.Store(true)
 	p.s.concede(p.id)
 	p.lose(recipes.ErrReleased)
-	err := p.s.again(ctx, func(ctx context.Context) error {
-		_, err := p.barrier.rpc.LeaveDoubleBarrier(ctx, &pb.LeaveDoubleBarrierRequest{Session: p.s.handle, RequestId: p.id})
+	err := p.s.complete(ctx, way{}, func(ctx context.Context) error {
+		_, err := p.s.doubleBarriers.LeaveDoubleBarrier(ctx, &pb.LeaveDoubleBarrierRequest{Session: p.s.handle, RequestId: p.id})
 		return err
 	})
 	p.s.forget(p.id)

@@ -18,12 +18,8 @@ type leadership struct{ *grant }
 func (l leadership) Resign(ctx context.Context) error { return l.giveBack(ctx) }
 
 func (l leadership) Acknowledge(ctx context.Context, data []byte) error {
-	return l.change(ctx, "acknowledge", nil, func(ctx context.Context) error {
-		_, err := l.s.elections.Acknowledge(ctx, &pb.AcknowledgeRequest{
-			Session: l.s.handle, RequestId: l.id, Data: data,
-		})
-		return err
-	})
+	return writeAs(ctx, l.grant, "acknowledge", l.s.elections.Acknowledge,
+		&pb.AcknowledgeRequest{Session: l.s.handle, RequestId: l.id, Data: data})
 }
 
 func (s *session) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {

@@ -11,9 +11,9 @@ func Holding(s recipes.Session) bool {
 }
 
 // Kept is how many grants and contenders a session remembers.
-func Kept(s recipes.Session) (grants, owned, joins int) {
+func Kept(s recipes.Session) (grants, owned, waiters int) {
 	c := s.(*session)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.grants), len(c.owned), len(c.joins)
+	return len(c.grants), len(c.owned), len(c.waiters)
 }

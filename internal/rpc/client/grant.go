@@ -19,12 +19,12 @@ type grant struct {
 	token  recipes.Token
 	znode  string
 
-	ask   attempt       // that takes it up in another plugin; nil: it cannot be
+	ask   acquirer      // that takes it up in another plugin
 	lost  chan struct{} // closed when err is set
 	watch sync.Once
 
-	at      *tenure // whose plugin knows it; under the session's mu
-	watched bool    // its loss is to be told; under the session's mu
+	home
+	watched bool // its loss is to be told; under the session's mu
 
 	mu      sync.Mutex
 	err     error
@@ -48,13 +48,6 @@ func (r *release) refused() bool {
 	}
 }
 
-func newGrant(s *session, id, recipe string, g *pb.Grant) *grant {
-	return &grant{
-		s: s, id: id, recipe: recipe, token: recipes.Token(g.GetToken()), znode: g.GetZnode(),
-		lost: make(chan struct{}),
-	}
-}
-
 func (g *grant) Token() recipes.Token { return g.token }
 func (g *grant) Znode() string        { return g.znode }
 
@@ -69,11 +62,10 @@ func (g *grant) arm() {
 	g.s.mu.Lock()
 	g.watched = true
 	g.s.mu.Unlock()
-	err := g.s.persist(func(ctx context.Context) error {
+	g.judge(g.s.persist(g.s.over, way{counted: true}, func(ctx context.Context) error {
 		_, err := g.s.Client.grants.Watch(ctx, &pb.WatchRequest{Session: g.s.handle, RequestId: g.id})
 		return err
-	})
-	g.judge(err)
+	}))
 }
 
 func (g *grant) Err() error {
@@ -113,39 +105,8 @@ func (g *grant) Write(ctx context.Context, ops ...recipes.Op) error {
 			return fmt.Errorf("guarded write: operation %d: %w", i, err)
 		}
 	}
-	return g.change(ctx, "guarded write", ops, func(ctx context.Context) error {
-		_, err := g.s.Client.grants.Write(ctx, &pb.WriteRequest{
-			Session: g.s.handle, RequestId: g.id, Ops: wire.ToOps(ops),
-		})
-		return err
-	})
-}
-
-// change is session.change for what is done in the grant's name.
-func (g *grant) change(ctx context.Context, what string, ops []recipes.Op, rpc func(context.Context) error) error {
-	if err := g.Err(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	err := g.s.changing(ctx, 0, rpc)
-	if err == nil {
-		return nil
-	}
-	e, said := wire.WriteError(err, ops)
-	var refused *recipes.WriteError
-	if errors.As(e, &refused) {
-		return refused
-	}
-	if said {
-		g.judge(e)
-	}
-	err = g.s.explainChange(ctx, what, err)
-	if errors.Is(err, recipes.ErrUnknownOutcome) {
-		return err
-	}
-	return notHeld(err)
+	return writeAs(ctx, g, "guarded write", g.s.Client.grants.Write,
+		&pb.WriteRequest{Session: g.s.handle, RequestId: g.id, Ops: wire.ToOps(ops)}, ops...)
 }
 
 // giveBack gives the grant back. It is the session's work and goes on when ctx ends.
@@ -215,13 +176,13 @@ func unexplained(err error) bool {
 // tryRelease tells the plugin. If that is not answered before ctx ends, the session
 // goes on with it.
 func (g *grant) tryRelease(ctx context.Context, r *release) {
-	t, err := g.s.counted(ctx, 0, g.rpcRelease)
+	ended, err := g.s.send(ctx, way{counted: true}, g.rpcRelease)
 	e, said := wire.Error(err)
-	if err == nil || said && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) && !g.s.outlived(ctx, t, err) {
+	if err == nil || said && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) && !ended {
 		g.released(r, e)
 		return
 	}
-	work := func() { g.released(r, forgotten(g.s.persist(g.rpcRelease))) }
+	work := func() { g.released(r, forgotten(g.s.persist(g.s.over, way{counted: true}, g.rpcRelease))) }
 	if !g.s.spawn(work) {
 		work() // the session is ending: it returns when it has
 	}

@@ -10,7 +10,6 @@ import (
 
 type group struct {
 	recipe
-	rpc pb.GroupServiceClient
 	cfg recipes.GroupConfig
 }
 
@@ -22,43 +21,36 @@ func (s *session) Group(path string, cfg recipes.GroupConfig) (recipes.Group, er
 	if err != nil {
 		return nil, err
 	}
-	return group{r, pb.NewGroupServiceClient(s.conn), cfg}, nil
+	return group{r, cfg}, nil
 }
 
 func (g group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
 	m, err := g.acquire(ctx, "group", nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
-		r, err := g.rpc.Join(ctx, &pb.JoinRequest{
+		return g.s.groups.Join(ctx, &pb.JoinRequest{
 			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect, Resumed: had,
 		})
-		return unplaced{r}, err
 	})
 	if err != nil {
 		return nil, err
 	}
 	m.Done() // a member's removal is always noticed
-	return membership{m, g.rpc}, nil
+	return membership{m}, nil
 }
 
-type membership struct {
-	*grant
-	rpc pb.GroupServiceClient
-}
+type membership struct{ *grant }
 
 func (m membership) Update(ctx context.Context, data []byte) error {
-	return m.change(ctx, "update", nil, func(ctx context.Context) error {
-		_, err := m.rpc.Update(ctx, &pb.UpdateRequest{Session: m.s.handle, RequestId: m.id, Data: data})
-		return err
-	})
+	return writeAs(ctx, m.grant, "update", m.s.groups.Update, &pb.UpdateRequest{Session: m.s.handle, RequestId: m.id, Data: data})
 }
 
 func (m membership) Leave(ctx context.Context) error { return m.giveBack(ctx) }
 
 func (g group) Members(ctx context.Context) ([]recipes.Member, error) {
-	return read(ctx, g.recipe, g.rpc.Members, &pb.MembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
+	return read(ctx, g.recipe, g.s.groups.Members, &pb.MembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
 		func(a *pb.MembersResponse) []recipes.Member { return wire.Members(a.GetMembers()) })
 }
 
 func (g group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
-	return follow(ctx, g.recipe, g.rpc.WatchMembers, &pb.WatchMembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
+	return follow(ctx, g.recipe, g.s.groups.WatchMembers, &pb.WatchMembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
 		func(m *pb.WatchMembersResponse) []recipes.Member { return wire.Members(m.GetMembers()) })
 }

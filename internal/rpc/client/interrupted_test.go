@@ -19,7 +19,7 @@ import (
 // While no server can be reached, a call that its caller stops waiting for says so, and
 // says it once. What is known of its outcome is not made less.
 func TestAnInterruptedCallSaysOnceThatNoServerIsReached(t *testing.T) {
-	s := newSession(new(Client), recipes.SessionConfig{}, &tenure{plugin: new(Plugin), hangUp: func() {}, state: recipes.Suspended}, &pb.Opened{
+	s := newSession(new(Client), recipes.SessionConfig{}, &generation{plugin: new(Plugin), hangUp: func() {}, state: recipes.Suspended}, &pb.Opened{
 		Timeout: durationpb.New(time.Minute),
 	})
 	for _, whole := range []error{

@@ -14,7 +14,7 @@ import (
 )
 
 // live listens to one plugin after the other, until the session is lost.
-func (s *session) live(t *tenure) {
+func (s *session) live(t *generation) {
 	close(t.took) // there was nothing to take up
 	for t != nil {
 		why, final := s.listen(t)
@@ -38,7 +38,7 @@ func (s *session) live(t *tenure) {
 // survives reports whether the session goes on without t's plugin, whose stream has
 // ended. That must be certain. The plugin may have begun to close the session if it runs
 // without its stream, and then ZooKeeper gives away what the session holds.
-func (s *session) survives(t *tenure, final bool) bool {
+func (s *session) survives(t *generation, final bool) bool {
 	if !s.resumable || s.clock.contacted().IsZero() { // without an echo its age is not known
 		return false
 	}
@@ -56,7 +56,7 @@ func (s *session) survives(t *tenure, final bool) bool {
 
 // move waits for a plugin that resumes the session. It returns nil if the session is
 // lost.
-func (s *session) move(from *tenure) *tenure {
+func (s *session) move(from *generation) *generation {
 	defer context.AfterFunc(s.Client.ctx, func() { s.lose(context.Cause(s.Client.ctx)) })()
 	for p := from.plugin; ; {
 		next, resumes := s.successor(s.over, p)
@@ -76,7 +76,7 @@ func (s *session) move(from *tenure) *tenure {
 
 // resume has p take up the session. It returns nil if p has ended or the session is
 // lost.
-func (s *session) resume(p *Plugin) *tenure {
+func (s *session) resume(p *Plugin) *generation {
 	for p.enter(s.over) {
 		t, err := s.reopen(p)
 		if err == nil {
@@ -107,12 +107,12 @@ func (s *session) resume(p *Plugin) *tenure {
 }
 
 // reopen opens the session's stream at p, which has counted it.
-func (s *session) reopen(p *Plugin) (*tenure, error) {
+func (s *session) reopen(p *Plugin) (*generation, error) {
 	defer p.entered()
 	ctx, cancel := context.WithTimeout(s.over, s.clock.left())
 	defer cancel()
 	t, opened, err := p.begin(ctx, s.cfg, &pb.Resume{
-		Ticket: s.ticket, Session: s.handle,
+		Ticket: s.resumeTicket, Session: s.handle,
 		KnownContactAge: durationpb.New(time.Since(s.clock.contacted())),
 	})
 	if err == nil && (opened.GetSession() != s.handle || opened.GetSessionId() != s.id) {
@@ -126,7 +126,7 @@ func (s *session) reopen(p *Plugin) (*tenure, error) {
 	s.newest = t // before Pause can find the session there
 	s.mu.Unlock()
 	if renewed := opened.GetTicket(); len(renewed) > 0 {
-		s.ticket = renewed
+		s.resumeTicket = renewed
 	}
 	p.serves(s)
 	if s.Err() != nil { // lose has hung up the one before

@@ -9,17 +9,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type names struct {
-	recipe
-	rpc pb.NamesServiceClient
-}
+type names struct{ recipe }
 
 func (s *session) Names(path string) (recipes.Names, error) {
 	r, err := s.at("names", path, "")
 	if err != nil {
 		return nil, err
 	}
-	return names{r.about("names of " + path), pb.NewNamesServiceClient(s.conn)}, nil
+	return names{r.about("names of " + path)}, nil
 }
 
 // name is the recipe for a call about one name.
@@ -38,21 +35,20 @@ func (n names) Register(ctx context.Context, name string, data []byte) (recipes.
 	g, err := n.name(name).acquire(ctx, "names", nil, func(ctx context.Context, id string, had *pb.Grant) (answer, error) {
 		ask := n.request(id, name, data)
 		ask.Resumed = had
-		r, err := n.rpc.RegisterName(ctx, ask)
-		return unplaced{r}, err
+		return n.s.names.RegisterName(ctx, ask)
 	})
 	if err != nil {
 		return nil, err
 	}
 	g.Done() // the name's removal is always noticed
-	return registration{g, n.rpc, name}, nil
+	return registration{g, name}, nil
 }
 
 func (n names) RegisterPersistent(ctx context.Context, name string, data []byte) error {
 	if err := recipes.ValidateName(name); err != nil {
 		return err
 	}
-	_, err := write(ctx, n.name(name), n.rpc.RegisterName, n.request("", name, data), nothing)
+	_, err := write(ctx, n.name(name), once, n.s.names.RegisterName, n.request("", name, data), nothing)
 	return err
 }
 
@@ -60,7 +56,7 @@ func (n names) Unregister(ctx context.Context, name string, token recipes.Token)
 	if err := recipes.ValidateName(name); err != nil {
 		return err
 	}
-	_, err := write(ctx, n.name(name), n.rpc.UnregisterName, &pb.UnregisterNameRequest{
+	_, err := write(ctx, n.name(name), once, n.s.names.UnregisterName, &pb.UnregisterNameRequest{
 		Session: n.s.handle, Path: n.path, Name: name, Token: int64(token),
 	}, nothing)
 	return err
@@ -70,41 +66,32 @@ func (n names) Lookup(ctx context.Context, name string) (recipes.Record, error) 
 	if err := recipes.ValidateName(name); err != nil {
 		return recipes.Record{}, err
 	}
-	return read(ctx, n.name(name), n.rpc.LookupName, &pb.LookupNameRequest{Session: n.s.handle, Path: n.path, Name: name},
+	return read(ctx, n.name(name), n.s.names.LookupName, &pb.LookupNameRequest{Session: n.s.handle, Path: n.path, Name: name},
 		func(a *pb.LookupNameResponse) recipes.Record { return wire.Record(a.GetRecord()) })
 }
 
 func (n names) List(ctx context.Context) ([]recipes.Record, error) {
-	return read(ctx, n.recipe, n.rpc.ListNames, &pb.ListNamesRequest{Session: n.s.handle, Path: n.path}, func(a *pb.ListNamesResponse) []recipes.Record {
-		records := []recipes.Record{}
-		for _, record := range a.GetRecords() {
-			records = append(records, wire.Record(record))
-		}
-		return records
-	})
+	return read(ctx, n.recipe, n.s.names.ListNames, &pb.ListNamesRequest{Session: n.s.handle, Path: n.path},
+		func(a *pb.ListNamesResponse) []recipes.Record { return wire.Records(a.GetRecords()) })
 }
 
 func (n names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {
 	if err := recipes.ValidateName(name); err != nil {
 		return nil, err
 	}
-	return follow(ctx, n.name(name), n.rpc.WatchName, &pb.WatchNameRequest{Session: n.s.handle, Path: n.path, Name: name},
+	return follow(ctx, n.name(name), n.s.names.WatchName, &pb.WatchNameRequest{Session: n.s.handle, Path: n.path, Name: name},
 		func(m *pb.WatchNameResponse) recipes.Record { return wire.Record(m.GetRecord()) })
 }
 
 type registration struct {
 	*grant
-	rpc  pb.NamesServiceClient
 	name string
 }
 
 func (r registration) Name() string { return r.name }
 
 func (r registration) Update(ctx context.Context, data []byte) error {
-	return r.change(ctx, "update", nil, func(ctx context.Context) error {
-		_, err := r.rpc.UpdateName(ctx, &pb.UpdateNameRequest{Session: r.s.handle, RequestId: r.id, Data: data})
-		return err
-	})
+	return writeAs(ctx, r.grant, "update", r.s.names.UpdateName, &pb.UpdateNameRequest{Session: r.s.handle, RequestId: r.id, Data: data})
 }
 
 func (r registration) Unregister(ctx context.Context) error { return r.giveBack(ctx) }

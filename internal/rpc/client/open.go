@@ -84,7 +84,7 @@ func giveUp(ctx context.Context, hangUp context.CancelFunc) (stop func() bool) {
 }
 
 // begin opens the stream of a session, or of one to be resumed.
-func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*tenure, *pb.Opened, error) {
+func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*generation, *pb.Opened, error) {
 	calls := p.callConnection()
 	// The stream outlives ctx, which bounds only the opening.
 	streamCtx, hangUp := context.WithCancel(p.ctx)
@@ -97,7 +97,7 @@ func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *p
 		hangUp()
 		return nil, nil, err
 	}
-	return newTenure(p, st, hangUp, calls, opened), opened, nil
+	return newGeneration(p, st, hangUp, calls, opened), opened, nil
 }
 
 // unreached is the error of a stream that was not opened: nothing was sent to the plugin.

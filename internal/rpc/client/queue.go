@@ -78,21 +78,10 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 	if len(data) == 0 {
 		return nil, nil
 	}
-	if err := q.speaks(ctx); err != nil {
-		return nil, err
-	}
-	var ids []recipes.ElementID
-	err := q.s.changeAbandonably(ctx, q.what, q.s.changing, func(ctx context.Context, id string) error {
-		r, err := q.s.queues.PutElements(ctx, &pb.PutElementsRequest{
-			Session: q.s.handle, Queue: q.ref(), Priority: int32(priority), Data: data, RequestId: id,
-		})
-		ids = wire.ElementIDs(r.GetIds(), len(data))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return ids, nil
+	id := q.s.requestID()
+	return write(ctx, q.recipe, once.by(id), q.s.queues.PutElements, &pb.PutElementsRequest{
+		Session: q.s.handle, Queue: q.ref(), Priority: int32(priority), Data: data, RequestId: id,
+	}, func(a *pb.PutElementsResponse) []recipes.ElementID { return wire.ElementIDs(a.GetIds(), len(data)) })
 }
 
 func (q *queue) ref() *pb.QueueRef { return wire.ToQueue(q.path, q.priority, q.cfg) }
@@ -127,16 +116,10 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 
 // takeUnclaimed is Take where the others who take see no claims. The answer has the only
 // copy of the element, so a call that breaks may have lost it.
-func (q *queue) takeUnclaimed(ctx context.Context) (e recipes.Element, err error) {
-	if err := q.speaks(ctx); err != nil {
-		return recipes.Element{}, err
-	}
-	err = q.s.changeAbandonably(ctx, q.what, q.s.changing, func(ctx context.Context, id string) error {
-		r, err := q.s.queues.TakeElement(ctx, &pb.TakeElementRequest{Session: q.s.handle, RequestId: id, Queue: q.ref()})
-		e = wire.Element(r.GetElement())
-		return err
-	})
-	return e, err
+func (q *queue) takeUnclaimed(ctx context.Context) (recipes.Element, error) {
+	id := q.s.requestID()
+	return write(ctx, q.recipe, once.by(id), q.s.queues.TakeElement, &pb.TakeElementRequest{Session: q.s.handle, RequestId: id, Queue: q.ref()},
+		func(a *pb.TakeElementResponse) recipes.Element { return wire.Element(a.GetElement()) })
 }
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
@@ -148,7 +131,7 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		if had == nil { // what was delivered is only taken up
 			r = got
 		}
-		return unplaced{got}, err
+		return got, err
 	})
 	if err != nil {
 		return nil, err

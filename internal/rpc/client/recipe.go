@@ -3,17 +3,20 @@ package client
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A recipe is what the stubs of all recipes have in common. They make calls in three ways:
+// A recipe is what the stubs of all recipes have in common. They make calls in three ways,
+// over session.send:
 //
 //   - read is for a call that may be repeated.
-//   - write makes a call once. Its outcome may be unknown.
+//   - write makes a call once, or is repeated. Its outcome may be unknown.
 //   - acquire asks for a grant, by a request id, and can be abandoned.
 type recipe struct {
 	s       *session
@@ -41,48 +44,60 @@ func (r recipe) String() string { return r.what }
 // about is the recipe for a call whose errors name something else.
 func (r recipe) about(what string) recipe { r.what = what; return r }
 
-// speaks fails if the plugin does not read the dialect.
-func (r recipe) speaks(ctx context.Context) error { return r.s.hasDialect(ctx, r.what, r.dialect) }
+// speaks fails, with ErrUnsupported, if the plugin does not read a request's dialect.
+// It would make a contender of the default, who stands beside those that it should
+// exclude. The plugin is asked once.
+func (r recipe) speaks(ctx context.Context) error {
+	if r.dialect == "" {
+		return nil
+	}
+	p := r.s.latest().plugin // at the latest; another one is asked again
+	if p.speaks.Load() {
+		return nil
+	}
+	info, err := read(ctx, recipe{s: r.s, what: r.what}, r.s.plugins.Info, &pb.InfoRequest{},
+		func(a *pb.InfoResponse) *pb.InfoResponse { return a })
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(info.GetCapabilities(), "dialects") {
+		return fmt.Errorf("%s: %w: the plugin has no dialects, so not %q", r, recipes.ErrUnsupported, r.dialect)
+	}
+	p.speaks.Store(true)
+	return nil
+}
 
 // A method is that of a service of the plugin's.
 type method[Q, A any] = func(context.Context, Q, ...grpc.CallOption) (A, error)
 
-// read makes a call that only asks for its answer. On error the result is zero.
-func read[Q, A, T any](ctx context.Context, r recipe, call method[Q, A], request Q, convert func(A) T) (none T, err error) {
-	if err := r.speaks(ctx); err != nil {
-		return none, err
-	}
-	answer, err := query(ctx, r.s, r.what, func(ctx context.Context) (A, error) { return call(ctx, request) })
-	if err != nil {
-		return none, err
-	}
-	return convert(answer), nil
-}
+// nothing converts an answer that says nothing.
+func nothing[A any](A) struct{} { return struct{}{} }
 
-// write makes a call that changes something, once: see session.change. On error the result
-// is zero.
-func write[Q, A, T any](ctx context.Context, r recipe, call method[Q, A], request Q, convert func(A) T) (none T, err error) {
+// read makes a call that only asks for its answer, or that may be repeated all the same. It
+// ends with ctx and with the session. On error the result is zero.
+func read[Q, A, T any](ctx context.Context, r recipe, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
 	if err := r.speaks(ctx); err != nil {
 		return none, err
 	}
 	var answer A
-	err = r.s.change(ctx, r.what, func(ctx context.Context) (err error) { answer, err = call(ctx, request); return err })
+	err = r.s.complete(ctx, way{}, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
 	if err != nil {
-		return none, err
+		return none, r.s.explain(ctx, r.what, err)
 	}
 	return convert(answer), nil
 }
 
-// nothing converts an answer that says nothing.
-func nothing[A any](A) struct{} { return struct{}{} }
-
-// acquire makes a call that asks for a grant, by the name of its capability: see
-// session.contend.
-func (r recipe) acquire(ctx context.Context, capability string, joined func(recipes.Place), run attempt) (*grant, error) {
+// write makes a call that changes something: once or as repeated says. On error the result is zero.
+func write[Q, A, T any](ctx context.Context, r recipe, how way, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
 	if err := r.speaks(ctx); err != nil {
-		return nil, err
+		return none, err
 	}
-	return r.s.contend(ctx, capability, r.what, joined, run)
+	var answer A
+	err = r.s.write(ctx, how, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
+	if err != nil {
+		return none, r.s.explainWrite(ctx, r.what, err)
+	}
+	return convert(answer), nil
 }
 
 // follow opens a stream of values: see watch.

@@ -16,18 +16,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// replacing is what a tenure knows of its end, when the plugin is replaced.
-type replacing struct {
-	changes atomic.Int64  // that are under way
-	idle    chan struct{} // holds one when changes has become 0
-
-	// Under the session's mu:
-	held    bool          // calls wait
-	leaving chan struct{} // closed when it has answered or will not; nil: it was not asked to let go
-	unheard bool          // it has not answered
-	letGo   bool          // it has let go of the session
-}
-
 // Pause has calls of the plugin's sessions wait, and sessions that would be opened there,
 // until GoOn or another plugin serves them. It returns when nothing is under way whose
 // outcome would be unknown if the plugin ended. It waits for at most patience for sessions
@@ -39,7 +27,7 @@ func (p *Plugin) Pause(ctx context.Context, patience time.Duration) {
 	opens, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	await(opens, p.opened, func() bool { return p.openings() == 0 })
-	var held []*tenure
+	var held []*generation
 	for _, s := range p.serving() {
 		held = append(held, s.holdBack())
 	}
@@ -100,7 +88,7 @@ func (s *session) movable(ctx context.Context, p *Plugin) error {
 	for {
 		left, timeout := s.clock.left(), s.Timeout()
 		s.mu.Lock()
-		t, changed := s.newest, s.turn
+		t, changed := s.newest, s.changed
 		over := s.err != nil || t.plugin != p || t.over.Err() != nil // there is nothing to move
 		state := t.state
 		s.mu.Unlock()
@@ -183,42 +171,8 @@ func (p *Plugin) serving() []*session {
 	return slices.Collect(maps.Keys(p.sessions))
 }
 
-// enter counts a change that is about to be made. leave ends that.
-func (s *session) enter(ctx context.Context) (*tenure, error) {
-	for {
-		t, err := s.served(ctx)
-		if err != nil {
-			return nil, err
-		}
-		t.changes.Add(1)
-		if s.serving.Load() == t { // holdBack, from now on, finds it counted
-			return t, nil
-		}
-		t.leave()
-	}
-}
-
-func (t *tenure) leave() {
-	if t.changes.Add(-1) == 0 {
-		signal(t.idle)
-	}
-}
-
-// counted is once for a call that Pause waits for.
-func (s *session) counted(ctx context.Context, left time.Duration, rpc func(context.Context) error) (*tenure, error) {
-	if err := s.Err(); err != nil {
-		return nil, err
-	}
-	t, err := s.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer t.leave()
-	return t, s.in(ctx, t, left, rpc)
-}
-
 // holdBack has calls wait.
-func (s *session) holdBack() *tenure {
+func (s *session) holdBack() *generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.newest
@@ -237,7 +191,7 @@ func (s *session) goOn() {
 }
 
 // serveReady has t serve the session, as soon as it can and may. It needs mu.
-func (s *session) serveReady(t *tenure) {
+func (s *session) serveReady(t *generation) {
 	if s.err == nil && t.over.Err() == nil && t.ready && !t.held {
 		s.serve(t)
 	}
@@ -269,7 +223,7 @@ func (s *session) detach(ctx context.Context) bool {
 
 // leaves returns what is closed when the plugin has been asked to let go of the session,
 // and has answered or ended. It is nil if the plugin was not asked.
-func (s *session) leaves(t *tenure) <-chan struct{} {
+func (s *session) leaves(t *generation) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return t.leaving
@@ -278,7 +232,7 @@ func (s *session) leaves(t *tenure) <-chan struct{} {
 // wasLetGo reports whether the plugin has let go of the session. The stream may have told
 // that before the answer did. It counts if there is no answer: LetGo has not waited for it,
 // and has the plugin killed.
-func (s *session) wasLetGo(t *tenure, told bool) bool {
+func (s *session) wasLetGo(t *generation, told bool) bool {
 	leaving := s.leaves(t)
 	if leaving == nil {
 		return false
@@ -306,7 +260,7 @@ func isLoss(why error) bool {
 
 // isFree reports whether nobody serves the session any more, now that its stream has ended,
 // and it was not closed. It waits for the process to end.
-func (s *session) isFree(t *tenure) bool {
+func (s *session) isFree(t *generation) bool {
 	if !s.wasLetGo(t, false) {
 		return t.plugin.died(s.over)
 	}
@@ -323,7 +277,7 @@ func (s *session) isFree(t *tenure) bool {
 func (s *session) movedFrom(ctx context.Context, p *Plugin) error {
 	for {
 		s.mu.Lock() // so that the state is told too
-		t, changed := s.serving.Load(), s.turn
+		t, changed := s.serving.Load(), s.changed
 		s.mu.Unlock()
 		if t != nil && t.plugin != p {
 			return nil

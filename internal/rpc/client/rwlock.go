@@ -104,13 +104,13 @@ func (l readWriteLock[H]) revoke(ctx context.Context, znode string, force bool) 
 
 type sharedHold struct {
 	hold
-	*request
+	*revocation
 	writer     bool // was granted as one
 	downgraded atomic.Bool
 }
 
 func newSharedHold(g *grant, mode recipes.Mode) recipes.SharedHold {
-	return &sharedHold{hold: hold{g}, request: newRequest(g), writer: mode == recipes.Writing}
+	return &sharedHold{hold: hold{g}, revocation: newRevocation(g), writer: mode == recipes.Writing}
 }
 
 func (h *sharedHold) Mode() recipes.Mode {
@@ -129,31 +129,27 @@ func (h *sharedHold) Downgrade(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	err := h.s.call(ctx, what, func(ctx context.Context) error {
-		_, err := h.s.readWriteLocks.Downgrade(ctx, &pb.DowngradeRequest{Session: h.s.handle, RequestId: h.id})
-		return err
-	})
+	_, err := read(ctx, recipe{s: h.s, what: what}, h.s.readWriteLocks.Downgrade, // which may be repeated, too
+		&pb.DowngradeRequest{Session: h.s.handle, RequestId: h.id}, nothing)
 	h.judge(err)
 	return notHeld(err)
 }
 
 type priorityHold struct {
 	hold
-	*request
+	*revocation
 	mode recipes.Mode
 }
 
 func newPriorityHold(g *grant, mode recipes.Mode) recipes.PriorityHold {
-	return &priorityHold{hold: hold{g}, request: newRequest(g), mode: mode}
+	return &priorityHold{hold: hold{g}, revocation: newRevocation(g), mode: mode}
 }
 
 func (h *priorityHold) Mode() recipes.Mode { return h.mode }
 
 func (h *priorityHold) HandOff(ctx context.Context, successor string) error {
-	err := h.change(ctx, "hand-off", nil, func(ctx context.Context) error {
-		_, err := h.s.readWriteLocks.HandOff(ctx, &pb.HandOffRequest{Session: h.s.handle, RequestId: h.id, Successor: successor})
-		return err
-	})
+	err := writeAs(ctx, h.grant, "hand-off", h.s.readWriteLocks.HandOff,
+		&pb.HandOffRequest{Session: h.s.handle, RequestId: h.id, Successor: successor})
 	if err == nil {
 		h.s.forget(h.id)
 		h.lose(recipes.ErrReleased)

@@ -22,10 +22,10 @@ type stream = grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
 // session is the host's half of a session.
 type session struct {
 	*Client
-	cfg    recipes.SessionConfig
-	handle string
-	id     int64
-	ticket []byte // for another plugin; a secret
+	cfg          recipes.SessionConfig
+	handle       string
+	id           int64
+	resumeTicket []byte // for another plugin; a secret
 
 	resumable bool // it can outlive its plugin
 
@@ -38,35 +38,33 @@ type session struct {
 
 	requests atomic.Uint64 // ids so far
 
-	serving atomic.Pointer[tenure] // nil while no plugin serves the session
+	serving atomic.Pointer[generation] // nil while no plugin serves the session
 
-	mu     sync.Mutex
-	err    error
-	closed bool                // Close waits, or has waited
-	grants map[string]*grant   // that stand, by request id
-	joins  map[string]*joining // that wait for their grant
-	parts  map[string]*part    // in transactions
-	tasks  sync.WaitGroup
+	mu      sync.Mutex
+	err     error
+	closed  bool               // Close waits, or has waited
+	grants  map[string]*grant  // that stand, by request id
+	waiters map[string]*waiter // by request id
+	tasks   sync.WaitGroup
 
-	newest *tenure           // the latest that has a stream
-	owner  *tenure           // whose grants count
-	taker  *tenure           // that takes up what the owner had, or nil
-	owned  map[string]*grant // that the owner knows, those that are given back included
-	turn   chan struct{}     // closed, and replaced, when serving changes
+	newest  *generation           // the latest that has a stream
+	owner   *generation           // whose grants count
+	taker   *generation           // that takes up what the owner had, or nil
+	owned   map[string]possession // that the owner knows, grants that are given back included
+	changed chan struct{}         // closed, and replaced, when serving changes
 
 	closing  sync.Once
 	closeErr error
 }
 
-func newSession(c *Client, cfg recipes.SessionConfig, t *tenure, o *pb.Opened) *session {
+func newSession(c *Client, cfg recipes.SessionConfig, t *generation, o *pb.Opened) *session {
 	s := &session{
 		Client: c, cfg: cfg,
-		handle: o.GetSession(), id: o.GetSessionId(), ticket: o.GetTicket(),
+		handle: o.GetSession(), id: o.GetSessionId(), resumeTicket: o.GetTicket(),
 		events: feed.New(recipes.Event{State: t.state}),
-		grants: make(map[string]*grant), owned: make(map[string]*grant),
-		joins: make(map[string]*joining), parts: make(map[string]*part),
+		grants: make(map[string]*grant), owned: make(map[string]possession), waiters: make(map[string]*waiter),
 		resumable: len(o.GetTicket()) > 0 && t.plugin.died != nil,
-		newest:    t, owner: t, turn: make(chan struct{}),
+		newest:    t, owner: t, changed: make(chan struct{}),
 	}
 	t.ready = true
 	s.serving.Store(t)
@@ -121,7 +119,7 @@ func (s *session) spawn(f func()) bool {
 // listen takes what a plugin tells until its stream ends. The stream is the lease: its
 // end is the session's, unless another plugin can take the session up. None can where the
 // loss is final: the plugin has told it and did not let go, or the host has decided it.
-func (s *session) listen(t *tenure) (why error, final bool) {
+func (s *session) listen(t *generation) (why error, final bool) {
 	for {
 		m, err := t.stream.Recv()
 		if err != nil || t.plugin.ctx.Err() != nil { // Fail comes first: the plugin may tell what came of it
@@ -135,7 +133,7 @@ func (s *session) listen(t *tenure) (why error, final bool) {
 	}
 }
 
-func streamEnd(t *tenure, err error) error {
+func streamEnd(t *generation, err error) error {
 	if cause := context.Cause(t.plugin.ctx); cause != nil {
 		return cause
 	}
@@ -143,7 +141,7 @@ func streamEnd(t *tenure, err error) error {
 	return fmt.Errorf("%w: the session's stream ended: %v", recipes.ErrPluginLost, e)
 }
 
-func (s *session) take(t *tenure, m *pb.OpenResponse) {
+func (s *session) take(t *generation, m *pb.OpenResponse) {
 	switch m := m.GetMessage().(type) {
 	case *pb.OpenResponse_StateChanged:
 		s.tell(t, wire.State(m.StateChanged.GetState()))
@@ -159,15 +157,15 @@ func (s *session) take(t *tenure, m *pb.OpenResponse) {
 }
 
 // tell tells the application the state, if the plugin that says it serves the session.
-func (s *session) tell(t *tenure, state recipes.State) {
+func (s *session) tell(t *generation, state recipes.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.state = state
 	if s.serving.Load() == t {
 		s.events.Set(recipes.Event{State: state})
 	}
-	close(s.turn) // for movable
-	s.turn = make(chan struct{})
+	close(s.changed) // for movable
+	s.changed = make(chan struct{})
 }
 
 // lose ends the session and hangs up, so that a plugin that still holds it
@@ -229,10 +227,7 @@ func (s *session) Err() error {
 }
 
 func (s *session) Stats(ctx context.Context) (recipes.Stats, error) {
-	return query(ctx, s, "stats", func(ctx context.Context) (recipes.Stats, error) {
-		r, err := s.sessions.Stats(ctx, &pb.StatsRequest{Session: s.handle})
-		return wire.Stats(r), err
-	})
+	return read(ctx, recipe{s: s, what: "stats"}, s.sessions.Stats, &pb.StatsRequest{Session: s.handle}, wire.Stats)
 }
 
 func (s *session) Close(ctx context.Context) error {
@@ -241,8 +236,8 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 func (s *session) close(ctx context.Context) error {
-	if t, err := s.enter(ctx); err == nil { // a session that no plugin serves is closed by the next one
-		defer t.leave()
+	if t, err := s.enter(ctx, way{counted: true}); err == nil { // a session that no plugin serves is closed by the next one
+		defer t.uncount()
 	}
 	s.finish(recipes.ErrClosed) // the stream still holds the session for the call
 	err := s.closeRemote(ctx)

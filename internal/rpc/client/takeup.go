@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -15,10 +14,10 @@ import (
 // atOnce bounds how many grants of a session are taken up at a time.
 const atOnce = 32
 
-// takeUp has the plugin of a tenure take up what the session has, and then serve it.
+// takeUp has the plugin of a generation take up what the session has, and then serve it.
 // What is not taken up is lost, and its owner is told so before DropRest deletes it. It
-// gives up when the tenure ends: the next one takes up the same.
-func (s *session) takeUp(t *tenure) {
+// gives up when the generation ends: the next one takes up the same.
+func (s *session) takeUp(t *generation) {
 	defer close(t.took)
 	ctx, cancel := context.WithCancel(s.over)
 	defer cancel()
@@ -26,10 +25,14 @@ func (s *session) takeUp(t *tenure) {
 	if !s.takeAll(ctx, t) {
 		return
 	}
-	if err := s.dropRest(ctx, t); err != nil {
-		if ctx.Err() == nil {
-			s.lose(fmt.Errorf("%w: the session was resumed, and what is left of it cannot be deleted: %w", recipes.ErrPluginLost, err))
-		}
+	refused, ok := s.retry(t.plugin.to(ctx), func(ctx context.Context) error {
+		_, err := s.sessions.DropRest(ctx, &pb.DropRestRequest{Session: s.handle})
+		return err
+	})
+	if refused != nil {
+		s.lose(fmt.Errorf("%w: the session was resumed, and what is left of it cannot be deleted: %w", recipes.ErrPluginLost, refused))
+	}
+	if refused != nil || !ok {
 		return
 	}
 	for _, g := range s.begin(t) {
@@ -40,7 +43,7 @@ func (s *session) takeUp(t *tenure) {
 // begin has t serve the session, unless it has ended. It returns the grants whose loss
 // is to be told. The end of t's stream comes before survives, which has it serve no more:
 // whichever is later here finds what the other has done.
-func (s *session) begin(t *tenure) (watched []*grant) {
+func (s *session) begin(t *generation) (watched []*grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil || t.over.Err() != nil {
@@ -48,31 +51,39 @@ func (s *session) begin(t *tenure) (watched []*grant) {
 	}
 	t.ready = true
 	s.serveReady(t)
-	for _, g := range s.owned {
-		if g.watched {
+	for _, p := range s.owned {
+		if g, ok := p.(*grant); ok && g.watched {
 			watched = append(watched, g)
 		}
 	}
 	return watched
 }
 
-// takeAll takes up grants, parts and contenders until there are no more. From then on only what
+// A possession is what the next plugin takes up: a grant or a part.
+type possession interface {
+	takeUp(ctx context.Context) error // asks the plugin that ctx names
+	drop(reason error)                // was not taken up
+	knownBy() *home
+}
+
+// home is whose plugin knows a possession.
+type home struct{ at *generation } // under the session's mu
+
+func (h *home) knownBy() *home { return h }
+
+// takeAll takes up possessions and contenders until there are no more. From then on only what
 // this plugin grants counts.
-func (s *session) takeAll(ctx context.Context, t *tenure) bool {
+func (s *session) takeAll(ctx context.Context, t *generation) bool {
 	for {
-		grants, parts, turns, all := s.untaken(t)
+		untaken, turns, all := s.untaken(t)
 		if all || ctx.Err() != nil {
 			return all
 		}
 		var work sync.WaitGroup
 		places := make(chan struct{}, atOnce)
-		for _, g := range grants {
+		for _, p := range untaken {
 			places <- struct{}{}
-			work.Go(func() { defer func() { <-places }(); s.takeGrant(ctx, t, g) })
-		}
-		for key, p := range parts {
-			places <- struct{}{}
-			work.Go(func() { defer func() { <-places }(); s.takePart(ctx, t, key, p) })
+			work.Go(func() { defer func() { <-places }(); s.takeOne(ctx, t, p) })
 		}
 		for _, offered := range turns {
 			select {
@@ -84,102 +95,74 @@ func (s *session) takeAll(ctx context.Context, t *tenure) bool {
 	}
 }
 
-// untaken returns the grants and parts that the plugin of a tenure has not taken up, and
-// the turns that it offers to contenders. When all were taken up, the tenure is the owner
-// from now on, and all is true.
-func (s *session) untaken(t *tenure) (grants []*grant, parts map[string]*part, turns []turn, all bool) {
+// untaken returns what the plugin of a generation has not taken up, and the turns that it offers
+// to contenders. When all were taken up, the generation is the owner from now on, and all is true.
+func (s *session) untaken(t *generation) (untaken []possession, turns []turn, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taker = t
-	for _, g := range s.owned {
-		if g.at != t {
-			grants = append(grants, g)
+	for _, p := range s.owned {
+		if p.knownBy().at != t {
+			untaken = append(untaken, p)
 		}
 	}
-	parts = make(map[string]*part)
-	for key, p := range s.parts {
-		if p.at != t {
-			parts[key] = p
-		}
-	}
-	for _, j := range s.joins {
-		if (j.znode != "" || j.anew) && j.at != t {
+	for _, w := range s.waiters {
+		if (w.znode != "" || w.anew) && w.at != t {
 			offered := turn{t, make(chan struct{})}
-			j.offer(offered)
+			w.offer(offered)
 			turns = append(turns, offered)
 		}
 	}
-	if all = len(grants)+len(parts)+len(turns) == 0; all {
+	if all = len(untaken)+len(turns) == 0; all {
 		s.owner, s.taker = t, nil
 	}
-	return grants, parts, turns, all
+	return untaken, turns, all
 }
 
-// takeGrant has the plugin take up a grant, or tells its loss.
-func (s *session) takeGrant(ctx context.Context, t *tenure, g *grant) {
-	if g.ask == nil {
-		s.drop(g, errNotTakenUp)
-		return
+// takeOne has the plugin take something up, or tells its loss.
+func (s *session) takeOne(ctx context.Context, t *generation, p possession) {
+	err, ok := s.retry(t.plugin.to(ctx), p.takeUp)
+	switch {
+	case !ok: // the plugin may have ended, which the stream tells
+	case err != nil:
+		p.drop(err)
+	default:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.knownBy().at = t
 	}
+}
+
+// retry makes a call of takeUp's until the plugin has answered it, which is ok, or ctx ends.
+func (s *session) retry(ctx context.Context, rpc func(context.Context) error) (refused error, ok bool) {
 	for {
-		a, err := g.ask(t.plugin.to(ctx), g.id, &pb.Grant{Token: int64(g.token), Znode: g.znode})
-		e, said := wire.Error(err)
-		switch {
-		case err == nil && recipes.Token(a.GetGrant().GetToken()) == g.token:
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			g.at = t
-			return
-		case err == nil:
-			s.drop(g, fmt.Errorf("%w: it was taken up with token %d", errNotTakenUp, a.GetGrant().GetToken()))
-			return
-		case said && errors.Is(e, recipes.ErrNotHeld) && !errors.Is(e, recipes.ErrSessionLost):
-			s.drop(g, e)
-			return
-		case said && !errors.Is(e, recipes.ErrSessionLost) && !errors.Is(e, recipes.ErrUnavailable) && !errors.Is(e, recipes.ErrThrottled):
-			s.drop(g, fmt.Errorf("%w: %w", errNotTakenUp, e))
-			return
+		err := rpc(ctx)
+		if e, said := wire.Error(err); err == nil || said && definite(e) {
+			return e, true
 		}
-		if !rest(ctx) { // the plugin may have ended, which the stream tells
-			return
+		if !s.linger(ctx, retryPause) {
+			return nil, false
 		}
 	}
+}
+
+// takeUp has another plugin take up a grant.
+func (g *grant) takeUp(ctx context.Context) error {
+	a, err := g.ask(ctx, g.id, &pb.Grant{Token: int64(g.token), Znode: g.znode})
+	if err == nil && recipes.Token(a.GetGrant().GetToken()) != g.token {
+		err = wire.ToStatus(fmt.Errorf("%w: it was taken up with token %d", errNotTakenUp, a.GetGrant().GetToken()), nil)
+	}
+	return err
 }
 
 // errNotTakenUp ends a grant whose session goes on in another plugin.
 var errNotTakenUp = fmt.Errorf("%w: the plugin has ended, and the next one has not taken it up", recipes.ErrNotHeld)
 
 // drop ends a grant that was not taken up.
-func (s *session) drop(g *grant, reason error) {
-	s.forget(g.id)
+func (g *grant) drop(reason error) {
+	if !errors.Is(reason, recipes.ErrNotHeld) {
+		reason = fmt.Errorf("%w: %w", errNotTakenUp, reason)
+	}
+	g.s.forget(g.id)
 	g.lose(reason)
-}
-
-// dropRest has the plugin delete what was not taken up.
-func (s *session) dropRest(ctx context.Context, t *tenure) error {
-	for {
-		_, err := s.sessions.DropRest(t.plugin.to(ctx), &pb.DropRestRequest{Session: s.handle})
-		e, said := wire.Error(err)
-		switch {
-		case err == nil:
-			return nil
-		case said && !errors.Is(e, recipes.ErrUnavailable) && !errors.Is(e, recipes.ErrThrottled) && !errors.Is(e, recipes.ErrUnknownOutcome) && !errors.Is(e, recipes.ErrSessionLost):
-			return e
-		}
-		if !rest(ctx) {
-			return ctx.Err()
-		}
-	}
-}
-
-// rest waits for a moment. It reports false if ctx has ended.
-func rest(ctx context.Context) bool {
-	pause := time.NewTimer(retryPause)
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

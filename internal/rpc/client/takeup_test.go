@@ -14,20 +14,20 @@ func TestAPluginThatHasEndedDoesNotBeginToServe(t *testing.T) {
 	c := Unconnected()
 	defer c.Close()
 	p := c.Connect(nil, nil, func(context.Context) bool { return true })
-	tenureOf := func() *tenure {
-		return newTenure(p, nil, func() {}, nil, &pb.Opened{State: pb.State_STATE_CONNECTED})
+	generationOf := func() *generation {
+		return newGeneration(p, nil, func() {}, nil, &pb.Opened{State: pb.State_STATE_CONNECTED})
 	}
-	s := newSession(c, recipes.SessionConfig{}, tenureOf(), &pb.Opened{Ticket: []byte("ticket")})
+	s := newSession(c, recipes.SessionConfig{}, generationOf(), &pb.Opened{Ticket: []byte("ticket")})
 	s.mu.Lock()
 	s.serve(nil)
 	s.mu.Unlock()
-	next := tenureOf()
+	next := generationOf()
 	next.stop()
 	s.begin(next)
 	if s.serving.Load() != nil {
 		t.Error("it serves")
 	}
-	last := tenureOf()
+	last := generationOf()
 	s.begin(last)
 	if s.serving.Load() != last {
 		t.Error("the next one does not serve")

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -18,10 +21,9 @@ type transaction struct {
 // site is the host's half of a participant.
 type site struct {
 	*transaction
-	part       part
-	name       string
-	payload    []byte
-	membership string
+	part    part // by the site's membership
+	name    string
+	payload []byte
 }
 
 func (s *session) Transaction(path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
@@ -45,25 +47,19 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 	if err := recipes.ValidateSites(sites); err != nil {
 		return fmt.Errorf("%s: %w", t, err)
 	}
-	place := &part{}
-	err := t.s.changeAbandonably(ctx, t.what, t.s.changing, func(ctx context.Context, id string) error {
-		ask := &pb.BeginTransactionRequest{
-			Session: t.s.handle, Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites, RequestId: id,
-		}
-		r, err := t.s.transactions.BeginTransaction(ctx, ask)
-		place.request, place.name = id, r.GetTransaction()
-		return err
-	})
-	if err != nil || place.name == "" {
+	id := t.s.requestID()
+	name, err := write(ctx, t.recipe, once.by(id), t.s.transactions.BeginTransaction, &pb.BeginTransactionRequest{
+		Session: t.s.handle, Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites, RequestId: id,
+	}, (*pb.BeginTransactionResponse).GetTransaction)
+	if err != nil || name == "" {
 		return err
 	}
-	place.ask = func(ctx context.Context) error {
+	t.s.has(&part{s: t.s, key: t.coordinator(), request: id, name: name, ask: func(ctx context.Context) error {
 		_, err := t.s.transactions.BeginTransaction(ctx, &pb.BeginTransactionRequest{
-			Session: t.s.handle, Path: t.path, RequestId: place.request, Resumed: place.name,
+			Session: t.s.handle, Path: t.path, RequestId: id, Resumed: name,
 		})
 		return err
-	}
-	t.s.has(t.coordinator(), place)
+	}})
 	return nil
 }
 
@@ -74,23 +70,21 @@ func (t *transaction) coordinator() string { return t.path }
 // Coordinate is repeated for the transaction that this session has begun. Any other one
 // may be over by then, and its successor is not to be mistaken for it.
 func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) {
-	place, made := t.s.part(t.coordinator()), t.s.changing
+	id, how, place, calls := t.s.requestID(), once, t.s.part(t.coordinator()), 0
 	if place != nil {
-		made = t.s.repeating(answers)
+		how = repeated(answers)
 	}
-	var d recipes.Decision
-	calls := 0
-	err := t.s.changeAbandonably(ctx, t.what, made, func(ctx context.Context, id string) error {
-		ask := &pb.CoordinateTransactionRequest{Session: t.s.handle, Path: t.path, RequestId: id}
+	coordinate := func(ctx context.Context, ask *pb.CoordinateTransactionRequest, options ...grpc.CallOption) (*pb.CoordinateTransactionResponse, error) {
 		if calls++; calls > 1 && place != nil {
+			ask = proto.CloneOf(ask)
 			ask.Transaction = place.name
 		}
-		r, err := t.s.transactions.CoordinateTransaction(ctx, ask)
-		d = wire.Decision(r.GetDecision())
-		return err
-	})
+		return t.s.transactions.CoordinateTransaction(ctx, ask, options...)
+	}
+	d, err := write(ctx, t.recipe, how.by(id), coordinate, &pb.CoordinateTransactionRequest{Session: t.s.handle, Path: t.path, RequestId: id},
+		func(a *pb.CoordinateTransactionResponse) recipes.Decision { return wire.Decision(a.GetDecision()) })
 	if place != nil {
-		t.s.dropPart(t.coordinator(), place, err)
+		place.end(err)
 		if err != nil { // the plugin that was to give up the place may have ended
 			t.s.abandon(place.request)
 		}
@@ -100,34 +94,32 @@ func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) 
 
 // Abort is not repeated: the transaction may be over by then, and another one have begun.
 func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
-	return write(ctx, t.recipe, t.s.transactions.AbortTransaction,
+	return write(ctx, t.recipe, once, t.s.transactions.AbortTransaction,
 		&pb.AbortTransactionRequest{Session: t.s.handle, Path: t.path, Reason: wire.Text(reason)},
 		func(a *pb.AbortTransactionResponse) recipes.Decision { return wire.Decision(a.GetDecision()) })
 }
 
 func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, error) {
-	joined := &site{transaction: t, name: name}
-	j, key := newJoining(nil), t.s.requestID()
-	j.anew = true
-	t.s.expect(key, j)
-	defer t.s.unexpect(key, j)
-	err := t.s.changeAbandonably(ctx, t.what, t.s.inTurn(j), func(ctx context.Context, id string) error {
-		r, err := t.s.transactions.JoinTransaction(ctx, &pb.JoinTransactionRequest{
-			Session: t.s.handle, Path: t.path, Site: name, RequestId: id,
+	w, id := &waiter{turns: make(chan turn, 1), anew: true}, t.s.requestID()
+	how := repeated(answers).by(id)
+	how.waiter = w
+	t.s.expect(id, w)
+	defer t.s.unexpect(id, w)
+	joined, err := write(ctx, t.recipe, how, t.s.transactions.JoinTransaction,
+		&pb.JoinTransactionRequest{Session: t.s.handle, Path: t.path, Site: name, RequestId: id},
+		func(a *pb.JoinTransactionResponse) *site {
+			return &site{transaction: t, name: name, payload: a.GetPayload(), part: part{s: t.s, key: a.GetMembership()}}
 		})
-		joined.payload, joined.membership = r.GetPayload(), r.GetMembership()
-		return err
-	})
 	if err != nil {
 		return nil, err
 	}
 	joined.part.ask = func(ctx context.Context) error {
 		_, err := t.s.transactions.JoinTransaction(ctx, &pb.JoinTransactionRequest{
-			Session: t.s.handle, Path: t.path, Site: name, Resumed: joined.membership,
+			Session: t.s.handle, Path: t.path, Site: name, Resumed: joined.part.key,
 		})
 		return err
 	}
-	t.s.has(joined.membership, &joined.part)
+	t.s.has(&joined.part)
 	return joined, nil
 }
 
@@ -137,7 +129,7 @@ func (t *transaction) Status(ctx context.Context) (recipes.TransactionStatus, er
 }
 
 func (t *transaction) Forget(ctx context.Context) error {
-	_, err := write(ctx, t.recipe, t.s.transactions.ForgetTransaction,
+	_, err := write(ctx, t.recipe, once, t.s.transactions.ForgetTransaction,
 		&pb.ForgetTransactionRequest{Session: t.s.handle, Path: t.path}, nothing)
 	return err
 }
@@ -149,37 +141,28 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 	if err := vote.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", s.transaction, err)
 	}
-	return s.explain(s.s.changeBy(ctx, s.what, s.s.repeating(s.answers), func(ctx context.Context) error {
-		_, err := s.s.transactions.VoteTransaction(ctx, &pb.VoteTransactionRequest{
-			Session: s.s.handle, Membership: s.membership, Vote: string(vote),
-		})
-		return err
-	}))
+	_, err := write(ctx, s.recipe, repeated(s.answers), s.s.transactions.VoteTransaction,
+		&pb.VoteTransactionRequest{Session: s.s.handle, Membership: s.part.key, Vote: string(vote)}, nothing)
+	return s.explain(err)
 }
 
 func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
-	var d recipes.Decision
-	err := s.s.changeAbandonably(ctx, s.what, s.s.repeating(s.answers), func(ctx context.Context, id string) error {
-		r, err := s.s.transactions.AwaitDecision(ctx, &pb.AwaitDecisionRequest{
-			Session: s.s.handle, Membership: s.membership, RequestId: id,
-		})
-		d = wire.Decision(r.GetDecision())
-		return err
-	})
+	id := s.s.requestID()
+	d, err := write(ctx, s.recipe, repeated(s.answers).by(id), s.s.transactions.AwaitDecision,
+		&pb.AwaitDecisionRequest{Session: s.s.handle, Membership: s.part.key, RequestId: id},
+		func(a *pb.AwaitDecisionResponse) recipes.Decision { return wire.Decision(a.GetDecision()) })
 	return d, s.explain(err)
 }
 
 // Done may find that the transaction is over: the plugin that has ended had done it.
 func (s *site) Done(ctx context.Context) error {
-	err := s.s.changeBy(ctx, s.what, s.s.repeating(s.answers), func(ctx context.Context) error {
-		_, err := s.s.transactions.FinishSite(ctx, &pb.FinishSiteRequest{Session: s.s.handle, Membership: s.membership})
-		return err
-	})
-	if err != nil && errors.Is(s.s.lossOf(&s.part), recipes.ErrNoTransaction) {
+	_, err := write(ctx, s.recipe, repeated(s.answers), s.s.transactions.FinishSite,
+		&pb.FinishSiteRequest{Session: s.s.handle, Membership: s.part.key}, nothing)
+	if err != nil && errors.Is(s.part.loss(), recipes.ErrNoTransaction) {
 		err = nil
 	}
 	if err == nil {
-		s.s.dropPart(s.membership, &s.part, errDone)
+		s.part.end(errDone)
 	}
 	return s.explain(err)
 }
@@ -189,7 +172,7 @@ var errDone = fmt.Errorf("%w: the site is done", recipes.ErrNoTransaction)
 
 // explain says why a plugin does not know the site.
 func (s *site) explain(err error) error {
-	if lost := s.s.lossOf(&s.part); lost != nil && errors.Is(err, recipes.ErrNoTransaction) {
+	if lost := s.part.loss(); lost != nil && errors.Is(err, recipes.ErrNoTransaction) {
 		return fmt.Errorf("%s: %w", s, keepOutcome(lost, err))
 	}
 	return err
@@ -198,7 +181,7 @@ func (s *site) explain(err error) error {
 // answers is that of the package. A plugin that has not resumed the site does not know it,
 // which answers no call that was made before, unless none can have had an effect.
 func (s *site) answers(e error) bool {
-	lost := s.s.lossOf(&s.part)
+	lost := s.part.loss()
 	if lost != nil && errors.Is(e, recipes.ErrNoTransaction) {
 		return errors.Is(lost, recipes.ErrNoTransaction) || errors.Is(lost, recipes.ErrNotHeld)
 	}

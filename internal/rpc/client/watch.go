@@ -52,7 +52,7 @@ type watcher[M any] struct {
 	s    *session
 	open func(context.Context) (grpc.ServerStreamingClient[M], error)
 
-	in     *tenure
+	in     *generation
 	stream grpc.ServerStreamingClient[M]
 	last   *M // that was read
 }
@@ -60,7 +60,7 @@ type watcher[M any] struct {
 // begin opens a stream and reads its first message.
 func (w *watcher[M]) begin(ctx context.Context) error {
 	for {
-		t, err := w.s.served(ctx)
+		t, err := w.s.enter(ctx, way{})
 		if err != nil {
 			return err
 		}

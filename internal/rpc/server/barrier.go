@@ -12,43 +12,29 @@ type barrierService struct {
 	*Server
 }
 
-func (s barrierService) barrier(handle, path string) (recipes.Barrier, error) {
-	ss, err := s.session(handle)
-	if err != nil {
-		return nil, err
-	}
-	return ss.Barrier(path)
-}
+func barrier(t target) (recipes.Barrier, error) { return t.Barrier(t.path) }
 
 func (s barrierService) SetBarrier(ctx context.Context, r *pb.SetBarrierRequest) (*pb.SetBarrierResponse, error) {
-	b, err := s.barrier(r.GetSession(), r.GetPath())
-	if err == nil {
-		err = b.Set(ctx, r.GetData())
-	}
-	return &pb.SetBarrierResponse{}, err
+	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.SetBarrierResponse, error) {
+		return &pb.SetBarrierResponse{}, b.Set(ctx, r.GetData())
+	})
 }
 
 func (s barrierService) RemoveBarrier(ctx context.Context, r *pb.RemoveBarrierRequest) (*pb.RemoveBarrierResponse, error) {
-	b, err := s.barrier(r.GetSession(), r.GetPath())
-	if err == nil {
-		err = b.Remove(ctx)
-	}
-	return &pb.RemoveBarrierResponse{}, err
+	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.RemoveBarrierResponse, error) {
+		return &pb.RemoveBarrierResponse{}, b.Remove(ctx)
+	})
 }
 
 func (s barrierService) WaitBarrier(ctx context.Context, r *pb.WaitBarrierRequest) (*pb.WaitBarrierResponse, error) {
-	b, err := s.barrier(r.GetSession(), r.GetPath())
-	if err == nil {
-		err = b.Wait(ctx)
-	}
-	return &pb.WaitBarrierResponse{}, err
+	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.WaitBarrierResponse, error) {
+		return &pb.WaitBarrierResponse{}, b.Wait(ctx)
+	})
 }
 
 func (s barrierService) GetBarrier(ctx context.Context, r *pb.GetBarrierRequest) (*pb.GetBarrierResponse, error) {
-	b, err := s.barrier(r.GetSession(), r.GetPath())
-	if err != nil {
-		return nil, err
-	}
-	set, err := b.IsSet(ctx)
-	return &pb.GetBarrierResponse{Set: set}, err
+	return with(s.Server, r, barrier, func(b recipes.Barrier) (*pb.GetBarrierResponse, error) {
+		set, err := b.IsSet(ctx)
+		return &pb.GetBarrierResponse{Set: set}, err
+	})
 }

@@ -15,68 +15,47 @@ type configurationService struct {
 	*Server
 }
 
-// inConfiguration finds a configuration and does something with it.
-func (s configurationService) inConfiguration(handle, path string, do func(recipes.Configuration) error) error {
-	ss, err := s.session(handle)
-	if err != nil {
-		return err
-	}
-	c, err := ss.Configuration(path)
-	if err != nil {
-		return err
-	}
-	return do(c)
-}
+func configuration(t target) (recipes.Configuration, error) { return t.Configuration(t.path) }
 
 func (s configurationService) GetKey(ctx context.Context, r *pb.GetKeyRequest) (*pb.GetKeyResponse, error) {
-	out := &pb.GetKeyResponse{}
-	return out, s.inConfiguration(r.GetSession(), r.GetPath(), func(c recipes.Configuration) error {
+	return with(s.Server, r, configuration, func(c recipes.Configuration) (*pb.GetKeyResponse, error) {
 		e, err := c.Get(ctx, r.GetKey())
-		out.Entry = wire.ToEntry(e)
-		return err
+		return &pb.GetKeyResponse{Entry: wire.ToEntry(e)}, err
 	})
 }
 
 func (s configurationService) SetKey(ctx context.Context, r *pb.SetKeyRequest) (*pb.SetKeyResponse, error) {
-	out := &pb.SetKeyResponse{}
-	return out, s.inConfiguration(r.GetSession(), r.GetPath(), func(c recipes.Configuration) error {
+	return with(s.Server, r, configuration, func(c recipes.Configuration) (*pb.SetKeyResponse, error) {
 		revision, err := c.Set(ctx, r.GetKey(), r.GetValue(), recipes.Revision(r.GetExpected()))
-		out.Revision = int64(revision)
-		return err
+		return &pb.SetKeyResponse{Revision: int64(revision)}, err
 	})
 }
 
 func (s configurationService) DeleteKey(ctx context.Context, r *pb.DeleteKeyRequest) (*pb.DeleteKeyResponse, error) {
-	return &pb.DeleteKeyResponse{}, s.inConfiguration(r.GetSession(), r.GetPath(), func(c recipes.Configuration) error {
-		return c.Delete(ctx, r.GetKey(), recipes.Revision(r.GetExpected()))
+	return with(s.Server, r, configuration, func(c recipes.Configuration) (*pb.DeleteKeyResponse, error) {
+		return &pb.DeleteKeyResponse{}, c.Delete(ctx, r.GetKey(), recipes.Revision(r.GetExpected()))
 	})
 }
 
 func (s configurationService) SnapshotKeys(ctx context.Context, r *pb.SnapshotKeysRequest) (*pb.SnapshotKeysResponse, error) {
-	out := &pb.SnapshotKeysResponse{}
-	return out, s.inConfiguration(r.GetSession(), r.GetPath(), func(c recipes.Configuration) error {
+	return with(s.Server, r, configuration, func(c recipes.Configuration) (*pb.SnapshotKeysResponse, error) {
 		entries, err := c.Snapshot(ctx)
-		out.Entries = wire.ToEntries(entries)
-		return err
+		return &pb.SnapshotKeysResponse{Entries: wire.ToEntries(entries)}, err
 	})
 }
 
 func (s configurationService) WatchKey(r *pb.WatchKeyRequest, st grpc.ServerStreamingServer[pb.WatchKeyResponse]) error {
-	var values <-chan recipes.Entry
-	err := s.inConfiguration(r.GetSession(), r.GetPath(), func(c recipes.Configuration) (err error) {
-		values, err = c.Watch(st.Context(), r.GetKey())
-		return err
+	entries, err := with(s.Server, r, configuration, func(c recipes.Configuration) (<-chan recipes.Entry, error) {
+		return c.Watch(st.Context(), r.GetKey())
 	})
-	return forward(st, values, err, func(e recipes.Entry) *pb.WatchKeyResponse {
+	return forward(st, entries, err, func(e recipes.Entry) *pb.WatchKeyResponse {
 		return &pb.WatchKeyResponse{Entry: wire.ToEntry(e)}
 	})
 }
 
 func (s configurationService) WatchKeys(r *pb.WatchKeysRequest, st grpc.ServerStreamingServer[pb.WatchKeysResponse]) error {
-	var trees <-chan []recipes.Entry
-	err := s.inConfiguration(r.GetSession(), r.GetPath(), func(c recipes.Configuration) (err error) {
-		trees, err = c.WatchTree(st.Context())
-		return err
+	trees, err := with(s.Server, r, configuration, func(c recipes.Configuration) (<-chan []recipes.Entry, error) {
+		return c.WatchTree(st.Context())
 	})
 	return forward(st, trees, err, func(es []recipes.Entry) *pb.WatchKeysResponse {
 		return &pb.WatchKeysResponse{Entries: wire.ToEntries(es)}

@@ -9,37 +9,58 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// An attempt waits for a grant of one of ss's recipes. If the recipe has a line, it
-// calls joined once.
-type attempt func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error)
+// request is a call that asks for a grant, or is about one.
+type request interface {
+	sessionRequest
+	GetRequestId() string
+}
 
-// contend runs the attempt for a request, or joins the call that already does, and
-// returns the ticket with the grant. If a contender had joined a line, its error
-// says at which place: the host tells the application in any case.
-func (s *Server) contend(ctx context.Context, r request, announce bool, run attempt) (*ticket, error) {
-	ss, err := s.session(r.GetSession())
+// resumeRequest is a request of a host that may have had in another plugin what it asks for.
+type resumeRequest interface {
+	request
+	GetResumed() *pb.Grant
+}
+
+// contend waits for the grant that a request asks for, or joins the call that already
+// does, and returns its ticket. If the recipe has a line, run calls joined once. If a
+// contender had joined a line, its error says at which place: the host tells the
+// application in any case.
+func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, run func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error)) (*ticket, error) {
+	t, err := s.target(r)
 	if err != nil {
 		return nil, err
 	}
-	var had *pb.Grant // in another plugin
-	if r, ok := r.(interface{ GetResumed() *pb.Grant }); ok {
-		had = r.GetResumed()
-	}
-	if err := ss.taking.allows(had); err != nil && !ss.tickets.knows(r.GetRequestId()) {
+	had := r.GetResumed()
+	if err := t.resumption.allows(had); err != nil && !t.tickets.knows(r.GetRequestId()) {
 		return nil, err
 	}
 	var announced func(recipes.Place)
 	if announce {
-		announced = ss.announcer(ctx, r.GetRequestId())
+		announced = t.announcer(ctx, r.GetRequestId())
 	}
-	c, err := ss.tickets.call(ctx, r.GetRequestId(), had.GetToken() != 0, announced, run)
+	c, err := t.tickets.call(ctx, r.GetRequestId(), had.GetToken() != 0, announced, contained(ctx, t, run))
 	if c == nil || err == nil {
 		return c, err
 	}
 	if had != nil {
-		ss.tickets.retry(c)
+		t.tickets.retry(c)
 	}
 	return nil, wire.ToStatus(err, c.place)
+}
+
+// acquire asks a recipe for a grant, or takes up the one that the host of r had.
+func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, ask func(context.Context) (G, error), giveBack func(G, context.Context) error) (_ *grant, err error) {
+	var g G
+	if had := r.GetResumed(); had != nil {
+		tries, ok := r.(interface{ GetTry() bool })
+		g, err = takeUp[G](ctx, recipe, had, ok && tries.GetTry())
+	} else {
+		g, err = ask(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &grant{Grant: g, giveBack: func(ctx context.Context) error { return giveBack(g, ctx) }}, nil
 }
 
 // announcer returns how the host of a call is told where its contender has joined: by an
@@ -62,14 +83,6 @@ func (ss *session) announceOnStream(id string) func(recipes.Place) {
 		joined := &pb.Joined{RequestId: id, Place: wire.ToPlace(p)}
 		ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: joined}})
 	}
-}
-
-// holding makes a held of a hold.
-func holding(h recipes.Hold, err error) (*held, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &held{Grant: h, giveBack: h.Release}, nil
 }
 
 func toGrant(c *ticket) *pb.Grant {

@@ -15,55 +15,47 @@ type contenderService struct {
 }
 
 func (s contenderService) Contenders(ctx context.Context, r *pb.ContendersRequest) (*pb.ContendersResponse, error) {
-	ss, err := s.session(r.GetSession())
+	t, err := s.target(r)
 	if err != nil {
 		return nil, err
 	}
-	dialect, err := wire.Dialect(r.GetDialect())
-	if err != nil {
-		return nil, err
-	}
-	if dialect != "" {
-		found, err := in(ctx, ss, r.GetPath(), wire.Kinds(r.GetKinds()), dialect)
+	if t.dialect != "" {
+		found, err := t.line(ctx, wire.Kinds(r.GetKinds()))
 		return &pb.ContendersResponse{Contenders: wire.ToContenders(found)}, err
 	}
-	lines, err := ss.Session.Contenders(ctx, r.GetPath(), wire.Kinds(r.GetKinds())...)
+	lines, err := t.Session.Contenders(ctx, t.path, wire.Kinds(r.GetKinds())...)
 	return wire.ToLines(lines), err
 }
 
-// in returns the contenders of one kind in one dialect.
-func in(ctx context.Context, ss *session, path string, kinds []recipes.Kind, dialect recipes.Dialect) ([]recipes.Contender, error) {
+// line returns the contenders of one kind in one dialect.
+func (t target) line(ctx context.Context, kinds []recipes.Kind) (_ []recipes.Contender, err error) {
 	if len(kinds) != 1 {
 		return nil, fmt.Errorf("%w: a dialect, and %d kinds: it needs one", recipes.ErrInvalid, len(kinds))
 	}
-	switch kinds[0] {
-	case recipes.KindLock:
-		return list(ss.Lock(path, recipes.LockConfig{Dialect: dialect}))(ctx)
-	case recipes.KindSharedLock:
-		return list(ss.SharedLock(path, recipes.SharedLockConfig{Dialect: dialect}))(ctx)
-	case recipes.KindSemaphore:
-		if dialect != recipes.DefaultDialect {
-			return list(ss.Semaphore(path, recipes.SemaphoreConfig{Permits: 1, Dialect: dialect}))(ctx)
-		}
-	case recipes.KindElection:
-		e, err := ss.Election(path, recipes.ElectionConfig{Dialect: dialect})
+	var line interface {
+		Contenders(context.Context) ([]recipes.Contender, error)
+	}
+	switch kind := kinds[0]; {
+	case kind == recipes.KindLock:
+		line, err = t.Lock(t.path, recipes.LockConfig{Dialect: t.dialect})
+	case kind == recipes.KindSharedLock:
+		line, err = t.SharedLock(t.path, recipes.SharedLockConfig{Dialect: t.dialect})
+	case kind == recipes.KindElection:
+		e, err := election(t)
 		if err != nil {
 			return nil, err
 		}
 		return e.Candidates(ctx)
-	}
-	if dialect == recipes.DefaultDialect { // recipes without dialects
-		lines, err := ss.Session.Contenders(ctx, path, kinds...)
+	case t.dialect == recipes.DefaultDialect: // recipes without dialects, and semaphores, whose permits are not known
+		lines, err := t.Session.Contenders(ctx, t.path, kind)
 		return lines.Contenders, err
+	case kind == recipes.KindSemaphore:
+		line, err = t.Semaphore(t.path, recipes.SemaphoreConfig{Permits: 1, Dialect: t.dialect})
+	default:
+		err = fmt.Errorf("%w: the kind %q has no dialects", recipes.ErrInvalid, kind)
 	}
-	return nil, fmt.Errorf("%w: the kind %q has no dialects", recipes.ErrInvalid, kinds[0])
-}
-
-func list[L interface {
-	Contenders(context.Context) ([]recipes.Contender, error)
-}](l L, err error) func(context.Context) ([]recipes.Contender, error) {
 	if err != nil {
-		return func(context.Context) ([]recipes.Contender, error) { return nil, err }
+		return nil, err
 	}
-	return l.Contenders
+	return line.Contenders(ctx)
 }

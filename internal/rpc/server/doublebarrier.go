@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -14,25 +13,21 @@ type doubleBarrierService struct {
 }
 
 func (s doubleBarrierService) EnterDoubleBarrier(ctx context.Context, r *pb.EnterDoubleBarrierRequest) (*pb.EnterDoubleBarrierResponse, error) {
-	c, err := s.contend(ctx, r, false, func(ctx context.Context, ss *session, _ func(recipes.Place)) (*held, error) {
-		dialect, err := wire.Dialect(r.GetDialect())
+	c, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
+		b, err := t.DoubleBarrier(t.path, recipes.DoubleBarrierConfig{Size: int(r.GetSize()), Dialect: t.dialect})
 		if err != nil {
 			return nil, err
 		}
-		b, err := ss.DoubleBarrier(r.GetPath(), recipes.DoubleBarrierConfig{Size: int(r.GetSize()), Dialect: dialect})
+		p, err := t.enter(ctx, b, r)
 		if err != nil {
 			return nil, err
 		}
-		p, err := ss.enter(ctx, b, r)
-		if err != nil {
-			return nil, err
-		}
-		return &held{Grant: p, giveBack: takeOut(p)}, nil
+		return &grant{Grant: p, giveBack: takeOut(p)}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	p, err := passage(c)
+	p, err := as[recipes.Passage](c, noPassage)
 	if err != nil {
 		return nil, err
 	}
@@ -80,21 +75,12 @@ func takeOut(p recipes.Passage) func(context.Context) error {
 	}
 }
 
-// passage returns the double barrier's member that a ticket holds.
-func passage(c *ticket) (recipes.Passage, error) {
-	return as[recipes.Passage](c, "no place in a double barrier")
-}
+const noPassage = "no place in a double barrier"
 
 func (s doubleBarrierService) LeaveDoubleBarrier(ctx context.Context, r *pb.LeaveDoubleBarrierRequest) (*pb.LeaveDoubleBarrierResponse, error) {
-	ss, c, err := s.granted(r)
-	if err != nil {
-		return nil, err
-	}
-	p, err := passage(c)
-	if err != nil {
-		return nil, err
-	}
-	err = p.Leave(ctx)
-	ss.tickets.finished(c)
-	return &pb.LeaveDoubleBarrierResponse{}, err
+	return withGrant(s.Server, r, noPassage, func(ss *session, c *ticket, p recipes.Passage) (*pb.LeaveDoubleBarrierResponse, error) {
+		err := p.Leave(ctx)
+		ss.tickets.finished(c)
+		return &pb.LeaveDoubleBarrierResponse{}, err
+	})
 }

@@ -16,27 +16,13 @@ type electionService struct {
 }
 
 func (s electionService) Campaign(ctx context.Context, r *pb.CampaignRequest) (*pb.CampaignResponse, error) {
-	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
-		dialect, err := wire.Dialect(r.GetDialect())
+	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
+		e, err := t.Election(t.path, recipes.ElectionConfig{Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Joined: joined})
 		if err != nil {
 			return nil, err
 		}
-		election, err := ss.Election(r.GetPath(), recipes.ElectionConfig{
-			Dialect: dialect, Strategy: recipes.Strategy(r.GetStrategy()), Joined: joined,
-		})
-		if err != nil {
-			return nil, err
-		}
-		var leadership recipes.Leadership
-		if had := r.GetResumed(); had != nil {
-			leadership, err = takeUp[recipes.Leadership](ctx, election, had, false)
-		} else {
-			leadership, err = election.Campaign(ctx, r.GetProposal())
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &held{Grant: leadership, giveBack: leadership.Resign}, nil
+		campaign := func(ctx context.Context) (recipes.Leadership, error) { return e.Campaign(ctx, r.GetProposal()) }
+		return acquire(ctx, e, r, campaign, recipes.Leadership.Resign)
 	})
 	if err != nil {
 		return nil, err
@@ -45,60 +31,32 @@ func (s electionService) Campaign(ctx context.Context, r *pb.CampaignRequest) (*
 }
 
 func (s electionService) Acknowledge(ctx context.Context, r *pb.AcknowledgeRequest) (*pb.AcknowledgeResponse, error) {
-	ss, c, err := s.granted(r)
-	if err != nil {
-		return nil, err
-	}
-	leadership, err := as[recipes.Leadership](c, "no leadership")
-	if err != nil {
-		return nil, err
-	}
-	err = leadership.Acknowledge(ctx, r.GetData())
-	ss.tickets.judge(c, err)
-	return &pb.AcknowledgeResponse{}, err
+	return withGrant(s.Server, r, "no leadership", func(_ *session, _ *ticket, l recipes.Leadership) (*pb.AcknowledgeResponse, error) {
+		return &pb.AcknowledgeResponse{}, l.Acknowledge(ctx, r.GetData())
+	})
 }
 
-// election finds an election, for calls that do not depend on how it waits.
-func (s *Server) election(r interface {
-	GetSession() string
-	GetPath() string
-	GetDialect() string
-}) (recipes.Election, error) {
-	ss, err := s.session(r.GetSession())
-	if err != nil {
-		return nil, err
-	}
-	dialect, err := wire.Dialect(r.GetDialect())
-	if err != nil {
-		return nil, err
-	}
-	return ss.Election(r.GetPath(), recipes.ElectionConfig{Dialect: dialect})
+// election is for calls that do not depend on how it waits.
+func election(t target) (recipes.Election, error) {
+	return t.Election(t.path, recipes.ElectionConfig{Dialect: t.dialect})
 }
 
 func (s electionService) Leader(ctx context.Context, r *pb.LeaderRequest) (*pb.LeaderResponse, error) {
-	e, err := s.election(r)
-	if err != nil {
-		return nil, err
-	}
-	l, err := e.Leader(ctx)
-	return &pb.LeaderResponse{Leader: wire.ToLeader(l)}, err
+	return with(s.Server, r, election, func(e recipes.Election) (*pb.LeaderResponse, error) {
+		l, err := e.Leader(ctx)
+		return &pb.LeaderResponse{Leader: wire.ToLeader(l)}, err
+	})
 }
 
 func (s electionService) Acknowledged(ctx context.Context, r *pb.AcknowledgedRequest) (*pb.AcknowledgedResponse, error) {
-	e, err := s.election(r)
-	if err != nil {
-		return nil, err
-	}
-	l, err := e.Acknowledged(ctx)
-	return &pb.AcknowledgedResponse{Leader: wire.ToLeader(l)}, err
+	return with(s.Server, r, election, func(e recipes.Election) (*pb.AcknowledgedResponse, error) {
+		l, err := e.Acknowledged(ctx)
+		return &pb.AcknowledgedResponse{Leader: wire.ToLeader(l)}, err
+	})
 }
 
 func (s electionService) Observe(r *pb.ObserveRequest, st grpc.ServerStreamingServer[pb.ObserveResponse]) error {
-	e, err := s.election(r)
-	if err != nil {
-		return err
-	}
-	leaders, err := e.Observe(st.Context())
+	leaders, err := with(s.Server, r, election, func(e recipes.Election) (<-chan recipes.Leader, error) { return e.Observe(st.Context()) })
 	return forward(st, leaders, err, func(l recipes.Leader) *pb.ObserveResponse {
 		return &pb.ObserveResponse{Leader: wire.ToLeader(l)}
 	})

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -15,44 +14,16 @@ type grantService struct {
 	*Server
 }
 
-// request is a call that asks for a grant, or is about one.
-type request interface {
-	GetSession() string
-	GetRequestId() string
-}
-
-// granted finds the grant that a request is about.
-func (s *Server) granted(r request) (*session, *ticket, error) {
-	ss, err := s.session(r.GetSession())
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := ss.tickets.granted(r.GetRequestId())
-	return ss, c, err
-}
-
-// as returns what a ticket holds as a G. what says, in the negative, what it should
-// be.
-func as[G any](c *ticket, what string) (G, error) {
-	g, ok := c.grant.Grant.(G)
-	if !ok {
-		return g, fmt.Errorf("%w: request %s holds %s", recipes.ErrInvalid, c.id, what)
-	}
-	return g, nil
-}
-
 func (s grantService) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
-	ss, c, err := s.granted(r)
-	if err != nil {
-		return nil, err
-	}
-	err = c.grant.giveBack(ctx)
-	if ctx.Err() != nil && err != nil {
-		ss.tickets.awaitGiveBack(c)
-	} else {
-		ss.tickets.givenBack(c, err)
-	}
-	return &pb.ReleaseResponse{}, err
+	return withGrant(s.Server, r, "", func(ss *session, c *ticket, _ recipes.Grant) (*pb.ReleaseResponse, error) {
+		err := c.grant.giveBack(ctx)
+		if ctx.Err() != nil && err != nil {
+			ss.tickets.awaitGiveBack(c)
+		} else {
+			ss.tickets.givenBack(c, err)
+		}
+		return &pb.ReleaseResponse{}, err
+	})
 }
 
 // awaitGiveBack is givenBack for a release that goes on, and that nobody waits for.
@@ -71,13 +42,9 @@ func (ts *tickets) givenBack(c *ticket, err error) {
 }
 
 func (s grantService) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteResponse, error) {
-	ss, c, err := s.granted(r)
-	if err != nil {
-		return nil, err
-	}
-	err = c.grant.Write(ctx, wire.Ops(r.GetOps())...)
-	ss.tickets.judge(c, err)
-	return &pb.WriteResponse{}, err
+	return withGrant(s.Server, r, "", func(_ *session, _ *ticket, g recipes.Grant) (*pb.WriteResponse, error) {
+		return &pb.WriteResponse{}, g.Write(ctx, wire.Ops(r.GetOps())...)
+	})
 }
 
 // judge notices a grant whose znode turned out to be gone. A grant that ended for
@@ -89,12 +56,10 @@ func (ts *tickets) judge(c *ticket, err error) {
 }
 
 func (s grantService) Watch(_ context.Context, r *pb.WatchRequest) (*pb.WatchResponse, error) {
-	ss, c, err := s.granted(r)
-	if err != nil {
-		return nil, err
-	}
-	ss.tickets.watch(c)
-	return &pb.WatchResponse{}, nil
+	return withGrant(s.Server, r, "", func(ss *session, c *ticket, _ recipes.Grant) (*pb.WatchResponse, error) {
+		ss.tickets.watch(c)
+		return &pb.WatchResponse{}, nil
+	})
 }
 
 func (s grantService) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.AbandonResponse, error) {

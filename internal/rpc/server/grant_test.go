@@ -35,7 +35,8 @@ func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
 			return err
 		},
 		"Update": func(s *Server) error {
-			return s.update(t.Context(), &pb.WriteRequest{RequestId: "it"}, nil)
+			_, err := update(t.Context(), s, &pb.UpdateRequest{RequestId: "it"}, &pb.UpdateResponse{})
+			return err
 		},
 		"Downgrade": func(s *Server) error {
 			_, err := readWriteLockService{Server: s}.Downgrade(t.Context(), &pb.DowngradeRequest{RequestId: "it"})
@@ -51,8 +52,8 @@ func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
 		ss.tickets = newTickets(ss, 1)
 		s.sessions[""] = ss
 		acquire := func(id string) error {
-			_, err := ss.tickets.call(t.Context(), id, false, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
-				return &held{Grant: removed{}}, nil
+			_, err := ss.tickets.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+				return &grant{Grant: removed{}}, nil
 			})
 			return err
 		}
@@ -77,6 +78,25 @@ func TestUnknownModeIsRefused(t *testing.T) {
 		_, err := acquireMode(t.Context(), struct{ recipes.SharedLock }{}, &pb.AcquireReadWriteRequest{Try: try})
 		if !errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("try %v: %v", try, err)
+		}
+	}
+}
+
+// placed is a lock with a place that can be taken up.
+type placed struct{ try *bool }
+
+func (p placed) Rejoin(_ context.Context, _ string, try bool) (recipes.Hold, error) {
+	*p.try = try
+	return nil, recipes.ErrContended
+}
+
+// TestATryIsTakenUpAsOne: it does not wait in the next plugin either.
+func TestATryIsTakenUpAsOne(t *testing.T) {
+	for _, try := range []bool{false, true} {
+		got := !try
+		_, err := acquire[recipes.Hold](t.Context(), placed{&got}, &pb.AcquireRequest{Try: try, Resumed: &pb.Grant{Znode: "/l/z"}}, nil, nil)
+		if got != try || !errors.Is(err, recipes.ErrContended) {
+			t.Errorf("try %v: %v, %v", try, got, err)
 		}
 	}
 }

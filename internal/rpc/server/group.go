@@ -16,25 +16,13 @@ type groupService struct {
 }
 
 func (s groupService) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, error) {
-	c, err := s.contend(ctx, r, false, func(ctx context.Context, ss *session, _ func(recipes.Place)) (*held, error) {
-		dialect, err := wire.Dialect(r.GetDialect())
+	c, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
+		g, err := t.Group(t.path, recipes.GroupConfig{Name: r.GetName(), Dialect: t.dialect})
 		if err != nil {
 			return nil, err
 		}
-		g, err := ss.Group(r.GetPath(), recipes.GroupConfig{Name: r.GetName(), Dialect: dialect})
-		if err != nil {
-			return nil, err
-		}
-		var m recipes.Membership
-		if had := r.GetResumed(); had != nil {
-			m, err = takeUp[recipes.Membership](ctx, g, had, false)
-		} else {
-			m, err = g.Join(ctx, r.GetData())
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &held{Grant: m, giveBack: m.Leave}, nil
+		join := func(ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, r.GetData()) }
+		return acquire(ctx, g, r, join, recipes.Membership.Leave)
 	})
 	if err != nil {
 		return nil, err
@@ -43,58 +31,38 @@ func (s groupService) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResp
 }
 
 func (s groupService) Update(ctx context.Context, r *pb.UpdateRequest) (*pb.UpdateResponse, error) {
-	return &pb.UpdateResponse{}, s.update(ctx, r, r.GetData())
+	return update(ctx, s.Server, r, &pb.UpdateResponse{})
 }
 
-// update replaces the data of a grant's znode, where the recipe has such a thing.
-func (s *Server) update(ctx context.Context, r request, data []byte) error {
-	ss, c, err := s.granted(r)
-	if err != nil {
-		return err
-	}
-	u, err := as[interface {
-		Update(context.Context, []byte) error
-	}](c, "nothing that can be updated")
-	if err != nil {
-		return err
-	}
-	err = u.Update(ctx, data)
-	ss.tickets.judge(c, err)
-	return err
+// updater is a grant whose znode has data that can be replaced.
+type updater interface {
+	Update(context.Context, []byte) error
 }
 
-// group finds a group, for calls that do not depend on the caller's own name in it.
-func (s groupService) group(r interface {
-	GetSession() string
-	GetPath() string
-	GetDialect() string
-}) (recipes.Group, error) {
-	ss, err := s.session(r.GetSession())
-	if err != nil {
-		return nil, err
-	}
-	dialect, err := wire.Dialect(r.GetDialect())
-	if err != nil {
-		return nil, err
-	}
-	return ss.Group(r.GetPath(), recipes.GroupConfig{Dialect: dialect})
+// update replaces the data of a grant's znode.
+func update[A any](ctx context.Context, s *Server, r interface {
+	request
+	GetData() []byte
+}, answer A) (A, error) {
+	return withGrant(s, r, "nothing that can be updated", func(_ *session, _ *ticket, u updater) (A, error) {
+		return answer, u.Update(ctx, r.GetData())
+	})
+}
+
+// group is for calls that do not depend on the caller's own name in it.
+func group(t target) (recipes.Group, error) {
+	return t.Group(t.path, recipes.GroupConfig{Dialect: t.dialect})
 }
 
 func (s groupService) Members(ctx context.Context, r *pb.MembersRequest) (*pb.MembersResponse, error) {
-	g, err := s.group(r)
-	if err != nil {
-		return nil, err
-	}
-	members, err := g.Members(ctx)
-	return &pb.MembersResponse{Members: wire.ToMembers(members)}, err
+	return with(s.Server, r, group, func(g recipes.Group) (*pb.MembersResponse, error) {
+		members, err := g.Members(ctx)
+		return &pb.MembersResponse{Members: wire.ToMembers(members)}, err
+	})
 }
 
 func (s groupService) WatchMembers(r *pb.WatchMembersRequest, st grpc.ServerStreamingServer[pb.WatchMembersResponse]) error {
-	g, err := s.group(r)
-	if err != nil {
-		return err
-	}
-	snapshots, err := g.Watch(st.Context())
+	snapshots, err := with(s.Server, r, group, func(g recipes.Group) (<-chan []recipes.Member, error) { return g.Watch(st.Context()) })
 	return forward(st, snapshots, err, func(ms []recipes.Member) *pb.WatchMembersResponse {
 		return &pb.WatchMembersResponse{Members: wire.ToMembers(ms)}
 	})

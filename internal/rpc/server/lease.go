@@ -16,14 +16,14 @@ import (
 // see outbox.over. While nothing happens one goroutine waits, for the host. A thousand
 // sessions that wait for their turn are a common plugin, and a goroutine takes 4 KiB or
 // more.
-func (ss *session) serve(st stream, ticket []byte) {
+func (ss *session) serve(st stream, resumeTicket []byte) {
 	ss.out.begin(st.Send, ss.echo, func() { ss.giveUp(errUnread) }, ss.tasks.Go)
 	opened := &pb.Opened{
 		Session:   ss.handle,
 		SessionId: ss.ID(),
 		Timeout:   durationpb.New(ss.Timeout()),
 		State:     wire.ToState(ss.State()),
-		Ticket:    ticket,
+		Ticket:    resumeTicket,
 	}
 	ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_Opened{Opened: opened}})
 	ss.listen(st)

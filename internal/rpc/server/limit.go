@@ -91,7 +91,7 @@ func (l *limiter) stream(srv any, st grpc.ServerStream, info *grpc.StreamServerI
 		defer l.closed()
 		return handle(srv, st)
 	}
-	c := &counted{ServerStream: st, limiter: l}
+	c := &watchStream{ServerStream: st, limiter: l}
 	defer c.done()
 	return handle(srv, c)
 }
@@ -112,16 +112,16 @@ func (l *limiter) closed() {
 	l.opens--
 }
 
-// counted is a stream that belongs to the session which its first message
+// watchStream is a stream that belongs to the session which its first message
 // names.
-type counted struct {
+type watchStream struct {
 	grpc.ServerStream
 	limiter *limiter
 	session string
 }
 
 // RecvMsg refuses the stream if its session has too many.
-func (c *counted) RecvMsg(m any) error {
+func (c *watchStream) RecvMsg(m any) error {
 	if err := c.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (c *counted) RecvMsg(m any) error {
 	return nil
 }
 
-func (c *counted) done() {
+func (c *watchStream) done() {
 	if c.session != "" {
 		c.limiter.unwatch(c.session)
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -14,24 +13,18 @@ type lockService struct {
 }
 
 func (s lockService) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
-	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
-		dialect, err := wire.Dialect(r.GetDialect())
-		if err != nil {
-			return nil, err
-		}
-		lock, err := ss.Lock(r.GetPath(), recipes.LockConfig{
-			Dialect: dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
+	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
+		lock, err := t.Lock(t.path, recipes.LockConfig{
+			Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 		})
 		if err != nil {
 			return nil, err
 		}
-		if had := r.GetResumed(); had != nil {
-			return holding(takeUp[recipes.Hold](ctx, lock, had, r.GetTry()))
-		}
+		ask := lock.Acquire
 		if r.GetTry() {
-			return holding(lock.TryAcquire(ctx))
+			ask = lock.TryAcquire
 		}
-		return holding(lock.Acquire(ctx))
+		return acquire(ctx, lock, r, ask, recipes.Hold.Release)
 	})
 	if err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func (ss *session) begin(ctx context.Context, t recipes.Transaction, r *pb.Begin
 		return m.BeginAs(ctx, r.GetPayload(), r.GetSites()...)
 	case !able:
 		return "", errNotTakenUp
-	case ss.taking.over():
+	case ss.resumption.over():
 		return "", errTooLate
 	default:
 		return had, m.TakeUpCoordinator(ctx, had)
@@ -132,7 +132,7 @@ func (ss *session) join(ctx context.Context, t recipes.Transaction, r *pb.JoinTr
 		}
 	case !able:
 		err = errNotTakenUp
-	case ss.taking.over():
+	case ss.resumption.over():
 		err = errTooLate
 	default:
 		_, name, _ := strings.Cut(had, membershipSeparator)

@@ -15,34 +15,23 @@ type namesService struct {
 	*Server
 }
 
-func (s namesService) names(handle, path string) (recipes.Names, error) {
-	ss, err := s.session(handle)
-	if err != nil {
-		return nil, err
-	}
-	return ss.Names(path)
-}
+func names(t target) (recipes.Names, error) { return t.Names(t.path) }
 
 func (s namesService) RegisterName(ctx context.Context, r *pb.RegisterNameRequest) (*pb.RegisterNameResponse, error) {
-	n, err := s.names(r.GetSession(), r.GetPath())
-	if err != nil {
-		return nil, err
-	}
 	if r.GetPersistent() {
-		err := n.RegisterPersistent(ctx, r.GetName(), r.GetData())
-		return &pb.RegisterNameResponse{}, err
+		return with(s.Server, r, names, func(n recipes.Names) (*pb.RegisterNameResponse, error) {
+			return &pb.RegisterNameResponse{}, n.RegisterPersistent(ctx, r.GetName(), r.GetData())
+		})
 	}
-	c, err := s.contend(ctx, r, false, func(ctx context.Context, _ *session, _ func(recipes.Place)) (_ *held, err error) {
-		var g recipes.Registration
-		if had := r.GetResumed(); had != nil {
-			g, err = takeUp[recipes.Registration](ctx, n, had, false)
-		} else {
-			g, err = n.Register(ctx, r.GetName(), r.GetData())
-		}
+	c, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
+		n, err := names(t)
 		if err != nil {
 			return nil, err
 		}
-		return &held{Grant: g, giveBack: g.Unregister}, nil
+		register := func(ctx context.Context) (recipes.Registration, error) {
+			return n.Register(ctx, r.GetName(), r.GetData())
+		}
+		return acquire(ctx, n, r, register, recipes.Registration.Unregister)
 	})
 	if err != nil {
 		return nil, err
@@ -51,45 +40,33 @@ func (s namesService) RegisterName(ctx context.Context, r *pb.RegisterNameReques
 }
 
 func (s namesService) UpdateName(ctx context.Context, r *pb.UpdateNameRequest) (*pb.UpdateNameResponse, error) {
-	return &pb.UpdateNameResponse{}, s.update(ctx, r, r.GetData())
+	return update(ctx, s.Server, r, &pb.UpdateNameResponse{})
 }
 
 func (s namesService) UnregisterName(ctx context.Context, r *pb.UnregisterNameRequest) (*pb.UnregisterNameResponse, error) {
-	n, err := s.names(r.GetSession(), r.GetPath())
-	if err == nil {
-		err = n.Unregister(ctx, r.GetName(), recipes.Token(r.GetToken()))
-	}
-	return &pb.UnregisterNameResponse{}, err
+	return with(s.Server, r, names, func(n recipes.Names) (*pb.UnregisterNameResponse, error) {
+		return &pb.UnregisterNameResponse{}, n.Unregister(ctx, r.GetName(), recipes.Token(r.GetToken()))
+	})
 }
 
 func (s namesService) LookupName(ctx context.Context, r *pb.LookupNameRequest) (*pb.LookupNameResponse, error) {
-	n, err := s.names(r.GetSession(), r.GetPath())
-	if err != nil {
-		return nil, err
-	}
-	record, err := n.Lookup(ctx, r.GetName())
-	return &pb.LookupNameResponse{Record: wire.ToRecord(record)}, err
+	return with(s.Server, r, names, func(n recipes.Names) (*pb.LookupNameResponse, error) {
+		record, err := n.Lookup(ctx, r.GetName())
+		return &pb.LookupNameResponse{Record: wire.ToRecord(record)}, err
+	})
 }
 
 func (s namesService) ListNames(ctx context.Context, r *pb.ListNamesRequest) (*pb.ListNamesResponse, error) {
-	n, err := s.names(r.GetSession(), r.GetPath())
-	if err != nil {
-		return nil, err
-	}
-	records, err := n.List(ctx)
-	response := &pb.ListNamesResponse{}
-	for _, record := range records {
-		response.Records = append(response.Records, wire.ToRecord(record))
-	}
-	return response, err
+	return with(s.Server, r, names, func(n recipes.Names) (*pb.ListNamesResponse, error) {
+		records, err := n.List(ctx)
+		return &pb.ListNamesResponse{Records: wire.ToRecords(records)}, err
+	})
 }
 
 func (s namesService) WatchName(r *pb.WatchNameRequest, st grpc.ServerStreamingServer[pb.WatchNameResponse]) error {
-	n, err := s.names(r.GetSession(), r.GetPath())
-	if err != nil {
-		return err
-	}
-	records, err := n.Watch(st.Context(), r.GetName())
+	records, err := with(s.Server, r, names, func(n recipes.Names) (<-chan recipes.Record, error) {
+		return n.Watch(st.Context(), r.GetName())
+	})
 	return forward(st, records, err, func(r recipes.Record) *pb.WatchNameResponse {
 		return &pb.WatchNameResponse{Record: wire.ToRecord(r)}
 	})

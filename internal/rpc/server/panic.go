@@ -102,19 +102,19 @@ func (s *Server) apart(what string, f func() error) (err error) {
 	return err
 }
 
-// contained is an attempt whose panic is an error: it runs in a goroutine of its
-// own, where no interceptor is. ctx is that of the call.
-func contained(ctx context.Context, run attempt) attempt {
+// contained has run work on a target, and makes an error of its panic: it may run in a
+// goroutine of its own, where no interceptor is. ctx is that of the call.
+func contained(ctx context.Context, t target, run func(context.Context, target, func(recipes.Place)) (*grant, error)) acquirer {
 	logger, ok := ctx.Value(loggerKey{}).(hclog.Logger)
 	if !ok {
 		logger = hclog.NewNullLogger()
 	}
-	return func(ctx context.Context, ss *session, joined func(recipes.Place)) (h *held, err error) {
+	return func(ctx context.Context, joined func(recipes.Place)) (g *grant, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				h, err = nil, noted(p, logger, "an attempt")
+				g, err = nil, noted(p, logger, "an acquirer")
 			}
 		}()
-		return run(ctx, ss, joined)
+		return run(ctx, t, joined)
 	}
 }

@@ -45,11 +45,11 @@ func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	check(err, "/x/Stream")
 
 	ctx := context.WithValue(t.Context(), loggerKey{}, logTo(&log))
-	h, err := contained(ctx, func(context.Context, *session, func(recipes.Place)) (*held, error) { panic("s3cret") })(t.Context(), nil, nil)
+	h, err := contained(ctx, target{}, func(context.Context, target, func(recipes.Place)) (*grant, error) { panic("s3cret") })(t.Context(), nil)
 	if h != nil {
-		t.Error("an attempt that panicked holds something")
+		t.Error("an acquirer that panicked holds something")
 	}
-	check(toStatus(err), "attempt")
+	check(toStatus(err), "acquirer")
 }
 
 func TestErrorOfAHandlerIsTheContracts(t *testing.T) {

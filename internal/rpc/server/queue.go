@@ -14,94 +14,71 @@ type queueService struct {
 	*Server
 }
 
-// consumer is the taking end of the queue that a message names.
-func (ss *session) consumer(q *pb.QueueRef) (recipes.Consumer, error) {
-	cfg, err := wire.QueueConfig(q)
-	if err != nil {
-		return nil, err
+// consumer opens the taking end of a request's queue.
+func consumer(r interface{ GetQueue() *pb.QueueRef }) func(target) (recipes.Consumer, error) {
+	return func(t target) (recipes.Consumer, error) {
+		q := r.GetQueue()
+		cfg, err := wire.QueueConfig(q)
+		if err != nil {
+			return nil, err
+		}
+		if q.GetPriority() {
+			return t.PriorityQueue(q.GetPath(), cfg)
+		}
+		return t.Queue(q.GetPath(), cfg)
 	}
-	if q.GetPriority() {
-		return ss.PriorityQueue(q.GetPath(), cfg)
-	}
-	return ss.Queue(q.GetPath(), cfg)
-}
-
-func (s *Server) consumer(handle string, q *pb.QueueRef) (recipes.Consumer, error) {
-	ss, err := s.session(handle)
-	if err != nil {
-		return nil, err
-	}
-	return ss.consumer(q)
 }
 
 func (s queueService) PutElements(ctx context.Context, r *pb.PutElementsRequest) (*pb.PutElementsResponse, error) {
-	ss, err := s.session(r.GetSession())
+	t, err := s.target(r)
 	if err != nil {
 		return nil, err
 	}
-	ids, err := ss.put(ctx, r)
-	return &pb.PutElementsResponse{Ids: wire.ToElementIDs(ids)}, err
-}
-
-func (ss *session) put(ctx context.Context, r *pb.PutElementsRequest) ([]recipes.ElementID, error) {
-	ctx, cancel := ss.tickets.abandonable(ctx, r.GetRequestId())
-	defer cancel()
-	q := r.GetQueue()
-	if q.GetCapacity() > 0 { // it may wait for room
+	ctx, end := t.tickets.abandonable(ctx, r.GetRequestId())
+	defer end()
+	if r.GetQueue().GetCapacity() > 0 { // it may wait for room
 		var cancel context.CancelFunc
 		ctx, cancel = early(ctx)
 		defer cancel()
 	}
-	consumer, err := ss.consumer(q)
+	queue, err := consumer(r)(t)
 	if err != nil {
 		return nil, err
 	}
-	if queue, ok := consumer.(recipes.PriorityQueue); ok && q.GetPriority() {
-		return queue.PutMany(ctx, int(r.GetPriority()), r.GetData()...)
+	ids, err := put(ctx, queue, r)
+	return &pb.PutElementsResponse{Ids: wire.ToElementIDs(ids)}, err
+}
+
+func put(ctx context.Context, queue recipes.Consumer, r *pb.PutElementsRequest) ([]recipes.ElementID, error) {
+	if q, ok := queue.(recipes.PriorityQueue); ok && r.GetQueue().GetPriority() {
+		return q.PutMany(ctx, int(r.GetPriority()), r.GetData()...)
 	}
-	queue, ok := consumer.(recipes.Queue)
+	q, ok := queue.(recipes.Queue)
 	if !ok {
-		return nil, fmt.Errorf("%w: %T is no queue", recipes.ErrInternal, consumer)
+		return nil, fmt.Errorf("%w: %T is no queue", recipes.ErrInternal, queue)
 	}
-	return queue.PutMany(ctx, r.GetData()...)
+	return q.PutMany(ctx, r.GetData()...)
 }
 
 func (s queueService) TakeElement(ctx context.Context, r *pb.TakeElementRequest) (*pb.TakeElementResponse, error) {
-	ss, err := s.session(r.GetSession())
-	if err != nil {
-		return nil, err
-	}
-	queue, err := ss.consumer(r.GetQueue())
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := ss.patient(ctx, r)
-	defer cancel()
-	e, err := queue.Take(ctx)
-	return &pb.TakeElementResponse{Element: wire.ToElement(e)}, err
+	return patiently(ctx, s.Server, r, consumer(r), func(ctx context.Context, _ *session, q recipes.Consumer) (*pb.TakeElementResponse, error) {
+		e, err := q.Take(ctx)
+		return &pb.TakeElementResponse{Element: wire.ToElement(e)}, err
+	})
 }
 
 func (s queueService) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRequest) (*pb.ReceiveElementResponse, error) {
-	c, err := s.contend(ctx, r, false, func(ctx context.Context, ss *session, _ func(recipes.Place)) (*held, error) {
-		queue, err := ss.consumer(r.GetQueue())
+	c, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
+		q, err := consumer(r)(t)
 		if err != nil {
 			return nil, err
 		}
-		var d recipes.Delivery
-		if had := r.GetResumed(); had != nil {
-			d, err = takeUp[recipes.Delivery](ctx, queue, had, false)
-		} else {
-			d, err = queue.Receive(ctx)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &held{Grant: d, giveBack: d.Return}, nil
+		return acquire(ctx, q, r, q.Receive, recipes.Delivery.Return)
 	})
 	if err != nil {
 		return nil, err
 	}
-	d, err := deliveryOf(c)
+	d, err := as[recipes.Delivery](c, noElement)
 	if err != nil {
 		return nil, err
 	}
@@ -110,47 +87,33 @@ func (s queueService) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRe
 	}, nil
 }
 
-func deliveryOf(c *ticket) (recipes.Delivery, error) {
-	return as[recipes.Delivery](c, "no element")
-}
+const noElement = "no element"
 
 func (s queueService) AcknowledgeElement(ctx context.Context, r *pb.AcknowledgeElementRequest) (*pb.AcknowledgeElementResponse, error) {
-	ss, c, err := s.granted(r)
-	if err != nil {
-		return nil, err
-	}
-	d, err := deliveryOf(c)
-	if err != nil {
-		return nil, err
-	}
-	err = d.Ack(ctx)
-	ss.tickets.finished(c)
-	return &pb.AcknowledgeElementResponse{}, err
+	return withGrant(s.Server, r, noElement, func(ss *session, c *ticket, d recipes.Delivery) (*pb.AcknowledgeElementResponse, error) {
+		err := d.Ack(ctx)
+		ss.tickets.finished(c)
+		return &pb.AcknowledgeElementResponse{}, err
+	})
 }
 
 func (s queueService) PeekElement(ctx context.Context, r *pb.PeekElementRequest) (*pb.PeekElementResponse, error) {
-	queue, err := s.consumer(r.GetSession(), r.GetQueue())
-	if err != nil {
-		return nil, err
-	}
-	e, err := queue.Peek(ctx)
-	return &pb.PeekElementResponse{Element: wire.ToElement(e)}, err
+	return with(s.Server, r, consumer(r), func(q recipes.Consumer) (*pb.PeekElementResponse, error) {
+		e, err := q.Peek(ctx)
+		return &pb.PeekElementResponse{Element: wire.ToElement(e)}, err
+	})
 }
 
 func (s queueService) CountElements(ctx context.Context, r *pb.CountElementsRequest) (*pb.CountElementsResponse, error) {
-	queue, err := s.consumer(r.GetSession(), r.GetQueue())
-	if err != nil {
-		return nil, err
-	}
-	n, err := queue.Len(ctx)
-	return &pb.CountElementsResponse{Count: int64(n)}, err
+	return with(s.Server, r, consumer(r), func(q recipes.Consumer) (*pb.CountElementsResponse, error) {
+		n, err := q.Len(ctx)
+		return &pb.CountElementsResponse{Count: int64(n)}, err
+	})
 }
 
 func (s queueService) ListDeadLetters(ctx context.Context, r *pb.ListDeadLettersRequest) (*pb.ListDeadLettersResponse, error) {
-	queue, err := s.consumer(r.GetSession(), r.GetQueue())
-	if err != nil {
-		return nil, err
-	}
-	dead, err := queue.DeadLetters(ctx)
-	return &pb.ListDeadLettersResponse{Elements: wire.ToElements(dead)}, err
+	return with(s.Server, r, consumer(r), func(q recipes.Consumer) (*pb.ListDeadLettersResponse, error) {
+		dead, err := q.DeadLetters(ctx)
+		return &pb.ListDeadLettersResponse{Elements: wire.ToElements(dead)}, err
+	})
 }

@@ -18,8 +18,8 @@ type movable interface {
 }
 
 // movable returns what moves a session, if this plugin can move sessions.
-func (s *Server) movable(ss *session) (movable, error) {
-	if m, ok := ss.Session.(movable); ok && s.cfg.Resume != nil {
+func (s *Server) movable(t target) (movable, error) {
+	if m, ok := t.Session.(movable); ok && s.cfg.Resume != nil {
 		return m, nil
 	}
 	return nil, fmt.Errorf("%w: the plugin does not resume sessions", recipes.ErrUnsupported)
@@ -57,24 +57,24 @@ func (s *Server) resume(ctx context.Context, cfg recipes.SessionConfig, r *pb.Re
 	return s.cfg.Resume(ctx, cfg, r.GetTicket(), time.Now().Add(-age.AsDuration()))
 }
 
-// taking is whether a session still takes up what it had in another plugin.
-type taking struct {
-	settled chan struct{} // closed when it does not; nil if it never did
+// A resumption is the time in which a session takes up what it had in another plugin.
+type resumption struct {
+	ended chan struct{} // closed at its end; nil if the session was not resumed
 }
 
-func newTaking(resumed bool) taking {
+func newResumption(resumed bool) resumption {
 	if !resumed {
-		return taking{}
+		return resumption{}
 	}
-	return taking{settled: make(chan struct{})}
+	return resumption{ended: make(chan struct{})}
 }
 
-func (t taking) over() bool {
-	if t.settled == nil {
+func (r resumption) over() bool {
+	if r.ended == nil {
 		return true
 	}
 	select {
-	case <-t.settled:
+	case <-r.ended:
 		return true
 	default:
 		return false
@@ -83,11 +83,11 @@ func (t taking) over() bool {
 
 // allows refuses a contender that is new while DropRest would delete it, and one that
 // is taken up after that.
-func (t taking) allows(resumed *pb.Grant) error {
+func (r resumption) allows(resumed *pb.Grant) error {
 	switch {
-	case resumed == nil && !t.over():
+	case resumed == nil && !r.over():
 		return fmt.Errorf("%w: %w", wire.ErrResuming, recipes.ErrInvalid)
-	case resumed != nil && t.over():
+	case resumed != nil && r.over():
 		return errTooLate
 	}
 	return nil
@@ -119,37 +119,29 @@ func (s sessionService) DropRest(ctx context.Context, r *pb.DropRestRequest) (*p
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.movable(ss)
+	m, err := s.movable(target{session: ss})
 	if err != nil {
 		return nil, err
 	}
 	ss.dropping.Lock()
 	defer ss.dropping.Unlock()
-	if ss.taking.over() { // a call that was repeated
+	if ss.resumption.over() { // a call that was repeated
 		return &pb.DropRestResponse{}, nil
 	}
 	if err := m.DropRest(ctx); err != nil {
 		return nil, err
 	}
-	close(ss.taking.settled)
+	close(ss.resumption.ended)
 	return &pb.DropRestResponse{}, nil
 }
 
 func (s sessionService) Detach(ctx context.Context, r *pb.DetachRequest) (*pb.DetachResponse, error) {
-	ss, err := s.session(r.GetSession())
-	if err != nil {
-		return nil, err
-	}
-	m, err := s.movable(ss)
-	if err != nil {
-		return nil, err
-	}
-	return &pb.DetachResponse{}, m.Detach(ctx)
+	return with(s.Server, r, s.movable, func(m movable) (*pb.DetachResponse, error) { return &pb.DetachResponse{}, m.Detach(ctx) })
 }
 
-// ticket returns a session's ticket for its host, or nothing.
-func (s *Server) ticket(ss *session) []byte {
-	m, err := s.movable(ss)
+// resumeTicket returns what another plugin needs to resume the session, or nothing.
+func (s *Server) resumeTicket(ss *session) []byte {
+	m, err := s.movable(target{session: ss})
 	if err != nil {
 		return nil
 	}

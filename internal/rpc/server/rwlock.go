@@ -16,15 +16,11 @@ type readWriteLockService struct {
 }
 
 func (s readWriteLockService) AcquireReadWrite(ctx context.Context, r *pb.AcquireReadWriteRequest) (*pb.AcquireReadWriteResponse, error) {
-	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
 		switch recipes.Kind(r.GetKind()) {
 		case recipes.KindSharedLock:
-			dialect, err := wire.Dialect(r.GetDialect())
-			if err != nil {
-				return nil, err
-			}
-			l, err := ss.SharedLock(r.GetPath(), recipes.SharedLockConfig{
-				Dialect: dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
+			l, err := t.SharedLock(t.path, recipes.SharedLockConfig{
+				Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 				Revocable: r.GetRevocable(), Grace: r.GetGrace().AsDuration(),
 			})
 			if err != nil {
@@ -32,7 +28,7 @@ func (s readWriteLockService) AcquireReadWrite(ctx context.Context, r *pb.Acquir
 			}
 			return acquireMode(ctx, l, r)
 		case recipes.KindPriorityLock:
-			l, err := ss.PriorityLock(r.GetPath(), recipes.PriorityLockConfig{
+			l, err := t.PriorityLock(t.path, recipes.PriorityLockConfig{
 				Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 				Revocable: r.GetRevocable(), Grace: r.GetGrace().AsDuration(),
 				Priority: int(r.GetPriority()), Ask: r.GetAsk(),
@@ -62,63 +58,42 @@ type readWriteLock[H recipes.Hold] interface {
 	TryWrite(context.Context) (H, error)
 }
 
-func acquireMode[H recipes.Hold](ctx context.Context, lock readWriteLock[H], r *pb.AcquireReadWriteRequest) (*held, error) {
-	try := r.GetTry()
-	if had := r.GetResumed(); had != nil {
-		h, err := takeUp[H](ctx, lock, had, try)
-		return holding(h, err)
-	}
-	acquire := lock.AcquireRead
-	switch mode := wire.Mode(r.GetMode()); {
+func acquireMode[H recipes.Hold](ctx context.Context, lock readWriteLock[H], r *pb.AcquireReadWriteRequest) (*grant, error) {
+	ask := lock.AcquireRead
+	switch mode, try := wire.Mode(r.GetMode()), r.GetTry(); {
 	case mode == recipes.Reading && try:
-		acquire = lock.TryRead
+		ask = lock.TryRead
 	case mode == recipes.Reading:
 	case mode == recipes.Writing && try:
-		acquire = lock.TryWrite
+		ask = lock.TryWrite
 	case mode == recipes.Writing:
-		acquire = lock.AcquireWrite
-	default:
+		ask = lock.AcquireWrite
+	case r.GetResumed() == nil: // the znode has the mode of what is taken up
 		return nil, fmt.Errorf("%w: the mode is not known", recipes.ErrInvalid)
 	}
-	h, err := acquire(ctx)
-	return holding(h, err)
+	return acquire(ctx, lock, r, ask, H.Release)
 }
 
 func (s readWriteLockService) Downgrade(ctx context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
-	ss, c, err := s.granted(r)
-	if err != nil {
-		return nil, err
-	}
-	hold, err := as[recipes.SharedHold](c, "no shared lock")
-	if err != nil {
-		return nil, err
-	}
-	err = hold.Downgrade(ctx)
-	ss.tickets.judge(c, err)
-	return &pb.DowngradeResponse{}, err
+	return withGrant(s.Server, r, "no shared lock", func(_ *session, _ *ticket, h recipes.SharedHold) (*pb.DowngradeResponse, error) {
+		return &pb.DowngradeResponse{}, h.Downgrade(ctx)
+	})
 }
 
 func (s readWriteLockService) HandOff(ctx context.Context, r *pb.HandOffRequest) (*pb.HandOffResponse, error) {
-	ss, c, err := s.granted(r)
-	if err != nil {
-		return nil, err
-	}
-	hold, err := as[recipes.PriorityHold](c, "no priority lock")
-	if err != nil {
-		return nil, err
-	}
-	err = hold.HandOff(ctx, r.GetSuccessor())
-	// A host that does not get the answer, or is told that the outcome is unknown,
-	// would take itself for the holder. The successor already is one.
-	switch {
-	case errors.Is(hold.Err(), recipes.ErrReleased): // as the hold may know though the call's time was up
-		ss.tickets.finished(c)
-		ss.tellLost(c, recipes.ErrReleased)
-	case errors.Is(err, recipes.ErrUnknownOutcome):
-		ss.tickets.watch(c)
-	}
-	ss.tickets.judge(c, err)
-	return &pb.HandOffResponse{}, err
+	return withGrant(s.Server, r, "no priority lock", func(ss *session, c *ticket, h recipes.PriorityHold) (*pb.HandOffResponse, error) {
+		err := h.HandOff(ctx, r.GetSuccessor())
+		// A host that does not get the answer, or is told that the outcome is unknown,
+		// would take itself for the holder. The successor already is one.
+		switch {
+		case errors.Is(h.Err(), recipes.ErrReleased): // as the hold may know though the call's time was up
+			ss.tickets.finished(c)
+			ss.tellLost(c, recipes.ErrReleased)
+		case errors.Is(err, recipes.ErrUnknownOutcome):
+			ss.tickets.watch(c)
+		}
+		return &pb.HandOffResponse{}, err
+	})
 }
 
 // revocable is a lock whose contenders can be asked to give way.
@@ -127,51 +102,39 @@ type revocable interface {
 	RevokeForced(ctx context.Context, znode string) error
 }
 
-func (s readWriteLockService) Revoke(ctx context.Context, r *pb.RevokeRequest) (*pb.RevokeResponse, error) {
-	ss, err := s.session(r.GetSession())
-	if err != nil {
-		return nil, err
-	}
-	var lock revocable
-	switch recipes.Kind(r.GetKind()) { // how it contends does not matter here
-	case recipes.KindSharedLock:
-		var dialect recipes.Dialect
-		if dialect, err = wire.Dialect(r.GetDialect()); err == nil {
-			lock, err = ss.SharedLock(r.GetPath(), recipes.SharedLockConfig{Dialect: dialect})
+// revocableLock opens the lock of a request. How it contends does not matter here.
+func revocableLock(kind string) func(target) (revocable, error) {
+	return func(t target) (revocable, error) {
+		switch recipes.Kind(kind) {
+		case recipes.KindSharedLock:
+			return t.SharedLock(t.path, recipes.SharedLockConfig{Dialect: t.dialect})
+		case recipes.KindPriorityLock:
+			return t.PriorityLock(t.path, recipes.PriorityLockConfig{})
 		}
-	case recipes.KindPriorityLock:
-		lock, err = ss.PriorityLock(r.GetPath(), recipes.PriorityLockConfig{})
-	default:
-		err = unknownKind(r.GetKind())
+		return nil, unknownKind(kind)
 	}
-	switch {
-	case err != nil:
-	case r.GetForce():
-		err = lock.RevokeForced(ctx, r.GetZnode())
-	default:
-		err = lock.Revoke(ctx, r.GetZnode())
-	}
-	return &pb.RevokeResponse{}, err
+}
+
+func (s readWriteLockService) Revoke(ctx context.Context, r *pb.RevokeRequest) (*pb.RevokeResponse, error) {
+	return with(s.Server, r, revocableLock(r.GetKind()), func(l revocable) (*pb.RevokeResponse, error) {
+		if r.GetForce() {
+			return &pb.RevokeResponse{}, l.RevokeForced(ctx, r.GetZnode())
+		}
+		return &pb.RevokeResponse{}, l.Revoke(ctx, r.GetZnode())
+	})
 }
 
 func (s readWriteLockService) AwaitRevocation(ctx context.Context, r *pb.AwaitRevocationRequest) (*pb.AwaitRevocationResponse, error) {
-	ss, c, err := s.granted(r)
-	if err != nil {
-		return nil, err
-	}
-	hold, err := as[interface{ Revoked() <-chan struct{} }](c, "nothing revocable")
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-hold.Revoked():
-		return &pb.AwaitRevocationResponse{}, nil
-	case <-c.grant.Done():
-		err = c.grant.Err()
-	case <-ss.ctx.Done():
-		err = lost(ss)
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	return nil, err
+	return withGrant(s.Server, r, "nothing revocable", func(ss *session, c *ticket, h interface{ Revoked() <-chan struct{} }) (*pb.AwaitRevocationResponse, error) {
+		select {
+		case <-h.Revoked():
+			return &pb.AwaitRevocationResponse{}, nil
+		case <-c.grant.Done():
+			return nil, c.grant.Err()
+		case <-ss.ctx.Done():
+			return nil, lost(ss)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
 }

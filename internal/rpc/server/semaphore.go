@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -14,25 +13,19 @@ type semaphoreService struct {
 }
 
 func (s semaphoreService) AcquirePermit(ctx context.Context, r *pb.AcquirePermitRequest) (*pb.AcquirePermitResponse, error) {
-	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
-		dialect, err := wire.Dialect(r.GetDialect())
-		if err != nil {
-			return nil, err
-		}
-		semaphore, err := ss.Semaphore(r.GetPath(), recipes.SemaphoreConfig{
-			Dialect: dialect,
+	c, err := s.contend(ctx, r, r.GetAnnounce(), func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
+		semaphore, err := t.Semaphore(t.path, recipes.SemaphoreConfig{
+			Dialect: t.dialect,
 			Permits: int(r.GetPermits()), Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
 		})
 		if err != nil {
 			return nil, err
 		}
-		if had := r.GetResumed(); had != nil {
-			return holding(takeUp[recipes.Hold](ctx, semaphore, had, r.GetTry()))
-		}
+		ask := semaphore.Acquire
 		if r.GetTry() {
-			return holding(semaphore.TryAcquire(ctx))
+			ask = semaphore.TryAcquire
 		}
-		return holding(semaphore.Acquire(ctx))
+		return acquire(ctx, semaphore, r, ask, recipes.Hold.Release)
 	})
 	if err != nil {
 		return nil, err

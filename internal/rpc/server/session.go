@@ -34,9 +34,9 @@ type session struct {
 	memberships memberships    // of sites in transactions
 	tasks       sync.WaitGroup // what runs for the session beside its calls
 
-	resumed bool // another plugin has served it before
-	taking
-	dropping sync.Mutex // held while DropRest runs
+	resumed    bool // another plugin has served it before
+	resumption resumption
+	dropping   sync.Mutex // held while DropRest runs
 }
 
 // errFrozen ends a session whose host sends no beats, errUnread that of a host that does
@@ -105,7 +105,7 @@ func (s *Server) begin(st stream) (ss *session, leave func(), err error) {
 		return nil, nil, err
 	}
 	ss = s.start(opened, start.GetResume())
-	ss.serve(st, s.ticket(ss))
+	ss.serve(st, s.resumeTicket(ss))
 	begun = true
 	return ss, leave, nil
 }
@@ -141,7 +141,7 @@ func (s *Server) opener(r *pb.Resume) recipes.Opener {
 
 func (s *Server) start(opened recipes.Session, r *pb.Resume) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, resumed: r != nil, taking: newTaking(r != nil), handle: r.GetSession(), lifetime: s.cfg.Lifetime}
+	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, resumed: r != nil, resumption: newResumption(r != nil), handle: r.GetSession(), lifetime: s.cfg.Lifetime}
 	ss.tickets = newTickets(ss, s.cfg.Limits.Grants)
 	s.add(ss)
 	s.log.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout().String(), "resumed", r != nil)
@@ -169,19 +169,17 @@ func (ss *session) close() error {
 	return ss.Session.Close(ctx)
 }
 
+func itself(t target) (recipes.Session, error) { return t.Session, nil }
+
 func (s sessionService) Close(ctx context.Context, r *pb.CloseRequest) (*pb.CloseResponse, error) {
-	ss, err := s.session(r.GetSession())
-	if err == nil {
-		err = ss.Session.Close(ctx)
-	}
-	return &pb.CloseResponse{}, err
+	return with(s.Server, r, itself, func(ss recipes.Session) (*pb.CloseResponse, error) {
+		return &pb.CloseResponse{}, ss.Close(ctx)
+	})
 }
 
 func (s sessionService) Stats(ctx context.Context, r *pb.StatsRequest) (*pb.StatsResponse, error) {
-	ss, err := s.session(r.GetSession())
-	if err != nil {
-		return nil, err
-	}
-	stats, err := ss.Session.Stats(ctx)
-	return wire.ToStats(stats), err
+	return with(s.Server, r, itself, func(ss recipes.Session) (*pb.StatsResponse, error) {
+		stats, err := ss.Stats(ctx)
+		return wire.ToStats(stats), err
+	})
 }

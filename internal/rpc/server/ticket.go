@@ -21,11 +21,14 @@ const remembered = 1024
 // recipes go on after it in the background.
 const releaseTimeout = 5 * time.Second
 
-// A held is a grant and how it is given back.
-type held struct {
+// A grant is what a recipe has granted, and how it is given back.
+type grant struct {
 	recipes.Grant
-	giveBack func(context.Context) error // Hold.Release or Leadership.Resign
+	giveBack func(context.Context) error // Hold.Release, Leadership.Resign and the like
 }
+
+// An acquirer waits for a grant. If the recipe has a line, it calls joined once.
+type acquirer func(ctx context.Context, joined func(recipes.Place)) (*grant, error)
 
 // A ticket stands for what one request id asked for: from the call's arrival until
 // the session forgets it. It runs once, however often it is called.
@@ -35,7 +38,7 @@ type ticket struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the fields below are set
 
-	grant *held
+	grant *grant
 	place *recipes.Place
 	err   error // may still change, under tickets.mu
 
@@ -72,20 +75,27 @@ func (ts *tickets) knows(id string) bool {
 	return ts.all[id] != nil
 }
 
-// call runs the attempt for id, or joins the call that already does, and waits
+// call runs the acquirer for id, or joins the call that already does, and waits
 // for its end. When ctx ends first and nobody else waits for it, the contender
 // leaves the line. had is for a grant that the host has already. That is taken up all the
 // same, and the repeated call finds it.
-func (ts *tickets) call(ctx context.Context, id string, had bool, announce func(recipes.Place), run attempt) (*ticket, error) {
+func (ts *tickets) call(ctx context.Context, id string, had bool, announce func(recipes.Place), run acquirer) (*ticket, error) {
 	if id == "" {
 		return nil, fmt.Errorf("%w: request_id is empty", recipes.ErrInvalid)
 	}
-	c, first, err := ts.enter(id, had, announce, contained(ctx, run))
+	c, first, err := ts.enter(id, had, announce, run)
 	if err != nil {
 		return nil, err
 	}
 	if first != nil {
-		return ts.callFirst(ctx, c, first)
+		// In this goroutine: another one would have to wake it for the answer. The acquirer
+		// goes on beyond the call for as long as others wait for it.
+		stop := context.AfterFunc(ctx, func() { _, _ = ts.leave(ctx, c) })
+		first()
+		if !stop() { // it has left
+			return nil, ctx.Err()
+		}
+		return ts.leave(ctx, c)
 	}
 	select {
 	case <-c.done:
@@ -98,21 +108,9 @@ func (ts *tickets) call(ctx context.Context, id string, had bool, announce func(
 	return ts.leave(ctx, c)
 }
 
-// callFirst is the call that runs the attempt, in its own goroutine: another one would
-// have to wake it for the answer. The attempt goes on beyond the call for as long as
-// others wait for it.
-func (ts *tickets) callFirst(ctx context.Context, c *ticket, run func()) (*ticket, error) {
-	stop := context.AfterFunc(ctx, func() { _, _ = ts.leave(ctx, c) })
-	run()
-	if !stop() { // it has left
-		return nil, ctx.Err()
-	}
-	return ts.leave(ctx, c)
-}
-
 // enter finds the ticket of a call, or makes one. The first call of a ticket has to
-// run the attempt.
-func (ts *tickets) enter(id string, had bool, announce func(recipes.Place), run attempt) (c *ticket, first func(), err error) {
+// run the acquirer.
+func (ts *tickets) enter(id string, had bool, announce func(recipes.Place), run acquirer) (c *ticket, first func(), err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	c, ok := ts.all[id]
@@ -159,10 +157,10 @@ func (ts *tickets) close() {
 	ts.closed = true
 }
 
-func (ts *tickets) run(ctx context.Context, c *ticket, announce func(recipes.Place), run attempt) {
+func (ts *tickets) run(ctx context.Context, c *ticket, announce func(recipes.Place), run acquirer) {
 	defer c.cancel()
 	var place *recipes.Place
-	grant, err := run(ctx, ts.ss, func(p recipes.Place) {
+	grant, err := run(ctx, func(p recipes.Place) {
 		place = &p
 		if announce != nil {
 			announce(p)

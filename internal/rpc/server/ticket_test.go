@@ -34,7 +34,7 @@ func TestGrantIsKnownUntilItsZnodeIsGone(t *testing.T) {
 	} {
 		ts := newTickets(nil, 1)
 		hold := func(id string) *ticket {
-			c := &ticket{id: id, done: make(chan struct{}), grant: &held{Grant: stub{}}}
+			c := &ticket{id: id, done: make(chan struct{}), grant: &grant{Grant: stub{}}}
 			close(c.done)
 			ts.all[id] = c
 			return c
@@ -59,7 +59,7 @@ func TestEndedTicketsAreForgotten(t *testing.T) {
 		ts.abandon(fmt.Sprint("never called ", i))
 	}
 	for i := range calls {
-		_, err := ts.call(t.Context(), fmt.Sprint(i), false, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+		_, err := ts.call(t.Context(), fmt.Sprint(i), false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
 			return nil, recipes.ErrContended
 		})
 		if err != recipes.ErrContended {
@@ -82,63 +82,63 @@ func TestEndedTicketsAreForgotten(t *testing.T) {
 func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		// run makes calls. grant has the attempt succeed.
-		run  func(t *testing.T, ts *tickets, attempt attempt, grant func())
+		// run makes calls. allow has the acquirer succeed.
+		run  func(t *testing.T, ts *tickets, ask acquirer, allow func())
 		back int32
 	}{
-		{"gone when it is granted", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
+		{"gone when it is granted", func(t *testing.T, ts *tickets, ask acquirer, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
-			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
-				grant()
+			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, joined func(recipes.Place)) (*grant, error) {
+				allow()
 				defer cancel()
-				return attempt(c, ss, joined)
+				return ask(c, joined)
 			})
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("the call returned %v", err)
 			}
 		}, 1},
-		{"gone before it is granted", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
+		{"gone before it is granted", func(t *testing.T, ts *tickets, ask acquirer, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			grant()
-			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, ss *session, joined func(recipes.Place)) (*held, error) {
+			allow()
+			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, joined func(recipes.Place)) (*grant, error) {
 				<-c.Done() // it is too late
-				return attempt(c, ss, joined)
+				return ask(c, joined)
 			})
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("the call returned %v", err)
 			}
 		}, 1},
-		{"there", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
-			grant()
-			if _, err := ts.call(t.Context(), "it", false, nil, attempt); err != nil {
+		{"there", func(t *testing.T, ts *tickets, ask acquirer, allow func()) {
+			allow()
+			if _, err := ts.call(t.Context(), "it", false, nil, ask); err != nil {
 				t.Error(err)
 			}
 		}, 0},
-		{"the second of two gone", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
+		{"the second of two gone", func(t *testing.T, ts *tickets, ask acquirer, allow func()) {
 			stays := make(chan error)
-			go func() { _, err := ts.call(t.Context(), "it", false, nil, attempt); stays <- err }()
+			go func() { _, err := ts.call(t.Context(), "it", false, nil, ask); stays <- err }()
 			synctest.Wait()
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, err := ts.call(ctx, "it", false, nil, attempt); !errors.Is(err, context.Canceled) {
+			if _, err := ts.call(ctx, "it", false, nil, ask); !errors.Is(err, context.Canceled) {
 				t.Errorf("the call returned %v", err)
 			}
-			grant()
+			allow()
 			if err := <-stays; err != nil {
 				t.Error(err)
 			}
 		}, 0},
-		{"the first of two gone", func(t *testing.T, ts *tickets, attempt attempt, grant func()) {
+		{"the first of two gone", func(t *testing.T, ts *tickets, ask acquirer, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			leaves, stays := make(chan error, 1), make(chan error, 1)
-			go func() { _, err := ts.call(ctx, "it", false, nil, attempt); leaves <- err }()
+			go func() { _, err := ts.call(ctx, "it", false, nil, ask); leaves <- err }()
 			synctest.Wait()
-			go func() { _, err := ts.call(t.Context(), "it", false, nil, attempt); stays <- err }()
+			go func() { _, err := ts.call(t.Context(), "it", false, nil, ask); stays <- err }()
 			synctest.Wait()
 			cancel()
 			synctest.Wait()
-			grant()
+			allow()
 			if err := <-leaves; !errors.Is(err, context.Canceled) {
 				t.Errorf("the first call returned %v", err)
 			}
@@ -154,15 +154,15 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 				ss.tickets = ts
 				granted := make(chan struct{})
 				var back atomic.Int32
-				tt.run(t, ts, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+				tt.run(t, ts, func(context.Context, func(recipes.Place)) (*grant, error) {
 					<-granted // though its context has ended
-					return &held{Grant: stub{}, giveBack: func(context.Context) error { back.Add(1); return nil }}, nil
+					return &grant{Grant: stub{}, giveBack: func(context.Context) error { back.Add(1); return nil }}, nil
 				}, func() { close(granted) })
 				synctest.Wait()
 				if got := back.Load(); got != tt.back {
 					t.Errorf("given back %d times; want %d", got, tt.back)
 				}
-				_, err := ts.call(t.Context(), "it", false, nil, attemptedOnce(t))
+				_, err := ts.call(t.Context(), "it", false, nil, askedOnce(t))
 				if given := tt.back > 0; errors.Is(err, context.Canceled) != given {
 					t.Errorf("the repeated call returned %v; given back: %v", err, given)
 				}
@@ -171,9 +171,9 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 	}
 }
 
-// attemptedOnce is the attempt of a repeated call, which does not run.
-func attemptedOnce(t *testing.T) attempt {
-	return func(context.Context, *session, func(recipes.Place)) (*held, error) {
+// askedOnce is the acquirer of a repeated call, which does not run.
+func askedOnce(t *testing.T) acquirer {
+	return func(context.Context, func(recipes.Place)) (*grant, error) {
 		t.Error("a repeated call ran again")
 		return nil, recipes.ErrUnsupported
 	}
@@ -192,7 +192,7 @@ func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
 		leaves, told := make(chan struct{}), make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := ts.call(t.Context(), "it", false, nil, func(c context.Context, _ *session, _ func(recipes.Place)) (*held, error) {
+				_, err := ts.call(t.Context(), "it", false, nil, func(c context.Context, _ func(recipes.Place)) (*grant, error) {
 					<-c.Done()
 					<-leaves
 					return nil, c.Err()
@@ -238,15 +238,15 @@ func TestTheLossIsNamedBeforeTheSessionSaysSo(t *testing.T) {
 func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	ss := &session{ctx: t.Context()}
 	ts := newTickets(ss, 1)
-	released := &held{Grant: stub{}, giveBack: func(context.Context) error { t.Error("given back again"); return nil }}
+	released := &grant{Grant: stub{}, giveBack: func(context.Context) error { t.Error("given back again"); return nil }}
 	for id, end := range map[string]error{"failed": recipes.ErrContended, "released": nil} {
-		c, err := ts.call(t.Context(), id, false, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) { return released, end })
+		c, err := ts.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) { return released, end })
 		if err == nil {
 			ts.givenBack(c, nil)
 		}
 		ts.abandon(id)
 		ss.tasks.Wait()
-		if _, again := ts.call(t.Context(), id, false, nil, attemptedOnce(t)); again != end {
+		if _, again := ts.call(t.Context(), id, false, nil, askedOnce(t)); again != end {
 			t.Errorf("%s: the repeated call returned %v; the first %v", id, again, err)
 		}
 		if _, known := ts.granted(id); errors.Is(known, recipes.ErrNotHeld) != (end != nil) {
@@ -255,11 +255,11 @@ func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	}
 }
 
-// What an attempt has found out counts, though the session ends at the same time.
+// What an acquirer has found out counts, though the session ends at the same time.
 func TestAnswerOutlivesTheSession(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ts := newTickets(&session{ctx: ctx}, 1)
-	_, err := ts.call(t.Context(), "it", false, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
+	_, err := ts.call(t.Context(), "it", false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
 		cancel(errShutdown)
 		return nil, recipes.ErrContended
 	})
@@ -277,7 +277,7 @@ func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 	}
 	ss := s.start(opened, nil)
 	s.end(ss)
-	if _, err := ss.tickets.call(t.Context(), "late", false, nil, attemptedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
+	if _, err := ss.tickets.call(t.Context(), "late", false, nil, askedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -289,8 +289,8 @@ func TestReleaseWhoseCallerHasGoneGoesOn(t *testing.T) {
 	ss.tickets = newTickets(ss, 1)
 	s.sessions[""] = ss
 	acquire := func(id string) error {
-		_, err := ss.tickets.call(t.Context(), id, false, nil, func(context.Context, *session, func(recipes.Place)) (*held, error) {
-			return &held{Grant: stub{}, giveBack: func(ctx context.Context) error { return ctx.Err() }}, nil
+		_, err := ss.tickets.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+			return &grant{Grant: stub{}, giveBack: func(ctx context.Context) error { return ctx.Err() }}, nil
 		})
 		return err
 	}

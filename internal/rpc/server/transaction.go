@@ -13,25 +13,21 @@ type transactionService struct {
 	*Server
 }
 
-func (s transactionService) transaction(handle, path, variant string) (*session, recipes.Transaction, error) {
-	ss, err := s.session(handle)
-	if err != nil {
-		return nil, nil, err
+// transaction opens a transaction. Only its beginning needs the variant.
+func transaction(variant string) func(target) (recipes.Transaction, error) {
+	return func(t target) (recipes.Transaction, error) {
+		return t.Transaction(t.path, recipes.TransactionConfig{Variant: recipes.Variant(variant)})
 	}
-	t, err := ss.Transaction(path, recipes.TransactionConfig{Variant: recipes.Variant(variant)})
-	return ss, t, err
 }
 
 // site finds a site by its membership.
-func (s transactionService) site(handle, membership string) (*session, recipes.Site, error) {
-	ss, err := s.session(handle)
-	if err != nil {
-		return nil, nil, err
+func site(r interface{ GetMembership() string }) func(target) (recipes.Site, error) {
+	return func(t target) (recipes.Site, error) {
+		if site, ok := t.memberships.get(r.GetMembership()); ok {
+			return site, nil
+		}
+		return nil, errNoMembership(r.GetMembership())
 	}
-	if site, ok := ss.memberships.get(membership); ok {
-		return ss, site, nil
-	}
-	return nil, nil, errNoMembership(membership)
 }
 
 // begun undoes a beginning whose answer was lost. The session is coordinator, does
@@ -44,18 +40,14 @@ func begun(t recipes.Transaction) {
 }
 
 func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
-	ss, t, err := s.transaction(r.GetSession(), r.GetPath(), r.GetVariant())
-	if err != nil {
-		return nil, err
-	}
-	ctx, end := ss.patient(ctx, r)
-	defer end()
-	id, err := ss.begin(ctx, t, r)
-	if err != nil {
-		return nil, err
-	}
-	ss.tickets.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { begun(t) })
-	return &pb.BeginTransactionResponse{Transaction: id}, nil
+	return patiently(ctx, s.Server, r, transaction(r.GetVariant()), func(ctx context.Context, ss *session, t recipes.Transaction) (*pb.BeginTransactionResponse, error) {
+		id, err := ss.begin(ctx, t, r)
+		if err != nil {
+			return nil, err
+		}
+		ss.tickets.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { begun(t) })
+		return &pb.BeginTransactionResponse{Transaction: id}, nil
+	})
 }
 
 // repeatable is the context of undoable. What was taken up stays, though its call was cut
@@ -68,57 +60,41 @@ func repeatable(ctx context.Context, resumed string) context.Context {
 }
 
 func (s transactionService) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
-	ss, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
-	if err != nil {
-		return nil, err
-	}
-	ctx, end := ss.patient(ctx, r)
-	defer end()
-	d, err := coordinate(ctx, t, r)
-	return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
+	return patiently(ctx, s.Server, r, transaction(""), func(ctx context.Context, _ *session, t recipes.Transaction) (*pb.CoordinateTransactionResponse, error) {
+		d, err := coordinate(ctx, t, r)
+		return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
+	})
 }
 
 func (s transactionService) AbortTransaction(ctx context.Context, r *pb.AbortTransactionRequest) (*pb.AbortTransactionResponse, error) {
-	_, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
-	if err != nil {
-		return nil, err
-	}
-	d, err := t.Abort(ctx, r.GetReason())
-	return &pb.AbortTransactionResponse{Decision: wire.ToDecision(&d)}, err
+	return with(s.Server, r, transaction(""), func(t recipes.Transaction) (*pb.AbortTransactionResponse, error) {
+		d, err := t.Abort(ctx, r.GetReason())
+		return &pb.AbortTransactionResponse{Decision: wire.ToDecision(&d)}, err
+	})
 }
 
 func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTransactionRequest) (*pb.JoinTransactionResponse, error) {
-	ss, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
-	if err != nil {
-		return nil, err
-	}
-	ctx, end := ss.patient(ctx, r)
-	defer end()
-	site, membership, err := ss.join(ctx, t, r)
-	if err != nil {
-		return nil, err
-	}
-	ss.tickets.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { ss.memberships.forget(membership) })
-	return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: membership}, nil
+	return patiently(ctx, s.Server, r, transaction(""), func(ctx context.Context, ss *session, t recipes.Transaction) (*pb.JoinTransactionResponse, error) {
+		site, membership, err := ss.join(ctx, t, r)
+		if err != nil {
+			return nil, err
+		}
+		ss.tickets.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { ss.memberships.forget(membership) })
+		return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: membership}, nil
+	})
 }
 
 func (s transactionService) VoteTransaction(ctx context.Context, r *pb.VoteTransactionRequest) (*pb.VoteTransactionResponse, error) {
-	_, site, err := s.site(r.GetSession(), r.GetMembership())
-	if err == nil {
-		err = site.Vote(ctx, recipes.Vote(r.GetVote()))
-	}
-	return &pb.VoteTransactionResponse{}, err
+	return with(s.Server, r, site(r), func(site recipes.Site) (*pb.VoteTransactionResponse, error) {
+		return &pb.VoteTransactionResponse{}, site.Vote(ctx, recipes.Vote(r.GetVote()))
+	})
 }
 
 func (s transactionService) AwaitDecision(ctx context.Context, r *pb.AwaitDecisionRequest) (*pb.AwaitDecisionResponse, error) {
-	ss, site, err := s.site(r.GetSession(), r.GetMembership())
-	if err != nil {
-		return nil, err
-	}
-	ctx, end := ss.patient(ctx, r)
-	defer end()
-	d, err := site.Wait(ctx)
-	return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
+	return patiently(ctx, s.Server, r, site(r), func(ctx context.Context, _ *session, site recipes.Site) (*pb.AwaitDecisionResponse, error) {
+		d, err := site.Wait(ctx)
+		return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
+	})
 }
 
 // FinishSite may be repeated: a membership that is not found has finished. In a session
@@ -143,18 +119,14 @@ func (s transactionService) FinishSite(ctx context.Context, r *pb.FinishSiteRequ
 }
 
 func (s transactionService) ForgetTransaction(ctx context.Context, r *pb.ForgetTransactionRequest) (*pb.ForgetTransactionResponse, error) {
-	_, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
-	if err == nil {
-		err = t.Forget(ctx)
-	}
-	return &pb.ForgetTransactionResponse{}, err
+	return with(s.Server, r, transaction(""), func(t recipes.Transaction) (*pb.ForgetTransactionResponse, error) {
+		return &pb.ForgetTransactionResponse{}, t.Forget(ctx)
+	})
 }
 
 func (s transactionService) GetTransaction(ctx context.Context, r *pb.GetTransactionRequest) (*pb.GetTransactionResponse, error) {
-	_, t, err := s.transaction(r.GetSession(), r.GetPath(), "")
-	if err != nil {
-		return nil, err
-	}
-	status, err := t.Status(ctx)
-	return wire.ToTransactionStatus(status), err
+	return with(s.Server, r, transaction(""), func(t recipes.Transaction) (*pb.GetTransactionResponse, error) {
+		status, err := t.Status(ctx)
+		return wire.ToTransactionStatus(status), err
+	})
 }

@@ -1,10 +1,7 @@
 package wire
 
 import (
-	"time"
-
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -12,21 +9,17 @@ import (
 
 // ToContender makes a message.
 func ToContender(c recipes.Contender) *pb.Contender {
-	out := &pb.Contender{
+	return &pb.Contender{
 		Kind: string(c.Kind), Znode: c.Znode, Sequence: c.Sequence, Token: int64(c.Token), SessionId: c.SessionID, Data: c.Data,
-		Holds: c.Holds, Mode: ToMode(c.Mode), Downgraded: c.Downgraded,
+		Holds: c.Holds, Since: toTime(c.Since), Mode: ToMode(c.Mode), Downgraded: c.Downgraded,
 		Revocable: c.Revocable, Grace: ToDuration(c.Grace), Revoked: c.Revoked,
 		Priority: int32(c.Priority), Successor: c.Successor, Dialect: string(c.Dialect),
 	}
-	if !c.Since.IsZero() {
-		out.Since = timestamppb.New(c.Since)
-	}
-	return out
 }
 
 // Contender reads a message; nil is the zero Contender.
 func Contender(c *pb.Contender) recipes.Contender {
-	out := recipes.Contender{
+	return recipes.Contender{
 		Kind:       recipes.Kind(c.GetKind()),
 		Znode:      c.GetZnode(),
 		Sequence:   c.GetSequence(),
@@ -34,6 +27,7 @@ func Contender(c *pb.Contender) recipes.Contender {
 		SessionID:  c.GetSessionId(),
 		Data:       c.GetData(),
 		Holds:      c.GetHolds(),
+		Since:      fromTime(c.GetSince()),
 		Mode:       Mode(c.GetMode()),
 		Downgraded: c.GetDowngraded(),
 		Revocable:  c.GetRevocable(),
@@ -43,46 +37,22 @@ func Contender(c *pb.Contender) recipes.Contender {
 		Successor:  c.GetSuccessor(),
 		Dialect:    recipes.Dialect(c.GetDialect()),
 	}
-	if c.GetSince() != nil {
-		out.Since = c.GetSince().AsTime().In(time.Local)
-	}
-	return out
 }
 
 // ToContenders makes messages, in the same order.
-func ToContenders(cs []recipes.Contender) []*pb.Contender {
-	out := make([]*pb.Contender, len(cs))
-	for i, c := range cs {
-		out[i] = ToContender(c)
-	}
-	return out
-}
+func ToContenders(cs []recipes.Contender) []*pb.Contender { return each(cs, ToContender) }
 
 // Contenders reads messages, in the same order.
-func Contenders(cs []*pb.Contender) []recipes.Contender {
-	out := make([]recipes.Contender, len(cs))
-	for i, c := range cs {
-		out[i] = Contender(c)
-	}
-	return out
-}
+func Contenders(cs []*pb.Contender) []recipes.Contender { return each(cs, Contender) }
 
 // ToKinds makes a message's kinds.
 func ToKinds(kinds []recipes.Kind) []string {
-	out := make([]string, len(kinds))
-	for i, k := range kinds {
-		out[i] = string(k)
-	}
-	return out
+	return each(kinds, func(k recipes.Kind) string { return string(k) })
 }
 
 // Kinds reads a message's kinds.
 func Kinds(kinds []string) []recipes.Kind {
-	out := make([]recipes.Kind, len(kinds))
-	for i, k := range kinds {
-		out[i] = recipes.Kind(k)
-	}
-	return out
+	return each(kinds, func(k string) recipes.Kind { return recipes.Kind(k) })
 }
 
 // ToLines makes a message.

@@ -44,10 +44,8 @@ func fromForeign(f *pb.Foreign) *recipes.ForeignError {
 
 // foreign returns the contender that a call has met, if its status names one.
 func foreign(s *status.Status) *recipes.ForeignError {
-	for _, d := range s.Details() {
-		if f, ok := d.(*pb.Foreign); ok {
-			return fromForeign(f)
-		}
+	if f, ok := detail[*pb.Foreign](s); ok {
+		return fromForeign(f)
 	}
 	return nil
 }

@@ -5,3 +5,12 @@
 // Errors cross in both directions by one table (see reason.go): what
 // errors.Is answers on one side it answers on the other.
 package wire
+
+// each converts a list, in the same order.
+func each[A, B any](list []A, convert func(A) B) []B {
+	out := make([]B, len(list))
+	for i, a := range list {
+		out[i] = convert(a)
+	}
+	return out
+}

@@ -18,19 +18,7 @@ func Entry(e *pb.Entry) recipes.Entry {
 }
 
 // ToEntries makes messages, in the same order.
-func ToEntries(es []recipes.Entry) []*pb.Entry {
-	out := make([]*pb.Entry, len(es))
-	for i, e := range es {
-		out[i] = ToEntry(e)
-	}
-	return out
-}
+func ToEntries(es []recipes.Entry) []*pb.Entry { return each(es, ToEntry) }
 
 // Entries reads messages, in the same order.
-func Entries(es []*pb.Entry) []recipes.Entry {
-	out := make([]recipes.Entry, len(es))
-	for i, e := range es {
-		out[i] = Entry(e)
-	}
-	return out
-}
+func Entries(es []*pb.Entry) []recipes.Entry { return each(es, Entry) }

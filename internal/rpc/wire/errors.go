@@ -137,12 +137,8 @@ func WriteError(err error, ops []recipes.Op) (e error, said bool) {
 
 // PlaceOf returns the place that a failed call had in line, if it says so.
 func PlaceOf(err error) (recipes.Place, bool) {
-	for _, d := range status.Convert(err).Details() {
-		if p, ok := d.(*pb.Place); ok {
-			return Place(p), true
-		}
-	}
-	return recipes.Place{}, false
+	p, ok := detail[*pb.Place](status.Convert(err))
+	return Place(p), ok
 }
 
 func errorInfo(s *status.Status) *errdetails.ErrorInfo {
@@ -152,6 +148,16 @@ func errorInfo(s *status.Status) *errdetails.ErrorInfo {
 		}
 	}
 	return nil
+}
+
+// detail returns the first detail of that kind.
+func detail[D any](s *status.Status) (d D, ok bool) {
+	for _, m := range s.Details() {
+		if d, ok = m.(D); ok {
+			break
+		}
+	}
+	return d, ok
 }
 
 // ToFailure returns err as a stream reports it; nil for nil.

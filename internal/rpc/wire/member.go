@@ -12,26 +12,22 @@ import (
 
 // ToMembers makes messages, in the same order.
 func ToMembers(ms []recipes.Member) []*pb.Member {
-	out := make([]*pb.Member, len(ms))
-	for i, m := range ms {
-		out[i] = &pb.Member{
+	return each(ms, func(m recipes.Member) *pb.Member {
+		return &pb.Member{
 			Name: m.Name, Znode: m.Znode, Token: int64(m.Token), SessionId: m.SessionID,
 			Since: toTime(m.Since), Data: m.Data,
 		}
-	}
-	return out
+	})
 }
 
 // Members reads messages, in the same order.
 func Members(ms []*pb.Member) []recipes.Member {
-	out := make([]recipes.Member, len(ms))
-	for i, m := range ms {
-		out[i] = recipes.Member{
+	return each(ms, func(m *pb.Member) recipes.Member {
+		return recipes.Member{
 			Name: m.GetName(), Znode: m.GetZnode(), Token: recipes.Token(m.GetToken()), SessionID: m.GetSessionId(),
 			Since: fromTime(m.GetSince()), Data: m.GetData(),
 		}
-	}
-	return out
+	})
 }
 
 // ToTaken makes a message.
@@ -41,10 +37,8 @@ func ToTaken(e *recipes.TakenError) *pb.Taken {
 
 // taken finds out who has the name that a call asked for, if its status says so.
 func taken(s *status.Status) *recipes.TakenError {
-	for _, d := range s.Details() {
-		if t, ok := d.(*pb.Taken); ok {
-			return &recipes.TakenError{Znode: t.GetZnode(), SessionID: t.GetSessionId(), Since: fromTime(t.GetSince())}
-		}
+	if t, ok := detail[*pb.Taken](s); ok {
+		return &recipes.TakenError{Znode: t.GetZnode(), SessionID: t.GetSessionId(), Since: fromTime(t.GetSince())}
 	}
 	return nil
 }

@@ -7,21 +7,17 @@ import (
 
 // ToOps makes messages, in the same order.
 func ToOps(ops []recipes.Op) []*pb.Op {
-	out := make([]*pb.Op, len(ops))
-	for i, o := range ops {
-		out[i] = &pb.Op{Kind: toOpKind(o.Kind), Path: o.Path, Data: o.Data, Version: o.Version}
-	}
-	return out
+	return each(ops, func(o recipes.Op) *pb.Op {
+		return &pb.Op{Kind: toOpKind(o.Kind), Path: o.Path, Data: o.Data, Version: o.Version}
+	})
 }
 
 // Ops reads messages, in the same order. A kind that is not known becomes one
 // that Op.Validate refuses.
 func Ops(ops []*pb.Op) []recipes.Op {
-	out := make([]recipes.Op, len(ops))
-	for i, o := range ops {
-		out[i] = recipes.Op{Kind: opKind(o.GetKind()), Path: o.GetPath(), Data: o.GetData(), Version: o.GetVersion()}
-	}
-	return out
+	return each(ops, func(o *pb.Op) recipes.Op {
+		return recipes.Op{Kind: opKind(o.GetKind()), Path: o.GetPath(), Data: o.GetData(), Version: o.GetVersion()}
+	})
 }
 
 func toOpKind(k recipes.OpKind) pb.OpKind {

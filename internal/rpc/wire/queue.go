@@ -1,10 +1,6 @@
 package wire
 
 import (
-	"time"
-
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -27,47 +23,23 @@ func QueueConfig(q *pb.QueueRef) (recipes.QueueConfig, error) {
 
 // ToElement makes a message.
 func ToElement(e recipes.Element) *pb.Element {
-	out := &pb.Element{Id: string(e.ID), Priority: int32(e.Priority), Data: e.Data}
-	if !e.Put.IsZero() {
-		out.Put = timestamppb.New(e.Put)
-	}
-	return out
+	return &pb.Element{Id: string(e.ID), Priority: int32(e.Priority), Data: e.Data, Put: toTime(e.Put)}
 }
 
 // Element reads a message; nil is the zero Element.
 func Element(e *pb.Element) recipes.Element {
-	out := recipes.Element{ID: recipes.ElementID(e.GetId()), Priority: int(e.GetPriority()), Data: e.GetData()}
-	if e.GetPut() != nil {
-		out.Put = e.GetPut().AsTime().In(time.Local)
-	}
-	return out
+	return recipes.Element{ID: recipes.ElementID(e.GetId()), Priority: int(e.GetPriority()), Data: e.GetData(), Put: fromTime(e.GetPut())}
 }
 
 // ToElements makes messages, in the same order.
-func ToElements(es []recipes.Element) []*pb.Element {
-	out := make([]*pb.Element, len(es))
-	for i, e := range es {
-		out[i] = ToElement(e)
-	}
-	return out
-}
+func ToElements(es []recipes.Element) []*pb.Element { return each(es, ToElement) }
 
 // Elements reads messages, in the same order.
-func Elements(es []*pb.Element) []recipes.Element {
-	out := make([]recipes.Element, len(es))
-	for i, e := range es {
-		out[i] = Element(e)
-	}
-	return out
-}
+func Elements(es []*pb.Element) []recipes.Element { return each(es, Element) }
 
 // ToElementIDs makes names.
 func ToElementIDs(ids []recipes.ElementID) []string {
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = string(id)
-	}
-	return out
+	return each(ids, func(id recipes.ElementID) string { return string(id) })
 }
 
 // ElementIDs reads n names. A name that is missing is empty.

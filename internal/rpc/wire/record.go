@@ -20,3 +20,9 @@ func Record(r *pb.Record) recipes.Record {
 		Since: fromTime(r.GetSince()), Data: r.GetData(), Unreadable: r.GetUnreadable(),
 	}
 }
+
+// ToRecords makes messages, in the same order.
+func ToRecords(rs []recipes.Record) []*pb.Record { return each(rs, ToRecord) }
+
+// Records reads messages, in the same order.
+func Records(rs []*pb.Record) []recipes.Record { return each(rs, Record) }

@@ -15,15 +15,15 @@ import (
 // TestWaitThatHasEndedIsForgotten: nothing is kept of it.
 func TestWaitThatHasEndedIsForgotten(t *testing.T) {
 	c := Unconnected()
-	tenure := &tenure{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}
-	s := newSession(c, recipes.SessionConfig{}, tenure, &pb.Opened{Timeout: durationpb.New(time.Minute)})
-	_, _ = s.contend(t.Context(), "lock", "it", func(recipes.Place) {}, func(context.Context, string, *pb.Grant) (answer, error) {
-		if len(s.joins) != 1 {
+	generation := &generation{plugin: c.Connect(nil, nil, nil), hangUp: func() {}}
+	s := newSession(c, recipes.SessionConfig{}, generation, &pb.Opened{Timeout: durationpb.New(time.Minute)})
+	_, _ = recipe{s: s}.acquire(t.Context(), "lock", func(recipes.Place) {}, func(context.Context, string, *pb.Grant) (answer, error) {
+		if len(s.waiters) != 1 {
 			t.Error("the call waits for no place")
 		}
 		return nil, wire.ToStatus(recipes.ErrContended, nil)
 	})
-	if len(s.joins) > 0 {
-		t.Errorf("%d are remembered", len(s.joins))
+	if len(s.waiters) > 0 {
+		t.Errorf("%d are remembered", len(s.waiters))
 	}
 }

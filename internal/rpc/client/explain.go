@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -13,35 +16,6 @@ import (
 // verdictTimeout is how long a call that gRPC failed waits for the session's
 // stream, on the same connection, to say what happened.
 const verdictTimeout = time.Second
-
-// retryPause is the pause between attempts of a call that is repeated until it is
-// answered.
-const retryPause = 100 * time.Millisecond
-
-// call makes a unary call that may be repeated, and that ends with ctx and with the
-// session. It says in the contract's errors why it failed.
-func (s *session) call(ctx context.Context, what string, rpc func(context.Context) error) error {
-	err := s.again(ctx, rpc)
-	if err == nil {
-		return nil
-	}
-	return s.explain(ctx, what, err)
-}
-
-// query is call for a call that only asks for its answer. An error comes without an
-// answer.
-func query[T any](ctx context.Context, s *session, what string, rpc func(context.Context) (T, error)) (T, error) {
-	var told T
-	err := s.call(ctx, what, func(ctx context.Context) (err error) {
-		told, err = rpc(ctx)
-		return err
-	})
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return told, nil
-}
 
 // explain returns the error of a call that gRPC says has failed. An error of the
 // plugin's recipes already names the operation. A plugin without that recipe cannot
@@ -59,6 +33,20 @@ func (s *session) explain(ctx context.Context, what string, err error) error {
 		v = keepOutcome(v, e)
 	}
 	return fmt.Errorf("%s: %w", what, v)
+}
+
+// explainWrite is explain for a write.
+func (s *session) explainWrite(ctx context.Context, what string, err error) error {
+	e, said := wire.Error(err)
+	switch {
+	case errors.Is(err, unanswered{}):
+		return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, err)
+	case said, errors.As(err, new(unserved)):
+		return s.explain(ctx, what, err)
+	case status.Code(err) == codes.ResourceExhausted:
+		return fmt.Errorf("%s: %w: %v", what, recipes.ErrTooLarge, e) // refused unread
+	}
+	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, s.verdict(ctx, e, said))
 }
 
 // keepOutcome adds to the loss of a session what the plugin has said of the call:
@@ -103,17 +91,6 @@ func (s *session) verdict(ctx context.Context, e error, said bool) error {
 	return e
 }
 
-// linger waits for d, unless the session is lost or ctx ends before.
-func (s *session) linger(ctx context.Context, d time.Duration) {
-	wait := time.NewTimer(d)
-	defer wait.Stop()
-	select {
-	case <-s.over.Done():
-	case <-ctx.Done():
-	case <-wait.C:
-	}
-}
-
 // interrupted is the error of a call whose context has ended before an answer. While
 // no server can be reached, it says that too.
 func (s *session) interrupted(err error) error {
@@ -121,23 +98,4 @@ func (s *session) interrupted(err error) error {
 		return fmt.Errorf("%w: %w", recipes.ErrUnavailable, err)
 	}
 	return err
-}
-
-// persist repeats a call until it is answered or the session is over. The call must
-// be one that can be repeated. It returns what the plugin said.
-func (s *session) persist(rpc func(context.Context) error) error {
-	for {
-		t, err := s.counted(s.over, 0, rpc)
-		if err == nil {
-			return nil
-		}
-		e, said := wire.Error(err)
-		switch moved := s.outlived(s.over, t, err); {
-		case moved:
-		case said:
-			return e
-		case !rest(s.over):
-			return s.Err()
-		}
-	}
 }
