@@ -17,6 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/scripttest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
@@ -52,7 +53,7 @@ var serversOwn = []string{"doctor", "group", "killed", "lock", "names", "semapho
 func TestScriptsOnARealServer(t *testing.T) {
 	servers := ensembletest.Shared(t).Connect()
 	names := serversOwn
-	if os.Getenv("ZKRECIPES_TEST_ALL") != "" {
+	if testall.On() {
 		names = []string{"*"}
 	}
 	runScripts(t, true, names, func(env *testscript.Env) (*scriptServer, error) {
