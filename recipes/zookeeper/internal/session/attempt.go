@@ -1,14 +1,18 @@
 package session
 
-import "context"
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
+)
 
 // attempt is requests that are sent in the caller's goroutine, of which the outcome
 // may be awaited in another.
 type attempt struct {
 	session  *Session
-	requests []request
+	requests []conn.Request
 
-	sent        *batch
+	sent        *conn.Batch
 	failed      error // what became of sending it
 	connections int   // when it was sent
 }
@@ -23,13 +27,13 @@ func (a *attempt) begin(ctx context.Context) {
 	}
 	now, _, _ := a.session.status.Get()
 	a.connections = now.connections
-	a.sent, a.failed = a.session.sendIdentified(a.requests)
+	a.sent, a.failed = a.session.wire.Requests().Identified().Send(a.requests...)
 }
 
 // await returns the replies to what was begun.
-func (a *attempt) await(ctx context.Context) ([]reply, error) {
+func (a *attempt) await(ctx context.Context) ([]conn.Reply, error) {
 	if a.failed != nil {
 		return nil, a.failed
 	}
-	return a.sent.await(ctx, a.session)
+	return a.sent.Await(ctx)
 }

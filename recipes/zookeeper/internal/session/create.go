@@ -7,9 +7,10 @@ import (
 	gopath "path"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // protectedPrefix starts the name of every znode that was created with
@@ -55,17 +56,17 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 			return "", err
 		}
 		now, _, _ := s.status.Get()
-		path, err := call(life, s, func(r requests) (string, error) {
-			return r.create(s.full(base), data, zk.FlagEphemeralSequential, s.acl)
+		path, err := call(life, s, func(r conn.Requests) (string, error) {
+			return r.Create(s.full(base), data, conn.Ephemeral|conn.Sequence, s.acl)
 		})
 		switch {
 		case err == nil:
 			return s.local(path), nil
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, recipes.ErrNoNode):
 			if err := parent(ctx, dir); err != nil {
 				return "", err
 			}
-		case lostConnection(err):
+		case conn.Lost(err):
 			path, err := Insist(life, s, func() (string, error) { return s.find(life, now.connections, dir, prefix) })
 			if path != "" || err != nil {
 				return path, err
@@ -118,15 +119,6 @@ func (s *Session) find(ctx context.Context, connections int, dir, prefix string)
 		return path, nil
 	}
 	return "", nil
-}
-
-// notNull returns data that a znode can have. ZooKeeper knows empty data and null data.
-// Curator's LeaderLatch and LeaderSelector throw when a child of their path has null.
-func notNull(data []byte) []byte {
-	if data == nil {
-		return []byte{}
-	}
-	return data
 }
 
 // packetSlack is room in a packet for headers and the path's sequence number.

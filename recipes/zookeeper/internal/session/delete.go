@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // Delete deletes a znode that this session created with protection. Its name is
@@ -36,12 +36,12 @@ func (s *Session) Delete(paths ...string) <-chan error {
 func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 	sent := false
 	_, err := Insist(life, s, func() (struct{}, error) {
-		return readWith(life, s, "delete", path, func(r requests) (struct{}, error) {
-			err := r.delete(s.full(path), -1)
-			if sent && errors.Is(err, zk.ErrNoNode) {
+		return readWith(life, s, "delete", path, func(r conn.Requests) (struct{}, error) {
+			err := r.Delete(s.full(path), -1)
+			if sent && errors.Is(err, recipes.ErrNoNode) {
 				err = nil // the attempt whose reply was lost has done it
 			}
-			sent = sent || lostConnection(err) && !errors.Is(err, errNotSent)
+			sent = sent || conn.Lost(err) && !errors.Is(err, conn.ErrNotSent)
 			return struct{}{}, err
 		})
 	})

@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // HandOver deletes a place in a way that tells its watcher that the holder has
@@ -28,14 +27,16 @@ func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 		done <- supersededError(place)
 		return done
 	}
-	body := handOverBody(s.full(place.Path), place)
-	h := &handOver{attempt{session: s, requests: []request{{op: opMulti, body: body}}}, place}
+	var m conn.Multi
+	m.Set(s.full(place.Path), nil, place.Stat.Version)
+	m.Delete(s.full(place.Path), place.Stat.Version+1)
+	h := &handOver{attempt{session: s, requests: []conn.Request{m.Request()}}, place}
 	if _, err := s.Connected(ctx); err == nil && s.stands(place) {
 		h.begin(ctx)
 	} else {
 		h.failed = errUnseen
 	}
-	if replies, err := h.await(ctx); err == nil && replies[0].multi() == nil {
+	if replies, err := h.await(ctx); err == nil && replies[0].Refusal() == nil {
 		done <- s.places.deleted(place, nil)
 		return done
 	}
@@ -58,7 +59,7 @@ type handOver struct {
 // to be gone, or the session over.
 func (h *handOver) finish(life context.Context) error {
 	s, place := h.session, h.place
-	if h.failed != nil && !lostConnection(h.failed) { // nothing was sent
+	if h.failed != nil && !conn.Lost(h.failed) { // nothing was sent
 		if there, err := h.look(life); err != nil || !there {
 			return cmp.Or(err, fmt.Errorf("hand over %s: %w", place.Path, recipes.ErrNoNode))
 		}
@@ -67,28 +68,28 @@ func (h *handOver) finish(life context.Context) error {
 	for sent := false; ; h.begin(life) {
 		replies, err := h.await(life)
 		if err == nil {
-			err = replies[0].multi()
+			err = replies[0].Refusal()
 		}
 		switch {
 		case err == nil:
 			return nil
 		case s.Err() != nil:
 			return s.Err()
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, recipes.ErrNoNode):
 			if sent {
 				return nil
 			}
 			return fmt.Errorf("hand over %s: %w", place.Path, recipes.ErrNoNode)
-		case !lostConnection(err):
+		case !conn.Lost(err):
 			s.log.Debug("cannot hand over; deleting", "path", place.Path, "error", err)
 			s.CountFallback()
 			deletion := s.deletePlace(life, place)
-			if errors.Is(err, zk.ErrNoAuth) && deletion == nil && place.Stat.Czxid > s.kept.until {
-				s.wire.refused.Store(true) // it was made by this identity, which may not write to it
+			if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && place.Stat.Czxid > s.kept.until {
+				s.wire.RefuseIdentity() // it was made by this identity, which may not write to it
 			}
 			return deletion
 		}
-		sent = sent || !errors.Is(err, errNotSent)
+		sent = sent || !errors.Is(err, conn.ErrNotSent)
 		if _, err := s.connectedAfter(life, h.connections); err != nil {
 			return s.Err()
 		}
@@ -105,29 +106,4 @@ func (h *handOver) look(life context.Context) (there bool, err error) {
 		return false, nil
 	}
 	return err == nil && stat.Czxid == h.place.Stat.Czxid, err
-}
-
-func handOverBody(full string, place Place) []byte {
-	var e jute.Encoder
-	e.MultiHeader(opSetData, -1)
-	e.String(full)
-	e.Int32(0) // no data
-	e.Int32(place.Stat.Version)
-	e.MultiHeader(opDelete, -1)
-	e.String(full)
-	e.Int32(place.Stat.Version + 1)
-	e.MultiEnd()
-	return e.Bytes
-}
-
-// multi is the first error among the results of a transaction.
-func (r reply) multi() error {
-	if r.code != 0 {
-		return r.err()
-	}
-	results, err := decodeResults(&jute.Decoder{Bytes: r.body})
-	if err != nil {
-		return err
-	}
-	return refusal(results)
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	gopath "path"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // CreateNamed creates an ephemeral znode of exactly this path and returns its
@@ -43,14 +43,14 @@ func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, p
 // createNamed does not return before the outcome is known, except when life has
 // ended, and sends nothing new when ctx has.
 func (s *Session) createNamed(ctx, life context.Context, path string, data []byte, parent func(context.Context, string) error) (Stat, error) {
-	begun := s.wire.lastZxid.Load()
+	begun := s.wire.LastZxid()
 	for {
 		if _, err := s.Connected(ctx); err != nil {
 			return Stat{}, err
 		}
 		now, _, _ := s.status.Get()
-		_, err := call(life, s, func(r requests) (string, error) {
-			return r.create(s.full(path), data, zk.FlagEphemeral, s.acl)
+		_, err := call(life, s, func(r conn.Requests) (string, error) {
+			return r.Create(s.full(path), data, conn.Ephemeral, s.acl)
 		})
 		switch {
 		case err == nil:
@@ -63,11 +63,11 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 				return Stat{}, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
 			}
 			return stat, err
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, recipes.ErrNoNode):
 			if err := parent(ctx, gopath.Dir(path)); err != nil {
 				return Stat{}, err
 			}
-		case lostConnection(err):
+		case conn.Lost(err):
 			if _, err := s.connectedAfter(life, now.connections); err != nil {
 				return Stat{}, err
 			}

@@ -3,7 +3,7 @@ package session
 import (
 	"strings"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -20,13 +20,13 @@ func (s *Session) local(path string) string {
 	return strings.TrimPrefix(path, s.cfg.Chroot)
 }
 
-func toACL(acl []recipes.ACL) []zk.ACL {
+func toACL(acl []recipes.ACL) []jute.ACL {
 	if len(acl) == 0 {
-		return zk.WorldACL(zk.PermAll)
+		acl = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "world", ID: "anyone"}}
 	}
-	out := make([]zk.ACL, len(acl))
+	out := make([]jute.ACL, len(acl))
 	for i, a := range acl {
-		out[i] = zk.ACL{Perms: int32(a.Permissions), Scheme: a.Scheme, ID: a.ID}
+		out[i] = jute.ACL{Perms: int32(a.Permissions), Scheme: a.Scheme, ID: a.ID}
 	}
 	return out
 }

@@ -4,17 +4,18 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // Stat is ZooKeeper's record of a znode.
-type Stat = zk.Stat
+type Stat = conn.Stat
+
+// Node is a znode's data and record.
+type Node = conn.Node
 
 // call runs f until ctx ends or the session is lost; then f goes on by itself, for what
 // it has sent may yet be answered, and its result is dropped.
-func call[T any](ctx context.Context, s *Session, f func(requests) (T, error)) (T, error) {
+func call[T any](ctx context.Context, s *Session, f func(conn.Requests) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -22,12 +23,12 @@ func call[T any](ctx context.Context, s *Session, f func(requests) (T, error)) (
 	var zero T
 	done := make(chan result, 1)
 	s.mu.Lock()
-	if s.over {
+	if s.ctx.Err() != nil {
 		s.mu.Unlock()
 		return zero, s.Err()
 	}
 	s.calls.Go(func() {
-		value, err := f(requests{s: s})
+		value, err := f(s.wire.Requests())
 		done <- result{value, err}
 	})
 	s.mu.Unlock()
@@ -42,7 +43,7 @@ func call[T any](ctx context.Context, s *Session, f func(requests) (T, error)) (
 }
 
 // readWith sends something that may be sent again, until it is answered.
-func readWith[T any](ctx context.Context, s *Session, what, path string, f func(requests) (T, error)) (T, error) {
+func readWith[T any](ctx context.Context, s *Session, what, path string, f func(conn.Requests) (T, error)) (T, error) {
 	return readAgain(ctx, s, what, path, func(ctx context.Context) (T, error) { return call(ctx, s, f) })
 }
 
@@ -64,7 +65,7 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 			return zero, s.Err()
 		case ctx.Err() != nil:
 			return zero, s.interrupted(what+" "+path, ctx)
-		case lostConnection(err):
+		case conn.Lost(err):
 			continue
 		}
 		return zero, answer(what, path, err)
@@ -85,8 +86,8 @@ func (s *Session) interrupted(what string, ctx context.Context) error {
 
 // Children returns the names of a znode's children, in no order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	return readWith(ctx, s, "list", path, func(r requests) ([]string, error) {
-		names, _, err := r.children(s.full(path), false)
+	return readWith(ctx, s, "list", path, func(r conn.Requests) ([]string, error) {
+		names, _, err := r.Children(s.full(path), false)
 		return names, err
 	})
 }
@@ -98,54 +99,32 @@ func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error)
 		names []string
 		stat  Stat
 	}
-	var e jute.Encoder
-	e.String(s.full(path))
-	e.Bool(false)
-	l, err := readAgain(ctx, s, "list", path, func(life context.Context) (listing, error) {
-		replies, err := s.exchange(life, request{op: opGetChildren2, body: e.Bytes})
-		if err == nil {
-			err = replies[0].err()
-		}
-		if err != nil {
-			return listing{}, err
-		}
-		d := jute.Decoder{Bytes: replies[0].body}
-		l := listing{d.Strings(), Stat(d.Stat())}
-		if l.names == nil { // the null vector, which no server sends
-			d.Fail()
-		}
-		return l, d.Err
+	l, err := readWith(ctx, s, "list", path, func(r conn.Requests) (listing, error) {
+		names, stat, err := r.Unbounded().Children(s.full(path), false)
+		return listing{names, stat}, err
 	})
 	return l.names, l.stat, err
 }
 
-// Node is a znode's data and record.
-type Node struct {
-	Data []byte
-	Stat Stat
-	// Unreadable: the ACL hides Data. Stat is known, because nothing hides that.
-	Unreadable bool
-}
-
 // Get returns a znode's data and record, or ErrNoNode.
 func (s *Session) Get(ctx context.Context, path string) (Node, error) {
-	return readWith(ctx, s, "read", path, func(r requests) (Node, error) {
-		return r.get(s.full(path), false)
+	return readWith(ctx, s, "read", path, func(r conn.Requests) (Node, error) {
+		return r.Get(s.full(path), false)
 	})
 }
 
 // Stat returns a znode's record, or ErrNoNode.
 func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
-	return readWith(ctx, s, "look at", path, func(r requests) (Stat, error) {
-		return r.exists(s.full(path), false)
+	return readWith(ctx, s, "look at", path, func(r conn.Requests) (Stat, error) {
+		return r.Exists(s.full(path), false)
 	})
 }
 
 // Sync brings the server that answers this session up to date with all writes
 // that were completed before. A path that does not exist is as good as any.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	_, err := readWith(ctx, s, "sync", path, func(r requests) (struct{}, error) {
-		return struct{}{}, r.sync(s.full(path))
+	_, err := readWith(ctx, s, "sync", path, func(r conn.Requests) (struct{}, error) {
+		return struct{}{}, r.Sync(s.full(path))
 	})
 	return err
 }

@@ -1,4 +1,4 @@
-package session
+package lease
 
 import (
 	"testing"
@@ -11,77 +11,58 @@ func TestWhatTheAnswersOnAConnectionProve(t *testing.T) {
 	const timeout = 10 * time.Second
 	for _, tt := range []struct {
 		name  string
-		steps func(c *conn, ask func(op int32, well bool))
+		steps func(c *connection)
 		known bool // of the contact that comes first
 	}{
-		{"no sync", func(c *conn, ask func(int32, bool)) {
+		{"no sync", func(c *connection) {
 			for range 20 {
 				time.Sleep(timeout / 5)
-				ask(opPing, true)
+				c.ping()
 			}
 		}, false},
-		{"syncs that come too soon", func(c *conn, ask func(int32, bool)) {
+		{"syncs that come too soon", func(c *connection) {
 			for range 2 {
 				time.Sleep(timeout / 10)
-				ask(opSync, true)
+				c.sync()
 			}
 		}, false},
-		{"one sync", func(c *conn, ask func(int32, bool)) {
+		{"one sync", func(c *connection) {
 			time.Sleep(timeout)
-			ask(opSync, true)
+			c.sync()
 		}, false},
-		{"a sync that was sent too soon and answered late, and another", func(c *conn, ask func(int32, bool)) {
+		{"a sync that was sent too soon and answered late, and another", func(c *connection) {
 			time.Sleep(timeout / 10)
-			c.note(sent{op: opSync, at: time.Now()})
+			answer := c.ask()
 			time.Sleep(timeout / 2)
-			c.answered(c.pending[0], true)
-			c.pending = nil
-			ask(opSync, true)
+			answer()
+			c.sync()
 		}, false},
-		{"two syncs", func(c *conn, ask func(int32, bool)) {
+		{"two syncs", func(c *connection) {
 			time.Sleep(youth(timeout))
-			ask(opSync, true)
-			ask(opSync, true)
+			c.sync()
+			c.sync()
 		}, true},
-		{"two transactions", func(c *conn, ask func(int32, bool)) {
+		{"two pings, as after refusals and reads", func(c *connection) {
 			time.Sleep(youth(timeout))
-			ask(opCreate, true)
-			ask(opMulti, true)
-		}, true},
-		{"two refusals, maybe of the follower", func(c *conn, ask func(int32, bool)) {
-			time.Sleep(youth(timeout))
-			ask(opSync, false)
-			ask(opCreate, false)
+			c.ping()
+			c.ping()
 		}, false},
-		{"two reads", func(c *conn, ask func(int32, bool)) {
-			time.Sleep(youth(timeout))
-			ask(opGetData, true)
-			ask(opExists, true)
-		}, false},
-		{"two syncs at once", func(c *conn, ask func(int32, bool)) {
+		{"two syncs at once", func(c *connection) {
 			time.Sleep(timeout)
-			c.note(sent{op: opSync, at: time.Now()})
-			c.note(sent{op: opSync, at: time.Now()})
-			for _, s := range c.pending {
-				c.answered(s, true)
-			}
+			first, second := c.ask(), c.ask()
+			first()
+			second()
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(nil)
-				w.timeout.Store(int64(timeout))
+				c := &connection{lease: New(time.Now())}
+				c.lease.Grant(timeout)
 				time.Sleep(time.Second)
-				c := &conn{wire: w}
-				ask := func(op int32, well bool) {
-					c.note(sent{op: op, at: time.Now()})
-					c.answered(c.pending[0], well)
-					c.pending = nil
-				}
-				first := w.offset(time.Now())
-				ask(opPing, true)
-				tt.steps(c, ask)
-				if known := w.known.Load() >= int64(first); known != tt.known {
+				first := time.Now()
+				c.ping()
+				tt.steps(c)
+				if known := !c.lease.KnownContact().Before(first); known != tt.known {
 					t.Errorf("known: %v", known)
 				}
 			})
@@ -89,10 +70,27 @@ func TestWhatTheAnswersOnAConnectionProve(t *testing.T) {
 	}
 }
 
+// connection is one whose server answers when the test says so.
+type connection struct {
+	lease    *Lease
+	evidence Evidence
+}
+
+// ask sends a leading request, which answer answers.
+func (c *connection) ask() (answer func()) {
+	at := time.Now()
+	proof := c.evidence.Asking(c.lease, at)
+	return func() { c.evidence.Answered(c.lease, at, proof) }
+}
+
+func (c *connection) sync() { c.ask()() }
+
+func (c *connection) ping() { c.evidence.Answered(c.lease, time.Now(), Proof{}) }
+
 // A session may send thousands of requests a second.
 func TestContactsAreNotedWithinBounds(t *testing.T) {
 	const timeout = 10 * time.Second
-	var e evidence
+	var e Evidence
 	now := time.Duration(0)
 	for range 100_000 {
 		now += time.Millisecond
@@ -112,7 +110,7 @@ func TestContactsAreNotedWithinBounds(t *testing.T) {
 func TestTheBoundsOfYouth(t *testing.T) {
 	const youth, gap = 1600, 1600 / contactsKept
 	for after, kept := range map[time.Duration]int{0: 1, gap - 1: 1, gap: 2, gap + 1: 2} {
-		var e evidence
+		var e Evidence
 		e.heard(contact{5, 10}, youth)
 		e.heard(contact{6, 10 + after}, youth)
 		if len(e.young) != kept {
@@ -120,14 +118,14 @@ func TestTheBoundsOfYouth(t *testing.T) {
 		}
 	}
 	for age, old := range map[time.Duration]time.Duration{0: 0, youth - 1: 0, youth: 5, youth + 1: 5} {
-		var e evidence
+		var e Evidence
 		e.heard(contact{5, 10}, youth)
 		e.age(10+age, youth)
 		if e.old != old || (len(e.young) == 0) != (old > 0) {
 			t.Errorf("%d after its answer the latest old contact is %d, and %d are young", age, e.old, len(e.young))
 		}
 	}
-	e := evidence{old: 7}
+	e := Evidence{old: 7}
 	e.heard(contact{5, 10}, youth)
 	if e.age(10+youth, youth); e.old != 7 {
 		t.Errorf("an earlier contact has taken the place of a later one: %d", e.old)
@@ -139,25 +137,20 @@ func TestTheBoundsOfYouth(t *testing.T) {
 func TestAProofDoesNotMoveToAnotherConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
-		w := newWire(nil)
-		w.timeout.Store(int64(timeout))
+		first := &connection{lease: New(time.Now())}
+		second := &connection{lease: first.lease}
+		first.lease.Grant(timeout)
 		time.Sleep(time.Second)
-		ask := func(c *conn, op int32) {
-			c.note(sent{op: op, at: time.Now()})
-			c.answered(c.pending[0], true)
-			c.pending = nil
-		}
-		first, second := &conn{wire: w}, &conn{wire: w}
-		contact := w.offset(time.Now())
-		ask(first, opPing)
+		contact := time.Now()
+		first.ping()
 		time.Sleep(youth(timeout))
-		ask(first, opSync)
-		ask(second, opSync)
-		if known := w.known.Load(); known >= int64(contact) {
+		first.sync()
+		second.sync()
+		if !first.lease.KnownContact().Before(contact) {
 			t.Errorf("the contact of %v is known: the proof is of two servers", contact)
 		}
-		ask(first, opSync)
-		if known := w.known.Load(); known < int64(contact) {
+		first.sync()
+		if first.lease.KnownContact().Before(contact) {
 			t.Error("two syncs of one connection prove nothing: the case was not met")
 		}
 	})

@@ -1,4 +1,4 @@
-package session
+package conn
 
 import (
 	"cmp"
@@ -9,16 +9,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 )
 
+// rawXids keeps the xids of the session's own requests apart from
+// go-zookeeper's, which are positive, and from those with a meaning, which are
+// small negative ones.
+const rawXids = -1 << 31
+
 func isRaw(xid int32) bool { return xid < rawXids/2 }
 
 // send writes the requests as one piece.
-func (c *conn) send(requests []request) (*batch, error) {
-	b := &batch{conn: c, replies: make([]reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
+func (c *Conn) send(requests []Request) (*Batch, error) {
+	if c == nil {
+		return nil, ErrNotSent
+	}
+	b := &Batch{Conn: c, replies: make([]Reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
 	var e jute.Encoder
 	c.mu.Lock()
 	if !c.established || !c.trusted || Happened(c.closed) {
 		c.mu.Unlock()
-		return nil, errNotSent
+		return nil, ErrNotSent
 	}
 	now := time.Now()
 	for i, r := range requests {
@@ -31,7 +39,7 @@ func (c *conn) send(requests []request) (*batch, error) {
 		c.note(sent{xid: xid, op: r.op, at: now, batch: b, index: i, most: cmp.Or(r.most, maxReply)})
 	}
 	c.mu.Unlock()
-	c.wire.counters.requestBytes.Add(int64(len(e.Bytes)))
+	c.wire.Counters.requestBytes.Add(int64(len(e.Bytes)))
 	if err := c.write(e.Bytes); err != nil {
 		c.Close() // some of it may have been sent
 		return nil, err
@@ -41,26 +49,26 @@ func (c *conn) send(requests []request) (*batch, error) {
 
 // write sends bytes that belong together. Their deadline is set here: whoever
 // sets one from outside does not know who writes.
-func (c *conn) write(b []byte) error {
+func (c *Conn) write(b []byte) error {
 	c.out.Lock()
 	defer c.out.Unlock()
-	if timeout := c.wire.timeout.Load(); timeout > 0 && c.isEstablished() {
-		if err := c.Conn.SetWriteDeadline(time.Now().Add(time.Duration(timeout * 2 / 3))); err != nil {
-			return &connError{err}
+	if timeout := c.wire.Lease.Timeout(); timeout > 0 && c.isEstablished() {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(timeout * 2 / 3)); err != nil {
+			return &lostError{err}
 		}
 	}
 	if _, err := c.Conn.Write(b); err != nil {
-		return &connError{err}
+		return &lostError{err}
 	}
 	return nil
 }
 
 // deliver reads the rest of the reply whose header is in head and gives it to
 // who waits for it.
-func (c *conn) deliver(request sent) error {
-	r := reply{code: int32(binary.BigEndian.Uint32(c.head[lengthSize+12:]))}
+func (c *Conn) deliver(request sent) error {
+	r := Reply{code: Code(binary.BigEndian.Uint32(c.head[lengthSize+12:]))}
 	if replyHeaderSize+c.rest > request.most {
-		r.code = codeOversized
+		r.code = oversized
 		if _, err := c.in.Discard(c.rest); err != nil {
 			return err
 		}
@@ -73,9 +81,9 @@ func (c *conn) deliver(request sent) error {
 	c.rest, c.unread = 0, nil
 	switch { // of both the server ends the connection now
 	case request.op == opAuth && r.code != 0:
-		c.wire.refused.Store(true)
-	case request.op == opCreate2 && r.code == codeUnimplemented:
-		c.wire.noPlaces.Store(true)
+		c.wire.RefuseIdentity()
+	case request.op == opCreate2 && r.code == unimplemented:
+		c.wire.noCreate2.Store(true)
 	}
 	if b := request.batch; b != nil {
 		b.replies[request.index] = r
@@ -85,14 +93,3 @@ func (c *conn) deliver(request sent) error {
 	}
 	return nil
 }
-
-// Close closes the connection and tells who waits for replies.
-func (c *conn) Close() error {
-	c.closeOnce.Do(func() { close(c.closed) })
-	return c.Conn.Close()
-}
-
-// rawXids keeps the xids of the session's own requests apart from
-// go-zookeeper's, which are positive, and from those with a meaning, which are
-// small negative ones.
-const rawXids = -1 << 31

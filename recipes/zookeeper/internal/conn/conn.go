@@ -1,4 +1,4 @@
-package session
+package conn
 
 import (
 	"bufio"
@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
 // Frame layout: a length, then for requests xid and operation, for replies xid,
@@ -13,7 +15,6 @@ import (
 const (
 	lengthSize      = 4
 	replyHeaderSize = 16
-	passwordSize    = 16
 	xidEvent        = -1
 	xidPing         = -2
 
@@ -24,13 +25,16 @@ const (
 
 	// maxHandshake is more than a server answers to a connect request.
 	maxHandshake = 512
+
+	// PasswordSize is the length, in bytes, of a session's password.
+	PasswordSize = 16
 )
 
-// conn is one connection of a session. go-zookeeper writes one whole frame a
-// call and reads from one goroutine.
-type conn struct {
+// Conn is one connection of a session. go-zookeeper writes one whole frame a
+// call and reads from one goroutine. A nil Conn sends nothing.
+type Conn struct {
 	net.Conn
-	wire *wire
+	wire *Wire
 
 	seen int64 // the last transaction seen before this connection
 
@@ -49,9 +53,9 @@ type conn struct {
 	established bool   // the handshake's reply has been read
 	trusted     bool   // the credentials were accepted, where they are given again
 	pending     []sent // requests without an answer, in order
-	evidence    evidence
-	began       time.Duration // when the handshake's request was sent
-	rawXid      int32         // of the session's own requests
+	evidence    lease.Evidence
+	began       time.Time // when the handshake's request was sent
+	rawXid      int32     // of the session's own requests
 
 	in     *bufio.Reader
 	head   [lengthSize + replyHeaderSize]byte // start of the frame being read, patched
@@ -60,30 +64,30 @@ type conn struct {
 }
 
 type sent struct {
-	xid int32
-	op  int32
-	at  time.Time
-	proof
+	xid   int32
+	op    int32
+	at    time.Time
+	proof lease.Proof
 
 	// Of the session's own requests: where the reply belongs, and how long it may be.
-	batch *batch
+	batch *Batch
 	index int
 	most  int
 }
 
 // newConn wraps a connection that has until deadline to complete ZooKeeper's
 // handshake.
-func newConn(c net.Conn, w *wire, deadline time.Time, failed func(error)) (*conn, error) {
+func newConn(c net.Conn, w *Wire, deadline time.Time, failed func(error)) (*Conn, error) {
 	if err := c.SetDeadline(deadline); err != nil {
 		return nil, err
 	}
-	made := &conn{Conn: c, wire: w, seen: w.lastZxid.Load(), failed: failed, closed: make(chan struct{})}
+	made := &Conn{Conn: c, wire: w, seen: w.LastZxid(), failed: failed, closed: make(chan struct{})}
 	made.in = bufio.NewReaderSize(arriving{made}, maxHandshake) // what is larger is read past it
 	return made, nil
 }
 
 // SetReadDeadline leaves the handshake to the deadline that newConn has set.
-func (c *conn) SetReadDeadline(t time.Time) error {
+func (c *Conn) SetReadDeadline(t time.Time) error {
 	if !c.isEstablished() {
 		return nil
 	}
@@ -91,39 +95,38 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 }
 
 // SetWriteDeadline is left to write, for go-zookeeper is not alone in writing.
-func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
 
-func (c *conn) isEstablished() bool {
+func (c *Conn) isEstablished() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.established
 }
 
-// asked reports whether the server was asked for the session on this connection.
-func (c *conn) asked() bool {
+// Asked reports whether the server was asked for the session on this connection.
+func (c *Conn) Asked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.began > 0
+	return !c.began.IsZero()
 }
 
 // Write sends one frame and notes when.
-func (c *conn) Write(frame []byte) (int, error) {
+func (c *Conn) Write(frame []byte) (int, error) {
 	c.mu.Lock()
 	if !c.established {
-		c.pending = append(c.pending, sent{at: time.Now()})
-		c.began = c.wire.offset(c.pending[0].at)
+		c.began = time.Now()
 		frame = withZxid(c.wire.resuming(frame), c.seen)
 	} else if len(frame) >= lengthSize+8 {
 		xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 		op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
 		if op == opClose && c.wire.spared.Load() {
 			c.mu.Unlock()
-			return 0, errLetGo
+			return 0, errSpared
 		}
 		c.note(sent{xid: xid, op: op, at: time.Now()})
 	}
 	c.mu.Unlock()
-	c.wire.counters.requestBytes.Add(int64(len(frame)))
+	c.wire.Counters.requestBytes.Add(int64(len(frame)))
 	switch err := c.write(frame); {
 	case err == nil:
 	case c.isEstablished():
@@ -140,15 +143,12 @@ func (c *conn) Write(frame []byte) (int, error) {
 }
 
 // note enters a request that is about to be sent.
-func (c *conn) note(s sent) {
+func (c *Conn) note(s sent) {
 	if leads(s.op) {
-		now := c.wire.offset(s.at)
-		c.evidence.age(now, youth(c.wire.sessionTimeout()))
-		s.proof = proof{asks: c.evidence.old, knows: c.evidence.asked}
-		raise(&c.wire.leaderAsked, now)
+		s.proof = c.evidence.Asking(c.wire.Lease, s.at)
 	}
 	c.pending = append(c.pending, s)
-	c.wire.counters.request(s.op)
+	c.wire.Counters.request(s.op)
 }
 
 // withZxid returns a copy of a connect request with that lastZxidSeen.
@@ -159,4 +159,10 @@ func withZxid(frame []byte, zxid int64) []byte {
 	patched := append([]byte(nil), frame...)
 	binary.BigEndian.PutUint64(patched[connectZxidAt:], uint64(zxid))
 	return patched
+}
+
+// Close closes the connection and tells who waits for replies.
+func (c *Conn) Close() error {
+	c.closeOnce.Do(func() { close(c.closed) })
+	return c.Conn.Close()
 }

@@ -1,4 +1,4 @@
-package session
+package conn
 
 import (
 	"testing"
@@ -17,20 +17,17 @@ func FuzzReply(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x02\x00\x00\x00\x01a\x00\x00\x00\x01b"))
 	f.Add([]byte("\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r := reply{body: body}
-		if node, err := r.node(); err == nil && len(node.Data) > len(body) {
+		r := Reply{body: body}
+		if node, err := r.Node(); err == nil && len(node.Data) > len(body) {
 			t.Fatalf("%d bytes of data from %d", len(node.Data), len(body))
 		}
-		_ = r.multi()
-		if stat, ok := r.stat(); !ok && stat != (Stat{}) && len(body) >= 68 {
-			t.Fatal("a record of enough bytes is refused")
+		_ = r.Refusal()
+		if _, err := r.Stat(); (err == nil) != (len(body) >= 68) {
+			t.Fatalf("a record of %d bytes: %v", len(body), err)
 		}
 		d := jute.Decoder{Bytes: body}
 		if names := d.Strings(); d.Err == nil && 4*len(names) > len(body) {
 			t.Fatalf("%d names from %d bytes", len(names), len(body))
-		}
-		if data, ok := PlaceData(body); ok && len(data)+placeHeader != len(body) {
-			t.Fatal("a place's data has another length")
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package session
+package conn
 
 import (
 	"context"
@@ -100,10 +100,11 @@ func TestServersAreTriedInAnOrderOfTheSessionsOwn(t *testing.T) {
 	}
 	orders := make(map[string]bool)
 	for range 2 {
-		d, err := newDialer(cfg, newWire(nil), nil)
+		w, err := New(Config{SessionConfig: cfg})
 		if err != nil {
 			t.Fatal(err)
 		}
+		d := w.dialer
 		var order []string
 		for range servers {
 			server, retry := d.Next()
@@ -138,10 +139,11 @@ func TestTheLastAttemptIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := newDialer(cfg, newWire(nil), func(context.Context, string, string) (net.Conn, error) { return nil, refused })
+		w, err := New(Config{SessionConfig: cfg, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, refused }})
 		if err != nil {
 			t.Fatal(err)
 		}
+		d := w.dialer
 		if d.lastError() != nil || d.connection() != nil {
 			t.Error("nothing was tried yet")
 		}

@@ -1,4 +1,4 @@
-package session
+package conn
 
 import (
 	crypto "crypto/rand"
@@ -37,4 +37,4 @@ func (c *chance) shuffle(list []string) {
 
 // Chance returns a random duration below limit, to keep clients apart that wait at
 // the same time.
-func (s *Session) Chance(limit time.Duration) time.Duration { return s.dialer.chance.below(limit) }
+func (w *Wire) Chance(limit time.Duration) time.Duration { return w.dialer.chance.below(limit) }

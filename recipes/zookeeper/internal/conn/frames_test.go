@@ -1,4 +1,4 @@
-package session
+package conn
 
 import (
 	"bytes"
@@ -10,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // frame is a frame that claims so many bytes, and those that arrive.
@@ -53,7 +51,7 @@ func TestFramesThatEndTheConnection(t *testing.T) {
 				client, server := net.Pipe()
 				defer client.Close()
 				var told []error
-				c, err := newConn(client, newWire(func(zk.EventType, string) { t.Error("a watch has fired") }), time.Now().Add(time.Hour), func(err error) { told = append(told, err) })
+				c, err := newConn(client, newWire(t), time.Now().Add(time.Hour), func(err error) { told = append(told, err) })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,7 +82,7 @@ func TestFramesThatEndTheConnection(t *testing.T) {
 // is no contact. The next frame begins behind it.
 func TestARequestDoesNotGetTheReplyToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript(t, newWire(nil))
+		s := newScript(t, newWire(t))
 		s.handshakeIn(0)
 		time.Sleep(time.Second)
 		b, err := s.sends()
@@ -92,7 +90,7 @@ func TestARequestDoesNotGetTheReplyToAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		xid := s.pending[0].xid
-		contact := s.wire.contact.Load()
+		contact := s.wire.Lease.LastContact()
 		body := func(xid int32, rest ...byte) []byte {
 			body := binary.BigEndian.AppendUint32(nil, uint32(xid))
 			return append(append(body, make([]byte, replyHeaderSize-4)...), rest...)
@@ -109,12 +107,12 @@ func TestARequestDoesNotGetTheReplyToAnother(t *testing.T) {
 			t.Errorf("%d and %d bytes of it are given to go-zookeeper", len(s.unread), s.rest)
 		}
 		s.receive(body(1000)) // in those of go-zookeeper, which is given it
-		if settled := b.settled(); settled || s.wire.contact.Load() != contact || len(s.pending) != 1 {
-			t.Errorf("the request is answered: %v; contact %d, before %d; %d requests wait", settled, s.wire.contact.Load(), contact, len(s.pending))
+		if settled := b.Settled(); settled || !s.wire.Lease.LastContact().Equal(contact) || len(s.pending) != 1 {
+			t.Errorf("the request is answered: %v; contact %v, before %v; %d requests wait", settled, s.wire.Lease.LastContact(), contact, len(s.pending))
 		}
 		next(body(xid, 1, 2, 3))
-		if !b.settled() || !slices.Equal(b.replies[0].body, []byte{1, 2, 3}) || s.wire.contact.Load() <= contact || len(s.pending) != 0 {
-			t.Errorf("its own reply: %v, %v", b.settled(), b.replies)
+		if !b.Settled() || !slices.Equal(b.replies[0].body, []byte{1, 2, 3}) || !s.wire.Lease.LastContact().After(contact) || len(s.pending) != 0 {
+			t.Errorf("its own reply: %v, %v", b.Settled(), b.replies)
 		}
 	})
 }
@@ -127,24 +125,24 @@ func TestAReplyTooLongForTheLibrary(t *testing.T) {
 		long   bool
 	}{{maxLibraryReply, false}, {maxLibraryReply + 1, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newScript(t, newWire(nil))
+			s := newScript(t, newWire(t))
 			s.handshakeIn(0)
 			s.request(xidPing, opPing)
 			body := append(bytes.Repeat([]byte{0xff}, 3), 0xfe) // the xid of a ping
 			body = append(body, make([]byte, test.length-4)...)
 			go s.server.Write(frame(int32(test.length), body...))
 			got := make([]byte, lengthSize+replyHeaderSize)
-			if _, err := io.ReadFull(s.conn, got); err != nil {
+			if _, err := io.ReadFull(s.Conn, got); err != nil {
 				t.Fatal(err)
 			}
 			length, code := int32(binary.BigEndian.Uint32(got)), int32(binary.BigEndian.Uint32(got[lengthSize+12:]))
 			switch {
-			case test.long && (length != replyHeaderSize || code != codeOversized || s.rest != 0):
+			case test.long && (length != replyHeaderSize || code != int32(oversized) || s.rest != 0):
 				t.Errorf("of %d bytes it is given %d, with code %d, and %d more", test.length, length, code, s.rest)
 			case !test.long && (int(length) != test.length || code != 0 || s.rest != test.length-replyHeaderSize):
 				t.Errorf("of %d bytes it is given %d, with code %d, and %d more", test.length, length, code, s.rest)
 			}
-			if _, err := io.CopyN(io.Discard, s.conn, int64(s.rest)); err != nil {
+			if _, err := io.CopyN(io.Discard, s.Conn, int64(s.rest)); err != nil {
 				t.Fatal(err)
 			}
 			s.request(xidPing, opPing)

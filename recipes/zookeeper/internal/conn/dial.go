@@ -1,16 +1,12 @@
-package session
+package conn
 
 import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
-
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Backoff between attempts to reach a server. The first attempt after a connection
@@ -40,11 +36,10 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // Once the gate is closed it lets nothing through, so that a zk.Conn cannot
 // start a second session.
 type dialer struct {
-	wire    *wire
-	timeout time.Duration
-	tls     *tls.Config
-	dial    DialFunc
-	chance  *chance
+	wire   *Wire
+	tls    *tls.Config
+	dial   DialFunc
+	chance *chance
 
 	gate context.Context // ends when no connection may be made any more
 	shut context.CancelFunc
@@ -54,14 +49,17 @@ type dialer struct {
 	next     int
 	attempts int // since a session was last established
 	last     error
-	current  *conn
+	current  *Conn
 }
 
-func newDialer(cfg recipes.SessionConfig, w *wire, dial DialFunc) (*dialer, error) {
-	d := &dialer{wire: w, timeout: cfg.ConnectTimeout, dial: dial, chance: newChance(), servers: append([]string(nil), cfg.Servers...)}
-	if cfg.TLS != nil {
+func newDialer(w *Wire) (*dialer, error) {
+	d := &dialer{wire: w, dial: w.Dial, chance: newChance(), servers: append([]string(nil), w.Servers...)}
+	if d.dial == nil {
+		d.dial = defaultDial
+	}
+	if w.TLS != nil {
 		var err error
-		if d.tls, err = cfg.TLS.ClientConfig(); err != nil {
+		if d.tls, err = w.TLS.ClientConfig(); err != nil {
 			return nil, err
 		}
 	}
@@ -103,7 +101,7 @@ func (d *dialer) Dial(network, address string, _ time.Duration) (net.Conn, error
 }
 
 // attempt waits for the backoff and makes one connection, unless until ends.
-func (d *dialer) attempt(until context.Context, network, address string) (*conn, error) {
+func (d *dialer) attempt(until context.Context, network, address string) (*Conn, error) {
 	d.mu.Lock()
 	pause := backoff(d.attempts)
 	d.attempts++
@@ -119,7 +117,7 @@ func (d *dialer) attempt(until context.Context, network, address string) (*conn,
 	if until.Err() != nil {
 		return nil, errGateClosed
 	}
-	deadline := time.Now().Add(d.timeout)
+	deadline := time.Now().Add(d.wire.ConnectTimeout)
 	ctx, cancel := context.WithDeadline(until, deadline)
 	defer cancel()
 	raw, err := d.dial(ctx, network, address)
@@ -185,87 +183,8 @@ func (d *dialer) lastError() error {
 }
 
 // connection is the present one, established or not, or nil.
-func (d *dialer) connection() *conn {
+func (d *dialer) connection() *Conn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.current
-}
-
-// drop closes the present connection, if any.
-func (d *dialer) drop() {
-	if c := d.connection(); c != nil {
-		c.Close()
-	}
-}
-
-// defaultDial reaches one of the addresses of a name, which may be those of the
-// whole ensemble. net.Dialer tries them in the same order each time. If the first is
-// silent it waits until the time is over. So one server that stands still would keep
-// the session from all the others.
-func defaultDial(ctx context.Context, network, address string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	found, err := net.DefaultResolver.LookupHost(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
-	return dialAny(ctx, found, func(ctx context.Context, ip string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(ip, port))
-	})
-}
-
-// nextAddress is after how long the next address is tried too: RFC 8305, section 8.
-const nextAddress = 250 * time.Millisecond
-
-// dialAny returns the first connection to one of the addresses. Each is tried a
-// moment after the one before, or when that has failed; the ones before go on. A
-// share of the time for each would keep the session from servers that are far.
-func dialAny(ctx context.Context, addresses []string, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	results, begun, ended := make(chan result), 0, 0
-	defer func() { // of those that were slower
-		cancel()
-		for ; ended < begun; ended++ {
-			if r := <-results; r.err == nil {
-				_ = r.conn.Close()
-			}
-		}
-	}()
-	next := time.NewTimer(nextAddress)
-	defer next.Stop()
-	var failed error
-	for {
-		if begun < len(addresses) {
-			address := addresses[begun]
-			begun++
-			go func() {
-				conn, err := dial(ctx, address)
-				results <- result{conn, err}
-			}()
-			next.Reset(nextAddress)
-		}
-		select {
-		case r := <-results:
-			ended++
-			switch {
-			case r.err == nil:
-				return r.conn, nil
-			case failed == nil:
-				failed = r.err
-			default:
-				failed = fmt.Errorf("%w; %w", failed, r.err)
-			}
-			if ended == len(addresses) {
-				return nil, failed
-			}
-		case <-next.C:
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package session
+package conn
 
 import (
 	"crypto/tls"
@@ -20,7 +20,7 @@ func hungUp(err error) bool {
 // refused is the error of a connection that ended before ZooKeeper's handshake was
 // complete. The head of the frame is that of the first: where it is zero, nothing has
 // come.
-func (c *conn) refused(err error) error {
+func (c *Conn) refused(err error) error {
 	_, secured := c.Conn.(*tls.Conn)
 	silent := hungUp(err) && c.head == [len(c.head)]byte{}
 	switch {

@@ -1,4 +1,4 @@
-package session
+package conn
 
 import (
 	"crypto/tls"
@@ -28,8 +28,8 @@ func TestWhatAServerSaysThatHangsUp(t *testing.T) {
 			client, server := net.Pipe()
 			defer client.Close()
 			defer server.Close()
-			plain, secured := &conn{Conn: client}, &conn{Conn: tls.Client(client, &tls.Config{})}
-			spoke := &conn{Conn: client, head: [len(plain.head)]byte{3: 1}}
+			plain, secured := &Conn{Conn: client}, &Conn{Conn: tls.Client(client, &tls.Config{})}
+			spoke := &Conn{Conn: client, head: [len(plain.head)]byte{3: 1}}
 			for text, got := range map[string]error{
 				"does it speak TLS there?":              plain.refused(err),
 				"does it refuse the client's":           secured.refused(err),

@@ -1,4 +1,4 @@
-package session
+package conn
 
 import (
 	"encoding/binary"
@@ -12,20 +12,19 @@ import (
 )
 
 // sends sends a request of the session's own.
-func (c *conn) sends() (*batch, error) { return c.send([]request{{op: opExists}}) }
+func (c *Conn) sends() (*Batch, error) { return c.send([]Request{{op: opExists}}) }
 
 // Nothing of a request is sent before the server has accepted the session and its
 // credentials, nor after the connection was closed. The caller is told so.
 func TestWhatIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(nil)
+		w := newWire(t)
 		w.reauth.Store(true)
-		w.authReplied = func(bool) {}
 		s := newScript(t, w)
 		not := func(when string) {
 			t.Helper()
 			for range 2 {
-				if _, err := s.sends(); !errors.Is(err, errNotSent) {
+				if _, err := s.sends(); !errors.Is(err, ErrNotSent) {
 					t.Errorf("%s: %v", when, err)
 				}
 			}
@@ -38,7 +37,7 @@ func TestWhatIsNotSent(t *testing.T) {
 		if _, err := s.sends(); err != nil {
 			t.Errorf("after the credentials: %v", err)
 		}
-		s.conn.Close()
+		s.Conn.Close()
 		not("after the end")
 	})
 }
@@ -47,16 +46,16 @@ func TestWhatIsNotSent(t *testing.T) {
 func TestEachRequestHasANumberOfItsOwn(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
-	c, err := newConn(client, newWire(nil), time.Time{}, func(error) {})
+	c, err := newConn(client, newWire(t), time.Time{}, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	c.established, c.trusted, c.rawXid = true, true, 1<<30-4
-	c.wire.timeout.Store(int64(time.Hour))
+	c.wire.Lease.Grant(time.Hour)
 	seen := make(map[int32]bool)
 	for range 3 {
-		go c.send([]request{{op: opSync}, {op: opExists}})
+		go c.send([]Request{{op: opSync}, {op: opExists}})
 		frames := make([]byte, 2*(lengthSize+8))
 		if _, err := io.ReadFull(server, frames); err != nil {
 			t.Fatal(err)
@@ -80,10 +79,10 @@ func (mute) Write([]byte) (int, error) { return 0, errors.New("not today") }
 func TestAConnectionThatCannotBeWrittenTo(t *testing.T) {
 	for _, established := range []bool{false, true} {
 		var told []error
-		open := func() *conn {
+		open := func() *Conn {
 			client, server := net.Pipe()
 			defer server.Close()
-			c, err := newConn(mute{client}, newWire(nil), time.Time{}, func(err error) { told = append(told, err) })
+			c, err := newConn(mute{client}, newWire(t), time.Time{}, func(err error) { told = append(told, err) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +98,7 @@ func TestAConnectionThatCannotBeWrittenTo(t *testing.T) {
 				t.Errorf("a write of %d bytes, %v, told as %v; closed: %v", n, err, told, Happened(c.closed))
 			}
 			c = open()
-			if _, err := c.sends(); !lostConnection(err) || errors.Is(err, errNotSent) || !Happened(c.closed) {
+			if _, err := c.sends(); !Lost(err) || errors.Is(err, ErrNotSent) || !Happened(c.closed) {
 				t.Errorf("a request: %v; closed: %v", err, Happened(c.closed))
 			}
 		} else if err == nil || len(told) != 1 || !strings.Contains(told[0].Error(), "not today") {
@@ -111,10 +110,10 @@ func TestAConnectionThatCannotBeWrittenTo(t *testing.T) {
 // go-zookeeper cannot close a session that is spared, and goes on with everything else.
 func TestASessionThatIsSparedIsNotClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript(t, newWire(nil))
+		s := newScript(t, newWire(t))
 		s.wire.spared.Store(true)
 		s.handshakeIn(0)
-		if _, err := s.Write(closeRequest()); !errors.Is(err, errLetGo) {
+		if _, err := s.Write(closeRequest()); !errors.Is(err, errSpared) {
 			t.Errorf("a close: %v", err)
 		}
 		s.request(xidPing, opPing)
@@ -142,10 +141,10 @@ func ends(t *testing.T, what string, after time.Duration, f func() error) {
 // the deadline of the handshake. Later it is after two thirds of the session timeout.
 func TestASilentServerIsLeft(t *testing.T) {
 	const handshake = time.Second
-	open := func(t *testing.T) (*conn, net.Conn) {
+	open := func(t *testing.T) (*Conn, net.Conn) {
 		client, server := net.Pipe()
-		w := newWire(nil)
-		w.timeout.Store(int64(scriptTimeout))                                   // of the connection before
+		w := newWire(t)
+		w.Lease.Grant(scriptTimeout)                                            // of the connection before
 		c, err := newConn(client, w, time.Now().Add(handshake), func(error) {}) // virtual
 		if err != nil {
 			t.Fatal(err)
@@ -157,7 +156,7 @@ func TestASilentServerIsLeft(t *testing.T) {
 		"the request of the handshake": func(t *testing.T) {
 			c, _ := open(t)
 			ends(t, "it", handshake, func() error {
-				_, err := c.Write(connectRequest(1, 0, make([]byte, passwordSize)))
+				_, err := c.Write(connectRequest(1, 0, make([]byte, PasswordSize)))
 				return err
 			})
 		},
@@ -173,7 +172,7 @@ func TestASilentServerIsLeft(t *testing.T) {
 			ends(t, "it", scriptTimeout*2/3, func() error { _, err := c.sends(); return err })
 		},
 		"a reply": func(t *testing.T) {
-			s := newScript(t, newWire(nil))
+			s := newScript(t, newWire(t))
 			s.handshakeIn(0)
 			s.request(xidPing, opPing)
 			s.reply(xidPing, 0)

@@ -1,4 +1,4 @@
-package session
+package conn
 
 import (
 	"bytes"
@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestBackoffStartsAtOnceAndIsBounded(t *testing.T) {
 	if d := backoff(0); d != 0 {
@@ -28,40 +30,22 @@ func TestBackoffStartsAtOnceAndIsBounded(t *testing.T) {
 	}
 }
 
-// go-zookeeper hands out server errors that it has no name for as text.
+// An answer is never taken for a lost connection.
 func TestEveryAnswerOfTheServerHasASentinel(t *testing.T) {
-	for _, a := range answers {
-		if err := answer("read", "/x", a.answer); !errors.Is(err, a.sentinel) {
-			t.Errorf("%v became %v", a.answer, err)
-		}
-		if lostConnection(a.answer) {
-			t.Errorf("%v is taken for a lost connection", a.answer)
+	for code, sentinel := range sentinels {
+		if err := fmt.Errorf("read /x: %w", code); !errors.Is(err, sentinel) || errors.Is(err, recipes.ErrInternal) || Lost(err) {
+			t.Errorf("%d became %v", int32(code), err)
 		}
 	}
-	unnamed := fmt.Errorf("unknown error: %v", -126)
-	if lostConnection(unnamed) {
-		t.Error("an answer without a name is taken for a lost connection")
-	}
-	if err := answer("read", "/x", unnamed); !errors.Is(err, recipes.ErrInternal) {
+	if err := error(Code(-126)); !errors.Is(err, recipes.ErrInternal) || Lost(err) {
 		t.Errorf("an answer without a name became %v", err)
-	}
-}
-
-// Whoever looks at the deadline while the handshake is being answered finds a
-// timeout, and neither a timer nor a contact.
-func TestADeadlineBeforeTheFirstContact(t *testing.T) {
-	s := &Session{wire: newWire(nil), ctx: t.Context()}
-	s.wire.start = time.Now().Add(-time.Hour)
-	s.wire.timeout.Store(int64(time.Second))
-	if err := s.Err(); err != nil {
-		t.Errorf("lost before it was established: %v", err)
 	}
 }
 
 // CURATOR-79: anything that is not the server's answer leaves the outcome open.
 func TestWhateverIsNotAnAnswerIsALostConnection(t *testing.T) {
-	for _, err := range []error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, &connError{net.ErrClosed}, fmt.Errorf("send: %w", &connError{errors.New("broken pipe")})} {
-		if !lostConnection(err) {
+	for _, err := range []error{errClosed, ErrNotSent, &lostError{net.ErrClosed}, fmt.Errorf("send: %w", &lostError{errors.New("broken pipe")})} {
+		if !Lost(err) {
 			t.Errorf("%v is taken for an answer", err)
 		}
 	}
@@ -69,9 +53,9 @@ func TestWhateverIsNotAnAnswerIsALostConnection(t *testing.T) {
 
 // The last requests before a long wait would keep their replies for as long.
 func TestNothingIsKeptOfAnAnsweredRequest(t *testing.T) {
-	c := &conn{wire: newWire(nil)}
+	c := &Conn{wire: newWire(t)}
 	for _, xid := range []int32{1, 2, 3} {
-		c.note(sent{xid: xid, op: opExists, at: time.Now(), batch: new(batch)})
+		c.note(sent{xid: xid, op: opExists, at: time.Now(), batch: new(Batch)})
 	}
 	for _, xid := range []uint32{2, 1, 3} {
 		binary.BigEndian.PutUint32(c.head[lengthSize:], xid)
@@ -88,7 +72,7 @@ func TestNothingIsKeptOfAnAnsweredRequest(t *testing.T) {
 func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
-	w := newWire(nil)
+	w := newWire(t)
 	w.lastZxid.Store(7)
 	c, err := newConn(client, w, time.Now().Add(watchdog.Patience), func(error) {})
 	if err != nil {
@@ -96,7 +80,7 @@ func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	}
 	defer c.Close()
 
-	request := connectRequest(1000, 5, make([]byte, passwordSize))
+	request := connectRequest(1000, 5, make([]byte, PasswordSize))
 	sent := exchange(t, c, server, request)
 	if zxid := binary.BigEndian.Uint64(sent[connectZxidAt:]); zxid != 7 {
 		t.Errorf("lastZxidSeen is %d", zxid)
@@ -104,8 +88,8 @@ func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	reply := append(binary.BigEndian.AppendUint32(nil, 36), make([]byte, 4)...)
 	reply = binary.BigEndian.AppendUint32(reply, 1000)
 	reply = binary.BigEndian.AppendUint64(reply, 5)
-	reply = binary.BigEndian.AppendUint32(reply, passwordSize)
-	reply = append(reply, make([]byte, passwordSize)...)
+	reply = binary.BigEndian.AppendUint32(reply, PasswordSize)
+	reply = append(reply, make([]byte, PasswordSize)...)
 	receive(t, c, server, reply)
 
 	header := append(binary.BigEndian.AppendUint32(nil, replyHeaderSize), 0, 0, 0, 1)
@@ -120,7 +104,7 @@ func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	}
 }
 
-func exchange(t *testing.T, c *conn, server net.Conn, frame []byte) []byte {
+func exchange(t *testing.T, c *Conn, server net.Conn, frame []byte) []byte {
 	t.Helper()
 	go c.Write(bytes.Clone(frame))
 	got := make([]byte, len(frame))
@@ -130,7 +114,7 @@ func exchange(t *testing.T, c *conn, server net.Conn, frame []byte) []byte {
 	return got
 }
 
-func receive(t *testing.T, c *conn, server net.Conn, frame []byte) []byte {
+func receive(t *testing.T, c *Conn, server net.Conn, frame []byte) []byte {
 	t.Helper()
 	go server.Write(bytes.Clone(frame))
 	got := make([]byte, 0, len(frame))
@@ -156,7 +140,9 @@ func FuzzWireReads(f *testing.F) {
 			server.Write(data)
 			server.Close()
 		}()
-		c, err := newConn(client, newWire(func(zk.EventType, string) {}), time.Now().Add(watchdog.Patience), func(error) {})
+		w := newWire(t)
+		w.Fired = func(Event, string) {}
+		c, err := newConn(client, w, time.Now().Add(watchdog.Patience), func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,34 +155,4 @@ func FuzzWireReads(f *testing.F) {
 		}
 		server.Close()
 	})
-}
-
-// A watch that was set on a connection that has been lost since is not armed,
-// though the server has answered: who joins it has to arm it again.
-func TestAWatchOfALostConnectionIsNotArmed(t *testing.T) {
-	var ws watches
-	key := watchKey{path: "/x"}
-	w, arm, connection := ws.join(key)
-	if !arm {
-		t.Fatal("a new watch is armed")
-	}
-	ws.disconnected()
-	ws.settle(key, w, true, connection)
-	if _, arm, connection = ws.join(key); !arm {
-		t.Error("the watch of the lost connection is taken for armed")
-	}
-	ws.settle(key, ws.byKey[key], true, connection)
-	if _, arm, _ = ws.join(key); arm {
-		t.Error("a watch that is armed is set again")
-	}
-}
-
-// A session whose handshake is being answered has no deadline yet. Whoever asks then
-// waits for nothing, and nobody waits for him.
-func TestASessionWithoutADeadlineCanBeAsked(t *testing.T) {
-	s := new(Session)
-	s.checkDeadline()
-	if !s.mu.TryLock() {
-		t.Error("the session stays locked")
-	}
 }
