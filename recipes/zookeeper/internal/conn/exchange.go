@@ -14,40 +14,53 @@ type Reply struct {
 
 // Err is the error with which the server has answered, a Code, or nil.
 func (r Reply) Err() error {
-	if r.code == 0 {
-		return nil
+	_, err := r.nothing()
+	return err
+}
+
+// answer reads what is in a reply that is no error.
+func answer[T any](r Reply, read func(*jute.Decoder) T) (value T, err error) {
+	if r.code != 0 {
+		return value, r.code
 	}
-	return r.code
+	d := jute.Decoder{Bytes: r.body}
+	value = read(&d)
+	return value, d.Err
+}
+
+// Stat is the answer to Exists.
+func (r Reply) Stat() (Stat, error)        { return answer(r, (*jute.Decoder).Stat) }
+func (r Reply) string() (string, error)    { return answer(r, (*jute.Decoder).String) }
+func (r Reply) strings() ([]string, error) { return answer(r, (*jute.Decoder).Strings) }
+func (r Reply) nothing() (struct{}, error) {
+	return answer(r, func(*jute.Decoder) (none struct{}) { return })
 }
 
 // Node is the answer to Get.
 func (r Reply) Node() (Node, error) {
-	if r.code != 0 {
-		return Node{}, r.code
-	}
-	d := jute.Decoder{Bytes: r.body}
-	node := Node{Data: d.Buffer(), Stat: d.Stat()}
-	return node, d.Err
-}
-
-// Stat is the answer to Exists.
-func (r Reply) Stat() (Stat, error) {
-	if r.code != 0 {
-		return Stat{}, r.code
-	}
-	d := jute.Decoder{Bytes: r.body}
-	stat := d.Stat()
-	return stat, d.Err
+	return answer(r, func(d *jute.Decoder) Node { return Node{Data: d.Buffer(), Stat: d.Stat()} })
 }
 
 // Created is the answer to Create2: the path at the server, and the record.
-func (r Reply) Created() (string, Stat, error) {
-	if r.code != 0 {
-		return "", Stat{}, r.code
-	}
-	d := jute.Decoder{Bytes: r.body}
-	path, stat := d.String(), d.Stat()
-	return path, stat, d.Err
+func (r Reply) Created() (path string, stat Stat, err error) {
+	stat, err = answer(r, func(d *jute.Decoder) Stat { path = d.String(); return d.Stat() })
+	return path, stat, err
+}
+
+// Listing is the names of a znode's children, and its record.
+type Listing struct {
+	Names []string
+	Stat  Stat
+}
+
+func (r Reply) listing() (Listing, error) {
+	return answer(r, func(d *jute.Decoder) Listing {
+		l := Listing{d.Strings(), d.Stat()}
+		if l.Names == nil { // the null vector, which no server sends
+			d.Fail()
+		}
+		return l
+	})
 }
 
 // maxReply bounds, in bytes, what a reply may be whose request sets no bound.

@@ -50,38 +50,36 @@ type Result struct {
 	Set     Stat   // the new record of what was set
 }
 
-func (r Reply) results() (results []Result, err error) {
-	d := jute.Decoder{Bytes: r.body}
-	for d.Err == nil {
-		op, done, _ := d.MultiHeader()
-		if done {
-			break
+func (r Reply) results() ([]Result, error) {
+	return answer(r, func(d *jute.Decoder) (results []Result) {
+		for d.Err == nil {
+			op, done, _ := d.MultiHeader()
+			if done {
+				break
+			}
+			var r Result
+			switch op {
+			case opCreate:
+				r.Created = d.String()
+			case opCreate2: // of a container, though create was asked for
+				r.Created = d.String()
+				d.Stat()
+			case opSetData:
+				r.Set = d.Stat()
+			case opDelete, opCheck:
+			case opError:
+				r.Refused = Reply{code: Code(d.Int32())}.Err()
+			default:
+				d.Fail()
+			}
+			results = append(results, r)
 		}
-		var r Result
-		switch op {
-		case opCreate:
-			r.Created = d.String()
-		case opCreate2: // of a container, though create was asked for
-			r.Created = d.String()
-			d.Stat()
-		case opSetData:
-			r.Set = d.Stat()
-		case opDelete, opCheck:
-		case opError:
-			r.Refused = Reply{code: Code(d.Int32())}.Err()
-		default:
-			d.Fail()
-		}
-		results = append(results, r)
-	}
-	return results, d.Err
+		return results
+	})
 }
 
 // Refusal is the answer to a transaction: the first error among its results.
 func (r Reply) Refusal() error {
-	if r.code != 0 {
-		return r.code
-	}
 	results, err := r.results()
 	return cmp.Or(err, refusal(results))
 }

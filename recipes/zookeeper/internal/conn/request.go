@@ -41,19 +41,26 @@ func Get(path string, watch bool) Request { return look(opGetData, path, watch) 
 // Exists reads a znode's record.
 func Exists(path string, watch bool) Request { return look(opExists, path, watch) }
 
-// Sync brings the server that answers up to date.
-func Sync(path string) Request {
+// about is a request that has a path and nothing else.
+func about(op int32, path string) Request {
 	var e jute.Encoder
 	e.String(path)
-	return Request{op: opSync, body: e.Bytes}
+	return Request{op: op, body: e.Bytes}
+}
+
+// Sync brings the server that answers up to date.
+func Sync(path string) Request { return about(opSync, path) }
+
+func create(op int32, path string, data []byte, flags int32, acl []jute.ACL) Request {
+	var e jute.Encoder
+	encodeCreate(&e, path, data, flags, acl)
+	return Request{op: op, body: e.Bytes}
 }
 
 // Create2 creates a znode whose reply has its record. A server before 3.5 ends the
 // connection.
 func Create2(path string, data []byte, flags int32, acl []jute.ACL) Request {
-	var e jute.Encoder
-	encodeCreate(&e, path, data, flags, acl)
-	return Request{op: opCreate2, body: e.Bytes}
+	return create(opCreate2, path, data, flags, acl)
 }
 
 // WatchChildren sets a watch on a path's children if they are the same as in the
@@ -78,7 +85,6 @@ func RemoveDataWatch(path string) Request {
 	return Request{op: opRemoveWatches, body: e.Bytes}
 }
 
-// encodeCreate encodes a creation.
 func encodeCreate(e *jute.Encoder, path string, data []byte, flags int32, acl []jute.ACL) {
 	e.String(path)
 	e.Buffer(notNull(data))

@@ -75,95 +75,60 @@ func (r Requests) Exchange(ctx context.Context, requests ...Request) ([]Reply, e
 	return b.Await(ctx)
 }
 
-// ask sends one request. The error is also that of the server.
-func (r Requests) ask(request Request) (Reply, error) {
+// ask sends one request, and reads the answer.
+func ask[T any](r Requests, request Request, read func(Reply) (T, error)) (T, error) {
 	request.most = r.most
 	replies, err := r.Exchange(context.Background(), request)
 	if err != nil {
-		return Reply{}, err
+		var none T
+		return none, err
 	}
-	return replies[0], replies[0].Err()
+	return read(replies[0])
 }
 
 // Get reads a znode.
 func (r Requests) Get(path string, watch bool) (Node, error) {
-	reply, err := r.ask(Get(path, watch))
-	if err != nil {
-		return Node{}, err
-	}
-	return reply.Node()
+	return ask(r, Get(path, watch), Reply.Node)
 }
 
 // Exists reads a znode's record.
 func (r Requests) Exists(path string, watch bool) (Stat, error) {
-	reply, err := r.ask(Exists(path, watch))
-	if err != nil {
-		return Stat{}, err
-	}
-	return reply.Stat()
+	return ask(r, Exists(path, watch), Reply.Stat)
 }
 
 // Children lists a znode's children, and reads its record.
-func (r Requests) Children(path string, watch bool) ([]string, Stat, error) {
-	reply, err := r.ask(look(opGetChildren2, path, watch))
-	if err != nil {
-		return nil, Stat{}, err
-	}
-	d := jute.Decoder{Bytes: reply.body}
-	names, stat := d.Strings(), d.Stat()
-	if names == nil { // the null vector, which no server sends
-		d.Fail()
-	}
-	return names, stat, d.Err
+func (r Requests) Children(path string, watch bool) (Listing, error) {
+	return ask(r, look(opGetChildren2, path, watch), Reply.listing)
 }
 
 // Ephemerals lists the session's ephemeral znodes whose paths begin with prefix.
 func (r Requests) Ephemerals(prefix string) ([]string, error) {
-	var e jute.Encoder
-	e.String(prefix)
-	reply, err := r.ask(Request{op: opGetEphemerals, body: e.Bytes})
-	if err != nil {
-		return nil, err
-	}
-	d := jute.Decoder{Bytes: reply.body}
-	return d.Strings(), d.Err
+	return ask(r, about(opGetEphemerals, prefix), Reply.strings)
 }
 
 // Sync brings the server up to date.
 func (r Requests) Sync(path string) error {
-	_, err := r.ask(Sync(path))
+	_, err := ask(r, Sync(path), Reply.nothing)
 	return err
 }
 
 // Create returns the path, which the server completes if flags ask for a number.
 func (r Requests) Create(path string, data []byte, flags int32, acl []jute.ACL) (string, error) {
-	var e jute.Encoder
-	encodeCreate(&e, path, data, flags, acl)
-	reply, err := r.ask(Request{op: opCreate, body: e.Bytes})
-	if err != nil {
-		return "", err
-	}
-	d := jute.Decoder{Bytes: reply.body}
-	created := d.String()
-	return created, d.Err
+	return ask(r, create(opCreate, path, data, flags, acl), Reply.string)
 }
 
 // Set replaces a znode's data if it has that version.
 func (r Requests) Set(path string, data []byte, version int32) (Stat, error) {
 	var e jute.Encoder
 	encodeSet(&e, path, data, version)
-	reply, err := r.ask(Request{op: opSetData, body: e.Bytes})
-	if err != nil {
-		return Stat{}, err
-	}
-	return reply.Stat()
+	return ask(r, Request{op: opSetData, body: e.Bytes}, Reply.Stat)
 }
 
 // Delete deletes a znode if it has that version.
 func (r Requests) Delete(path string, version int32) error {
 	var e jute.Encoder
 	encodeVersion(&e, path, version)
-	_, err := r.ask(Request{op: opDelete, body: e.Bytes})
+	_, err := ask(r, Request{op: opDelete, body: e.Bytes}, Reply.nothing)
 	return err
 }
 
@@ -177,12 +142,8 @@ func (r Requests) Multi(m Multi) ([]Result, error) {
 }
 
 func (r Requests) transact(m Multi) ([]Result, error) {
-	reply, err := r.ask(m.Request())
-	if err != nil {
-		return nil, err
-	}
-	results, err := reply.results()
-	if len(results) != m.n {
+	results, err := ask(r, m.Request(), Reply.results)
+	if err == nil && len(results) != m.n {
 		err = jute.ErrMalformed
 	}
 	return results, err

@@ -51,34 +51,46 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 func (s *Session) create(ctx, life context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
 	prefix := protectedPrefix + uuid.NewString() + "-"
 	base := gopath.Join(dir, prefix+name)
+	return creation(ctx, life, s, base, parent, func(r conn.Requests) (string, error) {
+		path, err := r.Create(s.full(base), data, conn.Ephemeral|conn.Sequence, s.acl)
+		return s.local(path), err
+	}, func(connections int) (path string, found bool, err error) {
+		path, err = Insist(life, s, func() (string, error) { return s.find(life, connections, dir, prefix) })
+		return path, path != "", err
+	})
+}
+
+// creation sends a creation until its outcome is known. find looks, in a connection later
+// than the given one, for what was made if the reply was lost. parent makes what is missing
+// above path.
+func creation[T any](ctx, life context.Context, s *Session, path string, parent func(context.Context, string) error,
+	send func(conn.Requests) (T, error), find func(connections int) (made T, found bool, err error)) (T, error) {
+	var none T
 	for {
 		if _, err := s.Connected(ctx); err != nil {
-			return "", err
+			return none, err
 		}
 		now, _, _ := s.status.Get()
-		path, err := call(life, s, func(r conn.Requests) (string, error) {
-			return r.Create(s.full(base), data, conn.Ephemeral|conn.Sequence, s.acl)
-		})
+		made, err := call(life, s, send)
 		switch {
 		case err == nil:
-			return s.local(path), nil
+			return made, nil
 		case errors.Is(err, recipes.ErrNoNode):
-			if err := parent(ctx, dir); err != nil {
-				return "", err
+			if err := parent(ctx, gopath.Dir(path)); err != nil {
+				return none, err
 			}
 		case conn.Lost(err):
-			path, err := Insist(life, s, func() (string, error) { return s.find(life, now.connections, dir, prefix) })
-			if path != "" || err != nil {
-				return path, err
+			if made, found, err := find(now.connections); found || err != nil {
+				return made, err
 			}
-			// Known not to have happened: start again from the base name.
+			// Known not to have happened, or undone by another client.
 		case life.Err() != nil:
-			return "", s.Err()
+			return none, s.Err()
 		default:
-			return "", answer("create", base, err)
+			return none, answer("create", path, err)
 		}
 		if ctx.Err() != nil {
-			return "", ctx.Err()
+			return none, ctx.Err()
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (s *Session) pause(ctx context.Context, d time.Duration) error {
 	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
-		return s.interrupted("asking the leader", ctx)
+		return s.Interrupted("asking the leader", ctx)
 	}
 }
 

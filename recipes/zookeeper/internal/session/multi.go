@@ -80,7 +80,7 @@ func (e *TxnError) Unwrap() error { return e.Err }
 // connection is lost, or ctx ends, after it was sent, the error matches
 // ErrUnknownOutcome.
 func (s *Session) Commit(ctx context.Context, t Txn) error {
-	_, err := s.commit(ctx, t)
+	_, err := s.commitOn(ctx, t, nil)
 	return err
 }
 
@@ -94,10 +94,6 @@ func (s *Session) TxnFits(t Txn) error {
 		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.cfg.MaxPacket)
 	}
 	return nil
-}
-
-func (s *Session) commit(ctx context.Context, t Txn) ([]conn.Result, error) {
-	return s.commitOn(ctx, t, nil)
 }
 
 // errMoved: the connection has ended to which a transaction was bound, and nothing was sent.

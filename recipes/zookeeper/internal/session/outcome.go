@@ -16,7 +16,7 @@ func (s *Session) ready(ctx context.Context, what string, n int) (connection int
 		return 0, err
 	}
 	if ctx.Err() != nil {
-		return 0, s.interrupted(what, ctx)
+		return 0, s.Interrupted(what, ctx)
 	}
 	now, _, _ := s.status.Get()
 	return now.connections, nil
@@ -52,10 +52,4 @@ func (s *Session) Because(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, reason)
-}
-
-// Interrupted is the error of something that ctx has ended: plainly that, if the
-// connection is up, or else one that matches ErrUnavailable too.
-func (s *Session) Interrupted(what string, ctx context.Context) error {
-	return s.interrupted(what, ctx)
 }

@@ -14,7 +14,7 @@ import (
 // Ensure creates path and what is missing above it, as containers where the server
 // can. Calling it twice is harmless.
 func (s *Session) Ensure(ctx context.Context, path string) error {
-	if err := s.ensureFull(ctx, s.full(path)); err != nil {
+	if err := s.ensureWith(ctx, s.full(path), s.acl); err != nil {
 		return fmt.Errorf("create the parents of %s: %w", path, err)
 	}
 	return nil
@@ -43,7 +43,7 @@ func (s *Session) ProvideIn(ctx context.Context, path string, parent func(contex
 			}
 		case s.Unsettled(ctx, err):
 		case errors.Is(err, recipes.ErrUnknownOutcome):
-			return s.interrupted("create "+path, ctx)
+			return s.Interrupted("create "+path, ctx)
 		default:
 			return err
 		}
@@ -59,15 +59,13 @@ func (s *Session) EnsureLine(ctx context.Context, path string) error {
 	return nil
 }
 
-func (s *Session) ensureFull(ctx context.Context, full string) error {
-	return s.ensureWith(ctx, full, s.acl)
-}
-
 // ensureWith creates the last node with that ACL, and what is missing above it with that
 // of new znodes.
 func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) error {
 	for {
-		err := s.createParent(ctx, full, acl)
+		_, err := readWith(ctx, s, "create", full, func(r conn.Requests) (struct{}, error) {
+			return struct{}{}, r.CreateParent(full, acl)
+		})
 		if errors.Is(err, recipes.ErrNodeExists) {
 			return nil
 		}
@@ -76,16 +74,8 @@ func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) e
 		}
 		// Its parent is missing, or was, as an empty container, removed
 		// between the two calls.
-		if err := s.ensureFull(ctx, gopath.Dir(full)); err != nil {
+		if err := s.ensureWith(ctx, gopath.Dir(full), s.acl); err != nil {
 			return err
 		}
 	}
-}
-
-// createParent creates one node at the server's path.
-func (s *Session) createParent(ctx context.Context, full string, acl []jute.ACL) error {
-	_, err := readWith(ctx, s, "create", full, func(r conn.Requests) (struct{}, error) {
-		return struct{}{}, r.CreateParent(full, acl)
-	})
-	return err
 }

@@ -64,7 +64,7 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 		case s.Err() != nil:
 			return zero, s.Err()
 		case ctx.Err() != nil:
-			return zero, s.interrupted(what+" "+path, ctx)
+			return zero, s.Interrupted(what+" "+path, ctx)
 		case conn.Lost(err):
 			continue
 		}
@@ -72,9 +72,9 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 	}
 }
 
-// interrupted says that ctx ended during a request: plainly, if the connection
-// is up, or else that it was the connection that did not come back.
-func (s *Session) interrupted(what string, ctx context.Context) error {
+// Interrupted is the error of something that ctx has ended: plainly that, if the
+// connection is up, or else one that matches ErrUnavailable too.
+func (s *Session) Interrupted(what string, ctx context.Context) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
@@ -86,24 +86,19 @@ func (s *Session) interrupted(what string, ctx context.Context) error {
 
 // Children returns the names of a znode's children, in no order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	return readWith(ctx, s, "list", path, func(r conn.Requests) ([]string, error) {
-		names, _, err := r.Children(s.full(path), false)
-		return names, err
+	l, err := readWith(ctx, s, "list", path, func(r conn.Requests) (conn.Listing, error) {
+		return r.Children(s.full(path), false)
 	})
+	return l.Names, err
 }
 
 // List is Children, with the znode's record as it was then, and not bound by
 // SessionConfig.MaxPacket.
 func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
-	type listing struct {
-		names []string
-		stat  Stat
-	}
-	l, err := readWith(ctx, s, "list", path, func(r conn.Requests) (listing, error) {
-		names, stat, err := r.Unbounded().Children(s.full(path), false)
-		return listing{names, stat}, err
+	l, err := readWith(ctx, s, "list", path, func(r conn.Requests) (conn.Listing, error) {
+		return r.Unbounded().Children(s.full(path), false)
 	})
-	return l.names, l.stat, err
+	return l.Names, l.Stat, err
 }
 
 // Get returns a znode's data and record, or ErrNoNode.

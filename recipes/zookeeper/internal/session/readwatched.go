@@ -41,22 +41,21 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error
 // ChildrenW is Children with a watch that fires when a child comes or goes, or
 // the node is deleted.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
-	return readWatched(ctx, s, "list", path, watchKey{path: s.full(path), children: true},
-		func(r conn.Requests, arm bool) ([]string, error) {
-			names, _, err := r.Children(s.full(path), arm)
-			return names, err
-		})
+	l, w, err := s.childrenW(ctx, "list", path)
+	return l.Names, w, err
 }
 
 // DeletionW returns the record of a znode that cannot have children, with a watch
 // that fires when it is deleted. It does not fire when the data is changed, for
 // what it watches is the children that never come.
 func (s *Session) DeletionW(ctx context.Context, path string) (Stat, *Watch, error) {
-	return readWatched(ctx, s, "look at", path, watchKey{path: s.full(path), children: true},
-		func(r conn.Requests, arm bool) (Stat, error) {
-			_, stat, err := r.Children(s.full(path), arm)
-			return stat, err
-		})
+	l, w, err := s.childrenW(ctx, "look at", path)
+	return l.Stat, w, err
+}
+
+func (s *Session) childrenW(ctx context.Context, what, path string) (conn.Listing, *Watch, error) {
+	return readWatched(ctx, s, what, path, watchKey{path: s.full(path), children: true},
+		func(r conn.Requests, arm bool) (conn.Listing, error) { return r.Children(s.full(path), arm) })
 }
 
 // readWatched reads with a watch: with the one that is armed already, or else

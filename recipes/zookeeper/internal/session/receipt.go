@@ -139,26 +139,19 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, d *draft) (Outcome
 
 // unlessHappened returns err, because of which a transaction is not sent again. If it was
 // sent before, the receipt tells whether it has happened.
-func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err error) (Outcome, error) {
+func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err error) (outcome Outcome, _ error) {
 	if sent {
-		now, readErr := Insist(ctx, s, func() (Node, error) {
-			if err := s.Sync(ctx, r.path); err != nil {
-				return Node{}, err
-			}
-			return s.Get(ctx, r.path)
-		})
-		switch {
-		case readErr != nil:
+		now, readErr := Insist(ctx, s, func() (Stat, error) { return s.syncedStat(ctx, r.path) })
+		if readErr != nil {
 			s.Delete(r.path)
 			return Outcome{}, fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, readErr)
-		case now.Stat.Version != r.version:
-			r.version, err = now.Stat.Version, nil
 		}
-		s.returnReceipt(r)
-		return Outcome{Zxid: now.Stat.Mzxid}, err
+		if now.Version != r.version {
+			r.version, outcome.Zxid, err = now.Version, now.Mzxid, nil
+		}
 	}
 	s.returnReceipt(r)
-	return Outcome{}, err
+	return outcome, err
 }
 
 // recall learns from the refusal of a repetition whether the transaction has happened,
