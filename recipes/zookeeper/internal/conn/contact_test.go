@@ -89,12 +89,17 @@ func (s script) handshakeIn(d time.Duration) time.Time {
 	s.Helper()
 	at := s.send(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, PasswordSize)))
 	time.Sleep(d)
+	s.receive(accepting(make([]byte, PasswordSize)))
+	return at
+}
+
+// accepting is a server's answer to a connect request, without its length.
+func accepting(password []byte) []byte {
 	body := binary.BigEndian.AppendUint32(nil, 0)
 	body = binary.BigEndian.AppendUint32(body, uint32(scriptTimeout.Milliseconds()))
 	body = binary.BigEndian.AppendUint64(body, 42) // session id
 	body = binary.BigEndian.AppendUint32(body, PasswordSize)
-	s.receive(append(body, make([]byte, PasswordSize)...))
-	return at
+	return append(body, password...)
 }
 
 // counts checks from when the session's deadline counts.

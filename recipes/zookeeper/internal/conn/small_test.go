@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,12 +26,7 @@ func TestThePasswordIsTheAnswersLastPart(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScript(t, newWire(t))
 			s.send(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, PasswordSize)))
-			body := binary.BigEndian.AppendUint32(nil, 0)
-			body = binary.BigEndian.AppendUint32(body, uint32(scriptTimeout.Milliseconds()))
-			body = binary.BigEndian.AppendUint64(body, 42)
-			body = binary.BigEndian.AppendUint32(body, PasswordSize)
-			body = append(body, "0123456789abcdef"...)
-			s.receive(append(body, make([]byte, more)...))
+			s.receive(append(accepting([]byte("0123456789abcdef")), make([]byte, more)...))
 			if password := s.wire.Password(); string(password) != "0123456789abcdef" {
 				t.Errorf("with %d bytes behind it the password is %v", more, password)
 			}
@@ -71,32 +65,6 @@ func TestCountersByKind(t *testing.T) {
 	if got, want := fmt.Sprint(s.ByKind), "map[closeSession:7 create2:4 exists:2 getData:3 multi:5 ping:1 sync:6]"; got != want {
 		t.Errorf("by kind %s; want %s", got, want)
 	}
-}
-
-// go-zookeeper reads the last transaction in one goroutine and writes it in another. So it
-// is never given one.
-func TestNoTransactionIsGivenToTheLibrary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(t, newWire(t))
-		s.handshakeIn(0)
-		s.request(xidPing, opPing)
-		reply := binary.BigEndian.AppendUint32(nil, replyHeaderSize)
-		reply = binary.BigEndian.AppendUint32(reply, 0xfffffffe)
-		reply = binary.BigEndian.AppendUint64(reply, 7)
-		reply = binary.BigEndian.AppendUint32(reply, 0)
-		go s.server.Write(reply)
-		got := make([]byte, len(reply))
-		if _, err := io.ReadFull(s.Conn, got); err != nil {
-			t.Fatal(err)
-		}
-		if zxid := binary.BigEndian.Uint64(got[8:]); zxid != 0 || s.wire.LastZxid() != 7 {
-			t.Errorf("it is given transaction %d, and the session knows %d", zxid, s.wire.LastZxid())
-		}
-		frame := withZxid(connectRequest(1, 2, make([]byte, PasswordSize)), 7)
-		if zxid := binary.BigEndian.Uint64(frame[connectZxidAt:]); zxid != 7 {
-			t.Errorf("a connect request says %d", zxid)
-		}
-	})
 }
 
 // Only a request for a new session becomes one for the ticket's.

@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
@@ -80,53 +82,27 @@ func TestTheWireKeepsTheZxidForItself(t *testing.T) {
 	}
 	defer c.Close()
 
-	request := connectRequest(1000, 5, make([]byte, PasswordSize))
-	sent := exchange(t, c, server, request)
+	go c.Write(connectRequest(1000, 5, make([]byte, PasswordSize)))
+	sent := make([]byte, lengthSize+4+8+4+8+4+PasswordSize)
+	if _, err := io.ReadFull(server, sent); err != nil {
+		t.Fatal(err)
+	}
 	if zxid := binary.BigEndian.Uint64(sent[connectZxidAt:]); zxid != 7 {
 		t.Errorf("lastZxidSeen is %d", zxid)
 	}
-	reply := append(binary.BigEndian.AppendUint32(nil, 36), make([]byte, 4)...)
-	reply = binary.BigEndian.AppendUint32(reply, 1000)
-	reply = binary.BigEndian.AppendUint64(reply, 5)
-	reply = binary.BigEndian.AppendUint32(reply, PasswordSize)
-	reply = append(reply, make([]byte, PasswordSize)...)
-	receive(t, c, server, reply)
-
-	header := append(binary.BigEndian.AppendUint32(nil, replyHeaderSize), 0, 0, 0, 1)
-	header = binary.BigEndian.AppendUint64(header, 99)
-	header = append(header, 0, 0, 0, 0)
-	got := receive(t, c, server, header)
-	if zxid := binary.BigEndian.Uint64(got[lengthSize+4:]); zxid != 0 {
-		t.Errorf("go-zookeeper is shown zxid %d", zxid)
-	}
-	if last := w.lastZxid.Load(); last != 99 {
-		t.Errorf("the wire remembers %d", last)
-	}
-}
-
-func exchange(t *testing.T, c *Conn, server net.Conn, frame []byte) []byte {
-	t.Helper()
-	go c.Write(bytes.Clone(frame))
-	got := make([]byte, len(frame))
-	if _, err := server.Read(got); err != nil {
+	header := binary.BigEndian.AppendUint64([]byte{0, 0, 0, 1}, 99)
+	handshake, reply := frame(36, accepting(make([]byte, PasswordSize))...), frame(replyHeaderSize, append(header, 0, 0, 0, 0)...)
+	go server.Write(append(handshake, reply...))
+	got := make([]byte, len(handshake)+len(reply))
+	if _, err := io.ReadFull(iotest.OneByteReader(c), got); err != nil {
 		t.Fatal(err)
 	}
-	return got
-}
-
-func receive(t *testing.T, c *Conn, server net.Conn, frame []byte) []byte {
-	t.Helper()
-	go server.Write(bytes.Clone(frame))
-	got := make([]byte, 0, len(frame))
-	for len(got) < len(frame) {
-		part := make([]byte, 7)
-		n, err := c.Read(part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, part[:n]...)
+	if zxid := binary.BigEndian.Uint64(got[len(handshake)+lengthSize+4:]); zxid != 0 {
+		t.Errorf("go-zookeeper is shown zxid %d", zxid)
 	}
-	return got
+	if last := w.LastZxid(); last != 99 {
+		t.Errorf("the wire remembers %d", last)
+	}
 }
 
 // FuzzWireReads feeds a connection what a server, or a stranger, may send.
