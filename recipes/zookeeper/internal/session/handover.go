@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +21,8 @@ import (
 // It waits in the caller's goroutine for the answer, which mostly comes, as long
 // as ctx allows.
 func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
-	done := make(chan error, 1)
 	if !s.places.latest(place) {
-		done <- supersededError(place)
-		return done
+		return superseded(place)
 	}
 	var m conn.Multi
 	m.Set(s.full(place.Path), nil, place.Stat.Version)
@@ -37,13 +34,11 @@ func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 		h.failed = errUnseen
 	}
 	if replies, err := h.await(ctx); err == nil && replies[0].Refusal() == nil {
+		done := make(chan error, 1)
 		done <- s.places.deleted(place, nil)
 		return done
 	}
-	if !s.Background(func(life context.Context) { done <- s.places.deleted(place, h.finish(life)) }) {
-		done <- s.Err()
-	}
-	return done
+	return s.told(func(life context.Context) error { return s.places.deleted(place, h.finish(life)) })
 }
 
 // errUnseen says that nothing was sent, because the place may be gone.
@@ -60,8 +55,8 @@ type handOver struct {
 func (h *handOver) finish(life context.Context) error {
 	s, place := h.session, h.place
 	if h.failed != nil && !conn.Lost(h.failed) { // nothing was sent
-		if there, err := h.look(life); err != nil || !there {
-			return cmp.Or(err, fmt.Errorf("hand over %s: %w", place.Path, recipes.ErrNoNode))
+		if _, err := s.again(life, place.Path, place.Stat); err != nil {
+			return err
 		}
 		h.begin(life)
 	}
@@ -93,17 +88,10 @@ func (h *handOver) finish(life context.Context) error {
 		if _, err := s.connectedAfter(life, h.connections); err != nil {
 			return s.Err()
 		}
-		if there, err := h.look(life); err != nil || !there {
+		if _, err := s.again(life, place.Path, place.Stat); errors.Is(err, recipes.ErrNoNode) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
-}
-
-// look reports whether the place is there.
-func (h *handOver) look(life context.Context) (there bool, err error) {
-	stat, err := Insist(life, h.session, func() (Stat, error) { return h.session.Stat(life, h.place.Path) })
-	if errors.Is(err, recipes.ErrNoNode) {
-		return false, nil
-	}
-	return err == nil && stat.Czxid == h.place.Stat.Czxid, err
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
@@ -70,18 +69,6 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 		}
 		return zero, answer(what, path, err)
 	}
-}
-
-// Interrupted is the error of something that ctx has ended: plainly that, if the
-// connection is up, or else one that matches ErrUnavailable too.
-func (s *Session) Interrupted(what string, ctx context.Context) error {
-	if err := s.Err(); err != nil {
-		return err
-	}
-	if now, _, _ := s.status.Get(); now.connected {
-		return fmt.Errorf("%s: %w", what, ctx.Err())
-	}
-	return s.unavailable(what, ctx)
 }
 
 // Children returns the names of a znode's children, in no order.
