@@ -12,9 +12,9 @@ type attempt struct {
 	session  *Session
 	requests []conn.Request
 
-	sent        *conn.Batch
-	failed      error // what became of sending it
-	connections int   // when it was sent
+	sent       *conn.Batch
+	failed     error // what became of sending it
+	connection int   // on which it was sent
 }
 
 // begin sends them when the session is connected. Where that fails, some of it
@@ -22,11 +22,9 @@ type attempt struct {
 // between, keeps begin past the end of ctx, until the deadline for writing has passed.
 // That is two thirds of the session timeout.
 func (a *attempt) begin(ctx context.Context) {
-	if _, a.failed = a.session.Connected(ctx); a.failed != nil {
+	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
 		return
 	}
-	now, _, _ := a.session.status.Get()
-	a.connections = now.connections
 	a.sent, a.failed = a.session.wire.Requests().Identified().Send(a.requests...)
 }
 

@@ -54,8 +54,8 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 	return creation(ctx, life, s, base, parent, func(r conn.Requests) (string, error) {
 		path, err := r.Create(s.full(base), data, conn.Ephemeral|conn.Sequence, s.acl)
 		return s.local(path), err
-	}, func(connections int) (path string, found bool, err error) {
-		path, err = Insist(life, s, func() (string, error) { return s.find(life, connections, dir, prefix) })
+	}, func(connection int) (path string, found bool, err error) {
+		path, err = Insist(life, s, func() (string, error) { return s.find(life, connection, dir, prefix) })
 		return path, path != "", err
 	})
 }
@@ -64,13 +64,13 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 // than the given one, for what was made if the reply was lost. parent makes what is missing
 // above path.
 func creation[T any](ctx, life context.Context, s *Session, path string, parent func(context.Context, string) error,
-	send func(conn.Requests) (T, error), find func(connections int) (made T, found bool, err error)) (T, error) {
+	send func(conn.Requests) (T, error), find func(connection int) (made T, found bool, err error)) (T, error) {
 	var none T
 	for {
-		if _, err := s.Connected(ctx); err != nil {
+		connection, _, err := s.connectedAfter(ctx, 0)
+		if err != nil {
 			return none, err
 		}
-		now, _, _ := s.status.Get()
 		made, err := call(life, s, send)
 		switch {
 		case err == nil:
@@ -80,7 +80,7 @@ func creation[T any](ctx, life context.Context, s *Session, path string, parent 
 				return none, err
 			}
 		case conn.Lost(err):
-			if made, found, err := find(now.connections); found || err != nil {
+			if made, found, err := find(connection); found || err != nil {
 				return made, err
 			}
 			// Known not to have happened, or undone by another client.
@@ -99,8 +99,8 @@ func creation[T any](ctx, life context.Context, s *Session, path string, parent 
 // session, in a connection later than the given one. It returns "" if no such
 // child exists. After the sync, a creation sent before cannot happen any more: the
 // ensemble orders it before the sync, or refuses it (SESSIONMOVED).
-func (s *Session) find(ctx context.Context, connections int, dir, prefix string) (string, error) {
-	if _, err := s.connectedAfter(ctx, connections); err != nil {
+func (s *Session) find(ctx context.Context, connection int, dir, prefix string) (string, error) {
+	if _, _, err := s.connectedAfter(ctx, connection); err != nil {
 		return "", err
 	}
 	if err := s.Sync(ctx, dir); err != nil {

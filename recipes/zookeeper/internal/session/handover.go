@@ -85,7 +85,7 @@ func (h *handOver) finish(life context.Context) error {
 			return deletion
 		}
 		sent = sent || !errors.Is(err, conn.ErrNotSent)
-		if _, err := s.connectedAfter(life, h.connections); err != nil {
+		if _, _, err := s.connectedAfter(life, h.connection); err != nil {
 			return s.Err()
 		}
 		if _, err := s.again(life, place.Path, place.Stat); errors.Is(err, recipes.ErrNoNode) {

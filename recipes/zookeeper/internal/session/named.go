@@ -45,8 +45,8 @@ func (s *Session) createNamed(ctx, life context.Context, path string, data []byt
 	stat, err := creation(ctx, life, s, path, parent, func(r conn.Requests) (Stat, error) {
 		_, err := r.Create(s.full(path), data, conn.Ephemeral, s.acl)
 		return Stat{}, err // the reply does not tell the record
-	}, func(connections int) (stat Stat, found bool, err error) {
-		if _, err := s.connectedAfter(life, connections); err != nil {
+	}, func(connection int) (stat Stat, found bool, err error) {
+		if _, _, err := s.connectedAfter(life, connection); err != nil {
 			return Stat{}, false, err
 		}
 		stat, err = Insist(life, s, func() (Stat, error) { return s.syncedStat(life, path) })

@@ -14,14 +14,10 @@ import (
 // ready waits for a connection later than the n-th, and returns its number. Nothing is
 // sent, the outcome of which could not be known, when ctx has ended.
 func (s *Session) ready(ctx context.Context, what string, n int) (connection int, err error) {
-	if _, err := s.connectedAfter(ctx, n); err != nil {
-		return 0, err
+	if connection, _, err = s.connectedAfter(ctx, n); err == nil && ctx.Err() != nil {
+		err = s.Interrupted(what, ctx)
 	}
-	if ctx.Err() != nil {
-		return 0, s.Interrupted(what, ctx)
-	}
-	now, _, _ := s.status.Get()
-	return now.connections, nil
+	return connection, err
 }
 
 // unknown is the error of a write that was sent and has not been answered: because

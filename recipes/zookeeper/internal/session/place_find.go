@@ -20,7 +20,7 @@ import (
 // contenders go over to other names.
 func (c *placeCreation) find(ctx context.Context) (Place, error) {
 	s, dir := c.session, c.dir
-	if _, err := s.connectedAfter(ctx, c.connections); err != nil {
+	if _, _, err := s.connectedAfter(ctx, c.connection); err != nil {
 		return Place{}, err
 	}
 	if err := s.Sync(ctx, dir); err != nil {

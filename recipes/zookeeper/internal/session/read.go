@@ -49,13 +49,11 @@ func readWith[T any](ctx context.Context, s *Session, what, path string, f func(
 // readAgain is readWith for whatever way f sends it.
 func readAgain[T any](ctx context.Context, s *Session, what, path string, f func(context.Context) (T, error)) (T, error) {
 	var zero T
-	connections := 0
-	for {
-		if _, err := s.connectedAfter(ctx, connections); err != nil {
+	for connection := 0; ; {
+		var err error
+		if connection, _, err = s.connectedAfter(ctx, connection); err != nil {
 			return zero, err
 		}
-		now, _, _ := s.status.Get()
-		connections = now.connections
 		value, err := f(ctx)
 		switch {
 		case err == nil:

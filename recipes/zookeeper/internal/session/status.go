@@ -59,27 +59,28 @@ func (s *Session) suspended() {
 // closed when the connection is lost. It fails when ctx ends (ErrUnavailable)
 // or the session is lost.
 func (s *Session) Connected(ctx context.Context) (<-chan struct{}, error) {
-	return s.connectedAfter(ctx, 0)
+	_, lost, err := s.connectedAfter(ctx, 0)
+	return lost, err
 }
 
-// connectedAfter is Connected for a connection later than the n-th.
-func (s *Session) connectedAfter(ctx context.Context, n int) (<-chan struct{}, error) {
+// connectedAfter is Connected for a connection later than the n-th. It returns its number.
+func (s *Session) connectedAfter(ctx context.Context, n int) (connection int, lost <-chan struct{}, err error) {
 	for {
 		if err := s.Err(); err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 		now, changed, _ := s.status.Get()
 		if now.connected && now.connections > n {
-			return changed, nil
+			return now.connections, changed, nil
 		}
 		select {
 		case <-changed:
 		case <-s.Done():
 		case <-ctx.Done():
 			if err := s.Err(); err != nil {
-				return nil, err // ctx is the session's own, or ended with it
+				return 0, nil, err // ctx is the session's own, or ended with it
 			}
-			return nil, s.unavailable("waiting for a connection", ctx)
+			return 0, nil, s.unavailable("waiting for a connection", ctx)
 		}
 	}
 }
