@@ -144,10 +144,10 @@ func (s *Session) fits(path string, data []byte) error {
 // room checks that data fit into a packet beside so much else. An error names how many
 // bytes do: MaxPacket bounds the packet, and what is refused may be smaller.
 func (s *Session) room(path string, data []byte, beside int) error {
-	most := s.cfg.MaxPacket - len(s.full(path)) - beside - s.aclSize()
+	most := s.wire.MaxPacket - len(s.full(path)) - beside - s.aclSize()
 	if len(data) > most {
 		return fmt.Errorf("%w: %d bytes of data for %s; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
-			recipes.ErrTooLarge, len(data), path, max(most, 0), s.cfg.MaxPacket)
+			recipes.ErrTooLarge, len(data), path, max(most, 0), s.wire.MaxPacket)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
 	})
 	paths := make([]string, 0, len(full))
 	for _, path := range full {
-		if strings.HasPrefix(path, s.cfg.Chroot+"/") { // the server takes /ab for one below /a
+		if strings.HasPrefix(path, s.wire.Chroot+"/") { // the server takes /ab for one below /a
 			paths = append(paths, s.local(path))
 		}
 	}

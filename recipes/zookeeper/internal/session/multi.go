@@ -90,8 +90,8 @@ func (s *Session) TxnFits(t Txn) error {
 	for _, op := range t.ops {
 		size += len(s.full(op.path)) + len(op.data) + s.aclSize() + opSlack
 	}
-	if size > s.cfg.MaxPacket {
-		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.cfg.MaxPacket)
+	if size > s.wire.MaxPacket {
+		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.wire.MaxPacket)
 	}
 	return nil
 }

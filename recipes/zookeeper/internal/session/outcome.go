@@ -67,7 +67,7 @@ func (s *Session) unavailable(what string, ctx context.Context) error {
 	if last := s.wire.LastError(); last != nil {
 		return fmt.Errorf("%s: %w (last attempt: %v): %w", what, recipes.ErrUnavailable, last, ctx.Err())
 	}
-	return fmt.Errorf("%s: %w (no attempt has ended yet, of %s): %w", what, recipes.ErrUnavailable, strings.Join(s.cfg.Servers, ","), ctx.Err())
+	return fmt.Errorf("%s: %w (no attempt has ended yet, of %s): %w", what, recipes.ErrUnavailable, strings.Join(s.wire.Servers, ","), ctx.Err())
 }
 
 // Interrupted is the error of something that ctx has ended: plainly that, if the

@@ -9,15 +9,15 @@ import (
 
 // full returns the path at the server.
 func (s *Session) full(path string) string {
-	if path == "/" && s.cfg.Chroot != "" {
-		return s.cfg.Chroot
+	if path == "/" && s.wire.Chroot != "" {
+		return s.wire.Chroot
 	}
-	return s.cfg.Chroot + path
+	return s.wire.Chroot + path
 }
 
 // local is the reverse of full.
 func (s *Session) local(path string) string {
-	return strings.TrimPrefix(path, s.cfg.Chroot)
+	return strings.TrimPrefix(path, s.wire.Chroot)
 }
 
 func toACL(acl []recipes.ACL) []jute.ACL {

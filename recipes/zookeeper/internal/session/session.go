@@ -18,7 +18,6 @@ import (
 // Session is one ZooKeeper session. Open makes it; it ends once. All methods
 // may be called from several goroutines. Paths are below the chroot.
 type Session struct {
-	cfg   recipes.SessionConfig
 	acl   []jute.ACL // of what it creates, places and lines aside
 	log   hclog.Logger
 	wire  *conn.Wire
@@ -43,7 +42,7 @@ type Session struct {
 	confirming  bool       // confirm runs
 	inspections []*inspection
 	work        sync.WaitGroup // Background
-	calls       sync.WaitGroup // requests that go-zookeeper has
+	calls       sync.WaitGroup // requests, and what stops go-zookeeper
 
 	endOnce  sync.Once
 	closing  sync.Once       // the first Close decides for how long it is tried
@@ -88,7 +87,6 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 		return nil, err
 	}
 	s := &Session{
-		cfg:      cfg,
 		acl:      toACL(cfg.ACL),
 		identity: newIdentity(cfg),
 		log:      cfg.Logger,
@@ -118,7 +116,7 @@ func (s *Session) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Connected(ctx); err != nil || s.cfg.Digest == nil {
+	if _, err := s.Connected(ctx); err != nil || s.wire.Digest == nil {
 		return err
 	}
 	_, err = readWith(ctx, s, "authenticate with", "digest", func(conn.Requests) (struct{}, error) {
@@ -180,7 +178,7 @@ func (s *Session) KnownContact() time.Time { return s.lease.KnownContact() }
 func (s *Session) Contact() time.Time      { return s.lease.Contact() }
 
 // MaxPacket is the bound, in bytes, of one packet.
-func (s *Session) MaxPacket() int { return s.cfg.MaxPacket }
+func (s *Session) MaxPacket() int { return s.wire.MaxPacket }
 
 // Log is the session's logger.
 func (s *Session) Log() hclog.Logger { return s.log }
