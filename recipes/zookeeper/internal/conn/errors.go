@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -73,5 +75,6 @@ var errSpared = errors.New("the session is not closed")
 // name.
 func Lost(err error) bool {
 	var lost *lostError
-	return errors.As(err, &lost)
+	return errors.As(err, &lost) || errors.Is(err, zk.ErrConnectionClosed) ||
+		errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrClosing) // of Wire.Authenticate
 }

@@ -3,7 +3,6 @@ package conn
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -149,14 +148,10 @@ func (w *Wire) connected() {
 // on each connection.
 func (w *Wire) Authenticate() error {
 	err := w.zk.AddAuth("digest", w.credentials())
-	switch code := Code(w.authCode.Load()); {
-	case err == nil:
-		w.reauth.Store(true)
-	case code != 0:
+	if code := Code(w.authCode.Load()); err != nil && code != 0 {
 		return code
-	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrClosing):
-		return &lostError{err}
 	}
+	w.reauth.Store(err == nil)
 	return err
 }
 
