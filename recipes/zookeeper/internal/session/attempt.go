@@ -1,16 +1,20 @@
 package session
 
-import "context"
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
+)
 
 // attempt is requests that are sent in the caller's goroutine, of which the outcome
 // may be awaited in another.
 type attempt struct {
 	session  *Session
-	requests []request
+	requests []conn.Request
 
-	sent        *batch
-	failed      error // what became of sending it
-	connections int   // when it was sent
+	sent       *conn.Batch
+	failed     error // what became of sending it
+	connection int   // on which it was sent
 }
 
 // begin sends them when the session is connected. Where that fails, some of it
@@ -18,18 +22,16 @@ type attempt struct {
 // between, keeps begin past the end of ctx, until the deadline for writing has passed.
 // That is two thirds of the session timeout.
 func (a *attempt) begin(ctx context.Context) {
-	if _, a.failed = a.session.Connected(ctx); a.failed != nil {
+	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
 		return
 	}
-	now, _, _ := a.session.status.Get()
-	a.connections = now.connections
-	a.sent, a.failed = a.session.sendIdentified(a.requests)
+	a.sent, a.failed = a.session.wire.Requests().Identified().Send(a.requests...)
 }
 
 // await returns the replies to what was begun.
-func (a *attempt) await(ctx context.Context) ([]reply, error) {
+func (a *attempt) await(ctx context.Context) ([]conn.Reply, error) {
 	if a.failed != nil {
 		return nil, a.failed
 	}
-	return a.sent.await(ctx, a.session)
+	return a.sent.Await(ctx)
 }

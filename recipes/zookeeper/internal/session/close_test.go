@@ -3,7 +3,9 @@ package session_test
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -78,5 +80,127 @@ func TestTheFirstCloseDecidesHowLongItIsTried(t *testing.T) {
 	srv.RefuseConnections(false)
 	if err := <-first; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Every call of Close gives the answer of the first. Only that one tells the server, and
+// needs no other connection for it.
+func TestCloseTwice(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		srv.RefuseConnections(true)
+		answers := make(chan error, 3)
+		for range cap(answers) {
+			go func() { answers <- s.Close(t.Context()) }()
+		}
+		for range cap(answers) {
+			if err := <-answers; err != nil {
+				t.Errorf("one of several at once: %v", err)
+			}
+		}
+		for range 20 {
+			if err := s.Close(ended); err != nil {
+				t.Fatalf("later, with a context that has ended: %v", err)
+			}
+		}
+		if n, left := srv.Counters().Requests[zkserver.OpCloseSession], srv.Sessions(); n != 1 || len(left) != 0 {
+			t.Errorf("the server was told %d times; sessions %#x are left", n, left)
+		}
+		if err := s.Err(); !errors.Is(err, recipes.ErrClosed) || s.State() != recipes.Lost {
+			t.Errorf("the session is %v, %v", s.State(), err)
+		}
+	})
+}
+
+// What could not be confirmed is told to each, in the same words.
+func TestCloseTwiceWithoutAnAnswer(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		srv.Freeze(true)
+		defer srv.Freeze(false)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		first := s.Close(ctx)
+		if !errors.Is(first, recipes.ErrUnknownOutcome) || !errors.Is(first, recipes.ErrClosed) {
+			t.Fatalf("got %v", first)
+		}
+		for range 20 {
+			if err := s.Close(ctx); err != first {
+				t.Fatalf("the second call was told %v; the first %v", err, first)
+			}
+		}
+	})
+}
+
+// Whoever closes a suspended session waits until a server can be told, or would have
+// ended the session by itself, or for as long as his context allows.
+func TestCloseOfASuspendedSession(t *testing.T) {
+	const cut = 2 * time.Second // since the last contact
+	for name, test := range map[string]struct {
+		back, patience time.Duration // 0: never, and for ever
+		takes          func(timeout time.Duration) (least, most time.Duration)
+		want           error
+	}{
+		"no server comes back": {0, 0, func(timeout time.Duration) (least, most time.Duration) { return timeout - cut, timeout - cut }, recipes.ErrUnknownOutcome},
+		"the context ends":     {0, time.Second, func(time.Duration) (least, most time.Duration) { return time.Second, time.Second }, recipes.ErrUnknownOutcome},
+		"a server comes back":  {3 * time.Second, 0, func(time.Duration) (least, most time.Duration) { return 3 * time.Second, 4 * time.Second }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zkserver.New(zkserver.Config{})
+				defer srv.Close()
+				down := make(chan struct{}, 1) // full while no server can be reached
+				dial := func(context.Context, string, string) (net.Conn, error) {
+					if len(down) > 0 {
+						return nil, errNobody
+					}
+					client, server := net.Pipe()
+					go srv.ServeConn(server)
+					return client, nil
+				}
+				s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 20 * time.Second}, dial)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Stat(t.Context(), "/"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(cut)
+				disconnected, err := s.Connected(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				down <- struct{}{}
+				srv.CloseConnection(s.ID())
+				<-disconnected
+				synctest.Wait()
+				if s.State() != recipes.Suspended {
+					t.Fatalf("the session is %v", s.State())
+				}
+				if test.back > 0 {
+					time.AfterFunc(test.back, func() { <-down })
+				}
+				ctx := t.Context()
+				if test.patience > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, test.patience)
+					defer cancel()
+				}
+				begun := time.Now()
+				err = s.Close(ctx)
+				took := time.Since(begun)
+				if !errors.Is(err, test.want) || test.want != nil && !errors.Is(err, recipes.ErrClosed) {
+					t.Errorf("told %v; want %v", err, test.want)
+				}
+				if least, most := test.takes(s.Timeout()); took < least || took > most {
+					t.Errorf("it took %v; want %v to %v", took, least, most)
+				}
+				// At the time of the first case the server ends the session itself.
+				if left := len(srv.Sessions()); test.back+test.patience > 0 && (left == 0) != (test.want == nil) {
+					t.Errorf("%d sessions are left at the server", left)
+				}
+				time.Sleep(2 * time.Second) // go-zookeeper's Close waits for one
+			})
+		})
 	}
 }

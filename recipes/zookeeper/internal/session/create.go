@@ -7,9 +7,10 @@ import (
 	gopath "path"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // protectedPrefix starts the name of every znode that was created with
@@ -50,34 +51,46 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 func (s *Session) create(ctx, life context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
 	prefix := protectedPrefix + uuid.NewString() + "-"
 	base := gopath.Join(dir, prefix+name)
+	return creation(ctx, life, s, base, parent, func(r conn.Requests) (string, error) {
+		path, err := r.Create(s.full(base), data, conn.Ephemeral|conn.Sequence, s.acl)
+		return s.local(path), err
+	}, func(connection int) (path string, found bool, err error) {
+		path, err = Insist(life, s, func() (string, error) { return s.find(life, connection, dir, prefix) })
+		return path, path != "", err
+	})
+}
+
+// creation sends a creation until its outcome is known. find looks, in a connection later
+// than the given one, for what was made if the reply was lost. parent makes what is missing
+// above path.
+func creation[T any](ctx, life context.Context, s *Session, path string, parent func(context.Context, string) error,
+	send func(conn.Requests) (T, error), find func(connection int) (made T, found bool, err error)) (T, error) {
+	var none T
 	for {
-		if _, err := s.Connected(ctx); err != nil {
-			return "", err
+		connection, _, err := s.connectedAfter(ctx, 0)
+		if err != nil {
+			return none, err
 		}
-		now, _, _ := s.status.Get()
-		path, err := call(life, s, func(r requests) (string, error) {
-			return r.create(s.full(base), data, zk.FlagEphemeralSequential, s.acl)
-		})
+		made, err := call(life, s, send)
 		switch {
 		case err == nil:
-			return s.local(path), nil
-		case errors.Is(err, zk.ErrNoNode):
-			if err := parent(ctx, dir); err != nil {
-				return "", err
+			return made, nil
+		case errors.Is(err, recipes.ErrNoNode):
+			if err := parent(ctx, gopath.Dir(path)); err != nil {
+				return none, err
 			}
-		case lostConnection(err):
-			path, err := Insist(life, s, func() (string, error) { return s.find(life, now.connections, dir, prefix) })
-			if path != "" || err != nil {
-				return path, err
+		case conn.Lost(err):
+			if made, found, err := find(connection); found || err != nil {
+				return made, err
 			}
-			// Known not to have happened: start again from the base name.
+			// Known not to have happened, or undone by another client.
 		case life.Err() != nil:
-			return "", s.Err()
+			return none, s.Err()
 		default:
-			return "", answer("create", base, err)
+			return none, answer("create", path, err)
 		}
 		if ctx.Err() != nil {
-			return "", ctx.Err()
+			return none, ctx.Err()
 		}
 	}
 }
@@ -86,8 +99,8 @@ func (s *Session) create(ctx, life context.Context, dir, name string, data []byt
 // session, in a connection later than the given one. It returns "" if no such
 // child exists. After the sync, a creation sent before cannot happen any more: the
 // ensemble orders it before the sync, or refuses it (SESSIONMOVED).
-func (s *Session) find(ctx context.Context, connections int, dir, prefix string) (string, error) {
-	if _, err := s.connectedAfter(ctx, connections); err != nil {
+func (s *Session) find(ctx context.Context, connection int, dir, prefix string) (string, error) {
+	if _, _, err := s.connectedAfter(ctx, connection); err != nil {
 		return "", err
 	}
 	if err := s.Sync(ctx, dir); err != nil {
@@ -120,15 +133,6 @@ func (s *Session) find(ctx context.Context, connections int, dir, prefix string)
 	return "", nil
 }
 
-// notNull returns data that a znode can have. ZooKeeper knows empty data and null data.
-// Curator's LeaderLatch and LeaderSelector throw when a child of their path has null.
-func notNull(data []byte) []byte {
-	if data == nil {
-		return []byte{}
-	}
-	return data
-}
-
 // packetSlack is room in a packet for headers and the path's sequence number.
 const packetSlack = 512
 
@@ -140,10 +144,10 @@ func (s *Session) fits(path string, data []byte) error {
 // room checks that data fit into a packet beside so much else. An error names how many
 // bytes do: MaxPacket bounds the packet, and what is refused may be smaller.
 func (s *Session) room(path string, data []byte, beside int) error {
-	most := s.cfg.MaxPacket - len(s.full(path)) - beside - s.aclSize()
+	most := s.wire.MaxPacket - len(s.full(path)) - beside - s.aclSize()
 	if len(data) > most {
 		return fmt.Errorf("%w: %d bytes of data for %s; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
-			recipes.ErrTooLarge, len(data), path, max(most, 0), s.cfg.MaxPacket)
+			recipes.ErrTooLarge, len(data), path, max(most, 0), s.wire.MaxPacket)
 	}
 	return nil
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // Delete deletes a znode that this session created with protection. Its name is
@@ -20,14 +20,18 @@ import (
 // Of several znodes each is deleted when the outcome of the one before is known. The
 // channel tells of the last.
 func (s *Session) Delete(paths ...string) <-chan error {
-	done := make(chan error, 1)
-	if !s.Background(func(life context.Context) {
-		var err error
+	return s.told(func(life context.Context) (err error) {
 		for _, path := range paths {
 			err = s.deleteUntilKnown(life, path)
 		}
-		done <- err
-	}) {
+		return err
+	})
+}
+
+// told runs f as Background does, and tells its result, or why it does not run.
+func (s *Session) told(f func(life context.Context) error) <-chan error {
+	done := make(chan error, 1)
+	if !s.Background(func(life context.Context) { done <- f(life) }) {
 		done <- s.Err()
 	}
 	return done
@@ -36,12 +40,12 @@ func (s *Session) Delete(paths ...string) <-chan error {
 func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 	sent := false
 	_, err := Insist(life, s, func() (struct{}, error) {
-		return readWith(life, s, "delete", path, func(r requests) (struct{}, error) {
-			err := r.delete(s.full(path), -1)
-			if sent && errors.Is(err, zk.ErrNoNode) {
+		return readWith(life, s, "delete", path, func(r conn.Requests) (struct{}, error) {
+			err := r.Delete(s.full(path), -1)
+			if sent && errors.Is(err, recipes.ErrNoNode) {
 				err = nil // the attempt whose reply was lost has done it
 			}
-			sent = sent || lostConnection(err) && !errors.Is(err, errNotSent)
+			sent = sent || conn.Lost(err) && !errors.Is(err, conn.ErrNotSent)
 			return struct{}{}, err
 		})
 	})
@@ -60,11 +64,7 @@ func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 // another client has deleted the node, and somebody has created it again with as
 // many changes, while one request was on its way.
 func (s *Session) DeleteOwned(path string, stat Stat) <-chan error {
-	done := make(chan error, 1)
-	if !s.Background(func(life context.Context) { done <- s.deleteOwned(life, path, stat) }) {
-		done <- s.Err()
-	}
-	return done
+	return s.told(func(life context.Context) error { return s.deleteOwned(life, path, stat) })
 }
 
 func (s *Session) deleteOwned(life context.Context, path string, stat Stat) error {
@@ -86,20 +86,27 @@ func (s *Session) deleteOwned(life context.Context, path string, stat Stat) erro
 			return err
 		}
 		sent = sent || errors.Is(err, recipes.ErrUnknownOutcome)
-		now, err := Insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
+		now, err := s.again(life, path, stat)
 		switch {
 		case s.Err() != nil:
 			return s.Err()
-		case errors.Is(err, recipes.ErrNoNode), err == nil && now.Czxid != stat.Czxid:
-			if sent {
-				return nil
-			}
-			return fmt.Errorf("delete %s: %w", path, recipes.ErrNoNode)
+		case sent && errors.Is(err, recipes.ErrNoNode):
+			return nil
 		case err != nil:
 			return err
 		}
 		version = now.Version
 	}
+}
+
+// again reads the record of a znode that had that one before. ErrNoNode says that it has
+// gone, also where another has its name.
+func (s *Session) again(life context.Context, path string, before Stat) (Stat, error) {
+	now, err := Insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
+	if err == nil && now.Czxid != before.Czxid {
+		err = fmt.Errorf("look at %s: %w", path, recipes.ErrNoNode)
+	}
+	return now, err
 }
 
 // IsGone reports whether err says that a znode, or the session that would own

@@ -39,6 +39,6 @@ func detached[T any](ctx context.Context, s *Session, what string, create func(l
 	case <-s.Done():
 		return zero, s.Err()
 	case <-ctx.Done():
-		return zero, s.interrupted(what, ctx)
+		return zero, s.Interrupted(what, ctx)
 	}
 }

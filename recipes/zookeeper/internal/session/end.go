@@ -14,18 +14,15 @@ import (
 func (s *Session) end(reason error) {
 	s.endOnce.Do(func() {
 		s.mu.Lock()
-		s.over = true
-		if s.deadline != nil {
-			s.deadline.Stop()
-		}
-		s.cancel(reason) // with over, so that whoever is refused finds a reason
+		s.cancel(reason)
+		s.lease.Stop() // after that, so that nobody finds a lease without a deadline and no reason
 		s.mu.Unlock()
 		if errors.Is(reason, errLetGo) {
-			s.wire.spared.Store(true) // before anybody could close it
-			s.dialer.shut()
+			s.wire.Spare(true) // before anybody could close it
+			s.wire.Shut()
 		} else if !errors.Is(reason, recipes.ErrClosed) {
-			s.log.Warn("session lost", "session", fmt.Sprintf("%#x", s.wire.sessionID.Load()), "reason", reason)
-			s.dialer.shut()
+			s.log.Warn("session lost", "session", fmt.Sprintf("%#x", s.wire.ID()), "reason", reason)
+			s.wire.Shut()
 		}
 		s.events.Close(recipes.Event{State: recipes.Lost, Reason: reason})
 		go s.takeDown(reason)
@@ -34,17 +31,16 @@ func (s *Session) end(reason error) {
 
 // tryToClose tells the server that the session is over, if that can be told at
 // once. Where requests pass and answers do not, the next in line need not wait
-// until the session expires. The server takes the request also if its answer to
-// the handshake has not arrived.
+// until the session expires.
 func (s *Session) tryToClose() {
-	c := s.dialer.connection()
-	if c == nil || !c.asked() || s.wire.spared.Load() {
+	c := s.wire.Current()
+	if c == nil {
 		return
 	}
 	written := make(chan struct{})
 	s.calls.Go(func() {
 		defer close(written)
-		_ = c.write(closeRequest())
+		c.SendClose()
 	})
 	patience := time.NewTimer(time.Second) // a socket takes it, or does not, at once
 	defer patience.Stop()
@@ -59,14 +55,14 @@ func (s *Session) tryToClose() {
 func (s *Session) takeDown(reason error) {
 	defer close(s.shutdown)
 	s.mu.Lock()
-	conn, ended, id := s.conn, s.ended, s.id
+	begun, id := s.wire.Begun(), s.id
 	s.mu.Unlock()
 	if !errors.Is(reason, recipes.ErrClosed) && !errors.Is(reason, recipes.ErrExpired) {
 		s.tryToClose()
 	}
 	s.work.Wait()
-	if conn == nil {
-		s.dialer.shut()
+	if !begun {
+		s.wire.Shut()
 		return
 	}
 	limit, cancel := context.WithDeadline(s.patience, s.LastContact().Add(s.Timeout()))
@@ -77,26 +73,25 @@ func (s *Session) takeDown(reason error) {
 	now, disconnected, _ := s.status.Get()
 	asked := wanted && now.connected
 	if asked {
-		s.calls.Go(conn.Close)
+		s.calls.Go(s.wire.Close)
 		select {
-		case <-s.wire.closed:
+		case <-s.wire.Closed():
 		case <-disconnected:
 		case <-limit.Done():
 		}
 	}
-	s.dialer.shut()
-	s.dialer.drop()
+	s.wire.Shut()
+	s.wire.Drop()
 	if !asked { // a second Close would wait for the first, on a mutex: no bubble's time passes then
-		s.calls.Go(conn.Close)
+		s.calls.Go(s.wire.Close)
 	}
-	for range ended {
-	}
+	s.wire.Wait()
 	if !errors.Is(reason, errLetGo) { // the session waits for its next process
 		s.awaitCalls(s.patience)
 	}
 	switch {
-	case s.wire.isClosed(), id == 0, errors.Is(reason, recipes.ErrExpired), errors.Is(reason, errLetGo):
-	case wanted && s.closeAfterwards(limit) == nil:
+	case Happened(s.wire.Closed()), id == 0, errors.Is(reason, recipes.ErrExpired), errors.Is(reason, errLetGo):
+	case wanted && s.wire.CloseSession(limit, id) == nil:
 	default:
 		s.closeErr = fmt.Errorf("close session: %w: the server has not confirmed it; it removes the session's nodes after %v at the latest (%w)",
 			recipes.ErrUnknownOutcome, s.Timeout(), reason)

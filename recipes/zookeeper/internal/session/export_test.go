@@ -18,4 +18,4 @@ func (s *Session) WatchesKept() int {
 }
 
 // Holds is how many holds have begun and not ended.
-func (s *Session) Holds() int64 { return s.holds.Load() }
+func (s *Session) Holds() int64 { return s.lease.Holds() }

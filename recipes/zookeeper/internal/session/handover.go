@@ -1,14 +1,12 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // HandOver deletes a place in a way that tells its watcher that the holder has
@@ -23,26 +21,24 @@ import (
 // It waits in the caller's goroutine for the answer, which mostly comes, as long
 // as ctx allows.
 func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
-	done := make(chan error, 1)
 	if !s.places.latest(place) {
-		done <- supersededError(place)
-		return done
+		return superseded(place)
 	}
-	body := handOverBody(s.full(place.Path), place)
-	h := &handOver{attempt{session: s, requests: []request{{op: opMulti, body: body}}}, place}
+	var m conn.Multi
+	m.Set(s.full(place.Path), nil, place.Stat.Version)
+	m.Delete(s.full(place.Path), place.Stat.Version+1)
+	h := &handOver{attempt{session: s, requests: []conn.Request{m.Request()}}, place}
 	if _, err := s.Connected(ctx); err == nil && s.stands(place) {
 		h.begin(ctx)
 	} else {
 		h.failed = errUnseen
 	}
-	if replies, err := h.await(ctx); err == nil && replies[0].multi() == nil {
+	if replies, err := h.await(ctx); err == nil && replies[0].Refusal() == nil {
+		done := make(chan error, 1)
 		done <- s.places.deleted(place, nil)
 		return done
 	}
-	if !s.Background(func(life context.Context) { done <- s.places.deleted(place, h.finish(life)) }) {
-		done <- s.Err()
-	}
-	return done
+	return s.told(func(life context.Context) error { return s.places.deleted(place, h.finish(life)) })
 }
 
 // errUnseen says that nothing was sent, because the place may be gone.
@@ -58,76 +54,44 @@ type handOver struct {
 // to be gone, or the session over.
 func (h *handOver) finish(life context.Context) error {
 	s, place := h.session, h.place
-	if h.failed != nil && !lostConnection(h.failed) { // nothing was sent
-		if there, err := h.look(life); err != nil || !there {
-			return cmp.Or(err, fmt.Errorf("hand over %s: %w", place.Path, recipes.ErrNoNode))
+	if h.failed != nil && !conn.Lost(h.failed) { // nothing was sent
+		if _, err := s.again(life, place.Path, place.Stat); err != nil {
+			return err
 		}
 		h.begin(life)
 	}
 	for sent := false; ; h.begin(life) {
 		replies, err := h.await(life)
 		if err == nil {
-			err = replies[0].multi()
+			err = replies[0].Refusal()
 		}
 		switch {
 		case err == nil:
 			return nil
 		case s.Err() != nil:
 			return s.Err()
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, recipes.ErrNoNode):
 			if sent {
 				return nil
 			}
 			return fmt.Errorf("hand over %s: %w", place.Path, recipes.ErrNoNode)
-		case !lostConnection(err):
+		case !conn.Lost(err):
 			s.log.Debug("cannot hand over; deleting", "path", place.Path, "error", err)
 			s.CountFallback()
 			deletion := s.deletePlace(life, place)
-			if errors.Is(err, zk.ErrNoAuth) && deletion == nil && place.Stat.Czxid > s.kept.until {
-				s.wire.refused.Store(true) // it was made by this identity, which may not write to it
+			if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && place.Stat.Czxid > s.kept.until {
+				s.wire.RefuseIdentity() // it was made by this identity, which may not write to it
 			}
 			return deletion
 		}
-		sent = sent || !errors.Is(err, errNotSent)
-		if _, err := s.connectedAfter(life, h.connections); err != nil {
+		sent = sent || !errors.Is(err, conn.ErrNotSent)
+		if _, _, err := s.connectedAfter(life, h.connection); err != nil {
 			return s.Err()
 		}
-		if there, err := h.look(life); err != nil || !there {
+		if _, err := s.again(life, place.Path, place.Stat); errors.Is(err, recipes.ErrNoNode) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
-}
-
-// look reports whether the place is there.
-func (h *handOver) look(life context.Context) (there bool, err error) {
-	stat, err := Insist(life, h.session, func() (Stat, error) { return h.session.Stat(life, h.place.Path) })
-	if errors.Is(err, recipes.ErrNoNode) {
-		return false, nil
-	}
-	return err == nil && stat.Czxid == h.place.Stat.Czxid, err
-}
-
-func handOverBody(full string, place Place) []byte {
-	var e jute.Encoder
-	e.MultiHeader(opSetData, -1)
-	e.String(full)
-	e.Int32(0) // no data
-	e.Int32(place.Stat.Version)
-	e.MultiHeader(opDelete, -1)
-	e.String(full)
-	e.Int32(place.Stat.Version + 1)
-	e.MultiEnd()
-	return e.Bytes
-}
-
-// multi is the first error among the results of a transaction.
-func (r reply) multi() error {
-	if r.code != 0 {
-		return r.err()
-	}
-	results, err := decodeResults(&jute.Decoder{Bytes: r.body})
-	if err != nil {
-		return err
-	}
-	return refusal(results)
 }

@@ -4,12 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
-
-// marginDivisor is the rule for grants: the leader must be proved to keep the session
-// for another quarter of its timeout.
-const marginDivisor = 4
 
 // BeginHold notes that the session holds something more that no other client may get
 // before the session's loss is reported: a lock, a leadership, a name, a membership.
@@ -18,7 +14,7 @@ const marginDivisor = 4
 // It is the one rule for every grant. It returns nil only while the leader is proved to
 // keep the session for another quarter of its timeout. Where that is not proved, it
 // sends syncs until it is. One is enough in a session that wrote a moment ago, two in
-// one that has sent nothing but pings (see doc.go, "What the leader knows").
+// one that has sent nothing but pings (see package lease).
 //
 // From then on the session's deadline counts from the last contact that the leader is
 // proved to have, and the session asks the leader often enough to move that on.
@@ -30,11 +26,11 @@ func (s *Session) BeginHold(ctx context.Context) error {
 		case err != nil || begun:
 			return err
 		case asked == 0:
-			s.wire.counters.asked.Add(1)
+			s.wire.Counters.Asked.Add(1)
 		case asked > 1:
 			// The contacts that the leader was asked about are too old to prove enough.
 			// Younger ones count in a moment.
-			if err := s.pause(ctx, s.Timeout()/confirmations); err != nil {
+			if err := s.pause(ctx, s.lease.Interval()); err != nil {
 				return err
 			}
 		}
@@ -48,18 +44,13 @@ func (s *Session) BeginHold(ctx context.Context) error {
 // beginProved begins a hold if the leader is proved to keep the session for long enough.
 func (s *Session) beginProved() (begun bool, err error) {
 	s.mu.Lock()
-	if s.over {
-		s.mu.Unlock()
-		return false, s.Err()
-	}
 	defer s.mu.Unlock()
-	if !s.proved() {
+	if s.ctx.Err() != nil {
+		return false, context.Cause(s.ctx)
+	}
+	if !s.lease.Begin() {
 		return false, nil
 	}
-	if s.holds.Add(1) > 1 {
-		return true, nil
-	}
-	s.deadline.Reset(s.left())
 	if !s.confirming {
 		s.confirming = true
 		s.calls.Go(s.confirm)
@@ -67,19 +58,12 @@ func (s *Session) beginProved() (begun bool, err error) {
 	return true, nil
 }
 
-// proved reports whether the leader is proved to keep the session for long enough for
-// a grant.
-func (s *Session) proved() bool {
-	timeout := s.Timeout()
-	return time.Since(s.KnownContact()) <= timeout-timeout/marginDivisor
-}
-
 // AskAhead is for a contender that has to wait. If the session's proof is old, it sends
 // a sync that no goroutine waits for, so that a grant after a short wait finds its
 // proof ready.
 func (s *Session) AskAhead() {
-	if time.Since(s.KnownContact()) > s.Timeout()/2 {
-		s.sendSync()
+	if s.lease.Old() { // where it cannot be sent, the next connection begins with a contact that the leader has
+		_, _ = s.wire.Requests().Send(conn.Sync(s.full("/")))
 	}
 }
 
@@ -93,14 +77,12 @@ func (s *Session) pause(ctx context.Context, d time.Duration) error {
 	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
-		return s.interrupted("asking the leader", ctx)
+		return s.Interrupted("asking the leader", ctx)
 	}
 }
 
 // EndHold is the end of what BeginHold has begun.
-func (s *Session) EndHold() { s.holds.Add(-1) }
-
-func (s *Session) holding() bool { return s.holds.Load() > 0 }
+func (s *Session) EndHold() { s.lease.End() }
 
 // confirm has the leader answer something at least every tenth of the timeout, until the
 // session holds nothing. The session's other writes and syncs count. Inspect adds reads.
@@ -128,15 +110,15 @@ func (s *Session) confirm() {
 				return
 			}
 			switch {
-			case sent.batch == nil || sent.batch.settled():
+			case sent.batch == nil || sent.batch.Settled():
 				sent = s.sendConfirmation()
 				answered = sent.answered()
 			case time.Since(sent.at) >= s.Timeout()/4:
-				s.log.Warn("the leader does not answer; trying another server", "server", sent.batch.conn.RemoteAddr())
-				sent.batch.conn.Close()
+				s.log.Warn("the leader does not answer; trying another server", "server", sent.batch.Conn.RemoteAddr())
+				sent.batch.Conn.Close()
 			default: // a second one before the first is answered would prove no more
 			}
-			wait = s.Timeout() / confirmations
+			wait = s.lease.Interval()
 		}
 		timer.Reset(wait)
 	}
@@ -145,47 +127,25 @@ func (s *Session) confirm() {
 // untilConfirmation is how long nothing has to be sent; sent is when a confirmation was
 // sent last.
 func (s *Session) untilConfirmation(sent time.Time) time.Duration {
-	since := s.wire.at(s.wire.leaderAsked.Load())
+	since := s.lease.LastAsked()
 	if s.inspecting() {
 		since = sent
 	}
-	return time.Until(since.Add(s.Timeout() / confirmations))
+	return time.Until(since.Add(s.lease.Interval()))
 }
 
 // stopConfirming reports whether there is nothing left to confirm for.
 func (s *Session) stopConfirming() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.confirming = s.holding()
+	s.confirming = s.lease.Holds() > 0
 	return !s.confirming
 }
 
-// sendSync sends a sync that nobody waits for; the wire notes its answer. It
-// returns nil where it cannot be sent.
-func (s *Session) sendSync() *batch {
-	b, err := s.sendOn(s.dialer.connection(), []request{s.syncRequest("/")})
-	if err != nil {
-		return nil // the next connection begins with a contact that the leader has
-	}
-	return b
-}
-
-func (s *Session) syncRequest(path string) request {
-	var e jute.Encoder
-	e.String(s.full(path))
-	return request{op: opSync, body: e.Bytes}
-}
-
-// GetOwn is Get for a znode of this session. It may read a place whatever its ACL is.
+// GetOwn is Get for a znode of this session. It may read a place whatever its ACL is, and
+// the reply may be larger than SessionConfig.MaxPacket, for others may have stored more.
 func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
-	var e jute.Encoder
-	e.String(s.full(path))
-	e.Bool(false)
-	return readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
-		replies, err := s.exchangeIdentified(life, request{op: opGetData, body: e.Bytes})
-		if err != nil {
-			return Node{}, err
-		}
-		return replies[0].node()
+	return readWith(ctx, s, "read", path, func(r conn.Requests) (Node, error) {
+		return r.Identified().Unbounded().Get(s.full(path), false)
 	})
 }

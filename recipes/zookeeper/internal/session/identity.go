@@ -1,12 +1,10 @@
 package session
 
 import (
-	"context"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -45,8 +43,8 @@ func newIdentity(cfg recipes.SessionConfig) identity {
 	return identity{}
 }
 
-func open(a zk.ACL) bool {
-	return a.Scheme == "world" && a.ID == "anyone" && a.Perms&zk.PermDelete != 0
+func open(a jute.ACL) bool {
+	return a.Scheme == "world" && a.ID == "anyone" && a.Perms&int32(recipes.PermDelete) != 0
 }
 
 func derive(credentials string) string {
@@ -56,61 +54,26 @@ func derive(credentials string) string {
 
 // acl is the ACL of the session's znodes with writing left to the identity, and so the
 // ACL. Others keep the rest: to read, to delete, and to create below the path of a line.
-func (i identity) acl(others []zk.ACL) []zk.ACL {
-	acl := make([]zk.ACL, 0, len(others)+1)
+func (i identity) acl(others []jute.ACL) []jute.ACL {
+	acl := make([]jute.ACL, 0, len(others)+1)
 	for _, a := range others {
-		if a.Perms &^= zk.PermWrite | zk.PermAdmin; a.Perms != 0 {
+		if a.Perms &^= int32(recipes.PermWrite | recipes.PermAdmin); a.Perms != 0 {
 			acl = append(acl, a)
 		}
 	}
-	return append(acl, zk.DigestACL(zk.PermAll, identityUser, i.secret)...)
+	digest := sha1.Sum([]byte(i.credentials())) // as ZooKeeper's digest scheme has it
+	id := identityUser + ":" + base64.StdEncoding.EncodeToString(digest[:])
+	return append(acl, jute.ACL{Perms: int32(recipes.PermAll), Scheme: "digest", ID: id})
 }
 
-// request gives the identity to a connection.
-func (i identity) request() request {
-	var e jute.Encoder
-	e.Int32(0)
-	e.String("digest")
-	e.String(identityUser + ":" + i.secret)
-	return request{op: opAuth, body: e.Bytes}
+// credentials are the user and the password, or "" if there is no identity.
+func (i identity) credentials() string {
+	if i.secret == "" {
+		return ""
+	}
+	return identityUser + ":" + i.secret
 }
 
 // Identified reports whether the session has an identity that servers take, as far as is
 // known.
-func (s *Session) Identified() bool { return s.identity.secret != "" && !s.wire.refused.Load() }
-
-// exchangeIdentified is exchange on a connection to which the identity was given.
-func (s *Session) exchangeIdentified(ctx context.Context, requests ...request) ([]reply, error) {
-	b, err := s.sendIdentified(requests)
-	if err != nil {
-		return nil, err
-	}
-	return b.await(ctx, s)
-}
-
-// sendIdentified sends requests on a connection to which the identity was given.
-// It is not given again once a server has refused it: that one ended the
-// connection, and would end each one. What needs it is refused then, and places
-// that were made before are deleted without it.
-func (s *Session) sendIdentified(requests []request) (*batch, error) {
-	c := s.dialer.connection()
-	if c != nil && s.Identified() {
-		if err := s.identify(c); err != nil {
-			return nil, err
-		}
-	}
-	return s.sendOn(c, requests)
-}
-
-// identify gives the identity to a connection, if it was not given, before it
-// returns to anybody.
-func (s *Session) identify(c *conn) error {
-	c.identifying.Lock()
-	defer c.identifying.Unlock()
-	if c.identified {
-		return nil
-	}
-	_, err := s.sendOn(c, []request{s.identity.request()})
-	c.identified = err == nil
-	return err
-}
+func (s *Session) Identified() bool { return s.wire.Identified() }

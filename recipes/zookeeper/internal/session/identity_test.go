@@ -6,14 +6,15 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Others keep what they may do to a place, but for writing and for its ACL.
 func TestWhoMayWriteToAPlace(t *testing.T) {
 	i := identity{"word"}
-	acl := i.acl([]zk.ACL{{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}, {Perms: zk.PermWrite | zk.PermAdmin, Scheme: "ip", ID: "10.0.0.1"}})
-	want := append([]zk.ACL{{Perms: zk.PermRead | zk.PermCreate | zk.PermDelete, Scheme: "world", ID: "anyone"}}, zk.DigestACL(zk.PermAll, identityUser, "word")...)
+	acl := i.acl([]jute.ACL{{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}, {Perms: zk.PermWrite | zk.PermAdmin, Scheme: "ip", ID: "10.0.0.1"}})
+	want := []jute.ACL{{Perms: zk.PermRead | zk.PermCreate | zk.PermDelete, Scheme: "world", ID: "anyone"}, jute.ACL(zk.DigestACL(zk.PermAll, identityUser, "word")[0])}
 	if !slices.Equal(acl, want) {
 		t.Errorf("it is %v; want %v", acl, want)
 	}

@@ -1,10 +1,11 @@
 package session
 
 import (
+	"context"
 	"slices"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // inspection is a path that is read while something is held there.
@@ -39,7 +40,7 @@ func (s *Session) inspecting() bool {
 
 // confirmation is a sync, and the inspections that were sent with it.
 type confirmation struct {
-	batch       *batch // nil where it could not be sent
+	batch       *conn.Batch // nil where it could not be sent
 	at          time.Time
 	inspections []*inspection
 }
@@ -49,11 +50,11 @@ func (s *Session) sendConfirmation() confirmation {
 	s.mu.Lock()
 	c := confirmation{at: time.Now(), inspections: slices.Clone(s.inspections)}
 	s.mu.Unlock()
-	requests := []request{s.syncRequest("/")}
+	requests := []conn.Request{conn.Sync(s.full("/"))}
 	for _, i := range c.inspections {
-		requests = append(requests, s.existsRequest(i.path, false))
+		requests = append(requests, conn.Exists(s.full(i.path), false))
 	}
-	c.batch, _ = s.sendOn(s.dialer.connection(), requests)
+	c.batch, _ = s.wire.Requests().Send(requests...)
 	return c
 }
 
@@ -62,15 +63,18 @@ func (c confirmation) answered() <-chan struct{} {
 	if c.batch == nil || len(c.inspections) == 0 {
 		return nil
 	}
-	return c.batch.answered
+	return c.batch.Answered()
 }
 
 // report calls what waits for the inspections. A path that is not there has no
 // contenders.
 func (c confirmation) report() {
+	replies, err := c.batch.Await(context.Background())
+	if err != nil {
+		return
+	}
 	for n, i := range c.inspections {
-		d := jute.Decoder{Bytes: c.batch.replies[n+1].body}
-		if stat := Stat(d.Stat()); c.batch.replies[n+1].code == 0 && d.Err == nil {
+		if stat, err := replies[n+1].Stat(); err == nil {
 			i.seen(stat)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // kept are the znodes from before Resume that were taken up.
@@ -105,23 +105,12 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 
 // ephemerals lists the session's ephemeral znodes below the chroot.
 func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
-	below := s.full("/")
-	var e jute.Encoder
-	e.String(below)
-	full, err := readAgain(ctx, s, "list the ephemeral znodes of", "/", func(life context.Context) ([]string, error) {
-		replies, err := s.exchange(life, request{op: opGetEphemerals, body: e.Bytes})
-		if err == nil {
-			err = replies[0].err()
-		}
-		if err != nil {
-			return nil, err
-		}
-		d := jute.Decoder{Bytes: replies[0].body}
-		return d.Strings(), d.Err
+	full, err := readWith(ctx, s, "list the ephemeral znodes of", "/", func(r conn.Requests) ([]string, error) {
+		return r.Unbounded().Ephemerals(s.full("/"))
 	})
 	paths := make([]string, 0, len(full))
 	for _, path := range full {
-		if strings.HasPrefix(path, s.cfg.Chroot+"/") { // the server takes /ab for one below /a
+		if strings.HasPrefix(path, s.wire.Chroot+"/") { // the server takes /ab for one below /a
 			paths = append(paths, s.local(path))
 		}
 	}

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // Txn is a ZooKeeper transaction under construction: all of its operations
@@ -20,53 +18,40 @@ type Txn struct {
 type txnOp struct {
 	path string
 	data []byte
-	// encode appends the operation, with its header; path is the server's.
-	encode func(e *jute.Encoder, s *Session, path string)
+	add  func(m *conn.Multi, s *Session, path string) // path is the server's
 }
 
 // Check adds a check that path exists with that version (-1: any).
 func (t *Txn) Check(path string, version int32) {
-	t.add(path, nil, func(e *jute.Encoder, _ *Session, full string) {
-		e.MultiHeader(opCheck, -1)
-		encodeVersion(e, full, version)
-	})
+	t.add(path, nil, func(m *conn.Multi, _ *Session, full string) { m.Check(full, version) })
 }
 
 // Create adds the creation of a persistent, or ephemeral, znode.
 func (t *Txn) Create(path string, data []byte, ephemeral bool) {
-	t.create(path, data, zk.FlagPersistent, ephemeral)
+	t.create(path, data, conn.Persistent, ephemeral)
 }
 
 // CreateSequential adds the creation of a znode whose name ZooKeeper completes
 // with the next number of its parent.
 func (t *Txn) CreateSequential(path string, data []byte, ephemeral bool) {
-	t.create(path, data, zk.FlagSequence, ephemeral)
+	t.create(path, data, conn.Sequence, ephemeral)
 }
 
 func (t *Txn) create(path string, data []byte, flags int32, ephemeral bool) {
 	if ephemeral {
-		flags |= zk.FlagEphemeral
+		flags |= conn.Ephemeral
 	}
-	t.add(path, data, func(e *jute.Encoder, s *Session, full string) {
-		e.MultiHeader(opCreate, -1)
-		encodeCreate(e, full, data, flags, s.acl)
-	})
+	t.add(path, data, func(m *conn.Multi, s *Session, full string) { m.Create(full, data, flags, s.acl) })
 }
 
 // Set adds a change of data, if the version matches.
 func (t *Txn) Set(path string, data []byte, version int32) {
-	t.add(path, data, func(e *jute.Encoder, _ *Session, full string) {
-		e.MultiHeader(opSetData, -1)
-		encodeSet(e, full, data, version)
-	})
+	t.add(path, data, func(m *conn.Multi, _ *Session, full string) { m.Set(full, data, version) })
 }
 
 // Delete adds a deletion, if the version matches.
 func (t *Txn) Delete(path string, version int32) {
-	t.add(path, nil, func(e *jute.Encoder, _ *Session, full string) {
-		e.MultiHeader(opDelete, -1)
-		encodeVersion(e, full, version)
-	})
+	t.add(path, nil, func(m *conn.Multi, _ *Session, full string) { m.Delete(full, version) })
 }
 
 // Len is the number of operations.
@@ -75,8 +60,8 @@ func (t *Txn) Len() int { return len(t.ops) }
 // Append adds the operations of another transaction.
 func (t *Txn) Append(other Txn) { t.ops = append(t.ops, other.ops...) }
 
-func (t *Txn) add(path string, data []byte, encode func(*jute.Encoder, *Session, string)) {
-	t.ops = append(t.ops, txnOp{path, data, encode})
+func (t *Txn) add(path string, data []byte, add func(*conn.Multi, *Session, string)) {
+	t.ops = append(t.ops, txnOp{path, data, add})
 }
 
 // opSlack is room for the headers of one operation.
@@ -95,7 +80,7 @@ func (e *TxnError) Unwrap() error { return e.Err }
 // connection is lost, or ctx ends, after it was sent, the error matches
 // ErrUnknownOutcome.
 func (s *Session) Commit(ctx context.Context, t Txn) error {
-	_, err := s.commit(ctx, t)
+	_, err := s.commitOn(ctx, t, nil)
 	return err
 }
 
@@ -105,34 +90,27 @@ func (s *Session) TxnFits(t Txn) error {
 	for _, op := range t.ops {
 		size += len(s.full(op.path)) + len(op.data) + s.aclSize() + opSlack
 	}
-	if size > s.cfg.MaxPacket {
-		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.cfg.MaxPacket)
+	if size > s.wire.MaxPacket {
+		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.wire.MaxPacket)
 	}
 	return nil
 }
 
-func (s *Session) commit(ctx context.Context, t Txn) ([]result, error) {
-	return s.commitOn(ctx, t, new(draft))
-}
-
-// errMoved: the connection has ended on which a draft was read, and nothing was sent.
+// errMoved: the connection has ended to which a transaction was bound, and nothing was sent.
 var errMoved = errors.New("the connection has ended")
 
-// commitOn sends a transaction of a draft that was read only on the connection on which it
-// was read.
-func (s *Session) commitOn(ctx context.Context, t Txn, d *draft) ([]result, error) {
+// commitOn sends a transaction only on that connection, if it is not nil.
+func (s *Session) commitOn(ctx context.Context, t Txn, on *conn.Conn) ([]conn.Result, error) {
 	if err := s.TxnFits(t); err != nil {
 		return nil, err
 	}
-	var e jute.Encoder
+	var m conn.Multi
 	for _, op := range t.ops {
-		op.encode(&e, s, s.full(op.path))
+		op.add(&m, s, s.full(op.path))
 	}
-	bound, on := d.read != nil, d.on
-	results, err := once(ctx, s, "commit", "a transaction", func(r requests) ([]result, error) {
-		r.bound, r.on = bound, on
-		results, err := r.multi(len(t.ops), e)
-		if bound && errors.Is(err, errNotSent) {
+	results, err := once(ctx, s, "commit", "a transaction", func(r conn.Requests) ([]conn.Result, error) {
+		results, err := r.On(on).Multi(m)
+		if on != nil && errors.Is(err, conn.ErrNotSent) {
 			err = errMoved
 		}
 		return results, err
@@ -141,8 +119,8 @@ func (s *Session) commitOn(ctx context.Context, t Txn, d *draft) ([]result, erro
 		return nil, err
 	}
 	for i, r := range results {
-		if r.refused != nil {
-			return nil, &TxnError{Index: i, Err: answer("operation on", t.ops[i].path, r.refused)}
+		if r.Refused != nil {
+			return nil, &TxnError{Index: i, Err: answer("operation on", t.ops[i].path, r.Refused)}
 		}
 	}
 	return results, nil

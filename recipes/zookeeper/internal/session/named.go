@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	gopath "path"
+	"sync"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // CreateNamed creates an ephemeral znode of exactly this path and returns its
@@ -33,61 +33,39 @@ func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, p
 	// What is undone bears the name too, so the next call waits for that.
 	release, err := s.names.take(ctx, path)
 	if err != nil {
-		return Stat{}, s.interrupted("create "+path, ctx)
+		return Stat{}, s.Interrupted("create "+path, ctx)
 	}
 	return detached(ctx, s, "create "+path,
 		func(life context.Context) (Stat, error) { return s.createNamed(ctx, life, path, data, parent) },
 		func(life context.Context, stat Stat) { s.deleteOwned(life, path, stat) }, release)
 }
 
-// createNamed does not return before the outcome is known, except when life has
-// ended, and sends nothing new when ctx has.
 func (s *Session) createNamed(ctx, life context.Context, path string, data []byte, parent func(context.Context, string) error) (Stat, error) {
-	begun := s.wire.lastZxid.Load()
-	for {
-		if _, err := s.Connected(ctx); err != nil {
-			return Stat{}, err
+	begun := s.wire.LastZxid()
+	stat, err := creation(ctx, life, s, path, parent, func(r conn.Requests) (Stat, error) {
+		_, err := r.Create(s.full(path), data, conn.Ephemeral, s.acl)
+		return Stat{}, err // the reply does not tell the record
+	}, func(connection int) (stat Stat, found bool, err error) {
+		if _, _, err := s.connectedAfter(life, connection); err != nil {
+			return Stat{}, false, err
 		}
-		now, _, _ := s.status.Get()
-		_, err := call(life, s, func(r requests) (string, error) {
-			return r.create(s.full(path), data, zk.FlagEphemeral, s.acl)
-		})
-		switch {
-		case err == nil:
-			// The reply does not tell the czxid.
-			stat, err := Insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
-			if err == nil && stat.EphemeralOwner != s.id {
-				err = recipes.ErrNoNode
-			}
-			if errors.Is(err, recipes.ErrNoNode) {
-				return Stat{}, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
-			}
-			return stat, err
-		case errors.Is(err, zk.ErrNoNode):
-			if err := parent(ctx, gopath.Dir(path)); err != nil {
-				return Stat{}, err
-			}
-		case lostConnection(err):
-			if _, err := s.connectedAfter(life, now.connections); err != nil {
-				return Stat{}, err
-			}
-			stat, err := Insist(life, s, func() (Stat, error) { return s.syncedStat(life, path) })
-			if stat.EphemeralOwner == s.id && stat.Czxid > begun {
-				return stat, nil
-			}
-			if err != nil && !errors.Is(err, recipes.ErrNoNode) {
-				return Stat{}, err
-			}
-			// Known not to have happened, or undone by another client.
-		case life.Err() != nil:
-			return Stat{}, s.Err()
-		default:
-			return Stat{}, answer("create", path, err)
+		stat, err = Insist(life, s, func() (Stat, error) { return s.syncedStat(life, path) })
+		if stat.EphemeralOwner == s.id && stat.Czxid > begun {
+			return stat, true, nil
 		}
-		if ctx.Err() != nil {
-			return Stat{}, ctx.Err()
+		if errors.Is(err, recipes.ErrNoNode) {
+			err = nil
 		}
+		return Stat{}, false, err
+	})
+	if err != nil || stat != (Stat{}) {
+		return stat, err
 	}
+	stat, err = Insist(life, s, func() (Stat, error) { return s.Stat(life, path) })
+	if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.EphemeralOwner != s.id {
+		return Stat{}, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
+	}
+	return stat, err
 }
 
 func (s *Session) syncedStat(ctx context.Context, path string) (Stat, error) {
@@ -95,4 +73,37 @@ func (s *Session) syncedStat(ctx context.Context, path string) (Stat, error) {
 		return Stat{}, err
 	}
 	return s.Stat(ctx, path)
+}
+
+// names lets one call at a time create a node of a given path.
+type names struct {
+	mu   sync.Mutex
+	busy map[string]chan struct{} // closed when the path is free again
+}
+
+func (n *names) take(ctx context.Context, path string) (release func(), err error) {
+	for {
+		n.mu.Lock()
+		taken, ok := n.busy[path]
+		if !ok {
+			if n.busy == nil {
+				n.busy = make(map[string]chan struct{})
+			}
+			free := make(chan struct{})
+			n.busy[path] = free
+			n.mu.Unlock()
+			return func() {
+				n.mu.Lock()
+				defer n.mu.Unlock()
+				delete(n.busy, path)
+				close(free)
+			}, nil
+		}
+		n.mu.Unlock()
+		select {
+		case <-taken:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }

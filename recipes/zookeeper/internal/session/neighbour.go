@@ -3,7 +3,7 @@ package session
 import (
 	"context"
 
-	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // Neighbour reads the znode at path and watches it, and watches for the deletion
@@ -19,22 +19,19 @@ func (s *Session) Neighbour(ctx context.Context, place Place, path string) (node
 	ownKey := watchKey{path: s.full(place.Path), children: true}
 	key := watchKey{path: s.full(path)}
 	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
-		var requests []request
+		var requests []conn.Request
 		w, armOwn, connection := s.watches.join(ownKey)
 		own = w
 		if armOwn {
-			requests = append(requests, s.deletionRequest(place))
+			requests = append(requests, s.deletionWatch(place))
 		}
 		var arm bool
 		neighbour, arm, _ = s.watches.join(key)
-		var e jute.Encoder
-		e.String(key.path)
-		e.Bool(arm)
-		replies, err := s.exchangeIdentified(life, append(requests, request{op: opGetData, body: e.Bytes})...)
+		replies, err := s.wire.Requests().Identified().Exchange(life, append(requests, conn.Get(key.path, arm))...)
 		var node Node
 		if armOwn {
 			if err == nil {
-				err = replies[0].err()
+				err = replies[0].Err()
 			}
 			s.watches.settle(ownKey, own, err == nil, connection)
 		}
@@ -42,7 +39,7 @@ func (s *Session) Neighbour(ctx context.Context, place Place, path string) (node
 			s.places.watched(place, ownKey, own)
 		}
 		if err == nil {
-			node, err = replies[len(replies)-1].node()
+			node, err = replies[len(replies)-1].Node()
 		}
 		if arm {
 			s.watches.settle(key, neighbour, err == nil, connection)
@@ -62,9 +59,9 @@ func (s *Session) PlaceW(ctx context.Context, place Place) (*Watch, error) {
 			s.places.watched(place, key, w)
 			return w, nil
 		}
-		replies, err := s.exchangeIdentified(life, s.deletionRequest(place))
+		replies, err := s.wire.Requests().Identified().Exchange(life, s.deletionWatch(place))
 		if err == nil {
-			err = replies[0].err()
+			err = replies[0].Err()
 		}
 		s.watches.settle(key, w, err == nil, connection)
 		if err == nil {
@@ -74,24 +71,10 @@ func (s *Session) PlaceW(ctx context.Context, place Place) (*Watch, error) {
 	})
 }
 
-// deletionRequest sets a watch for the deletion of a place: on its children, which
+// deletionWatch sets a watch for the deletion of a place: on its children, which
 // never come, so that no other event can fire it. If the place is gone, or another
 // of its name is there, the server says so at once. It is for an identified
 // connection: a server keeps events from whoever may not read the znode.
-func (s *Session) deletionRequest(place Place) request {
-	var e jute.Encoder
-	e.Int64(place.Stat.Czxid)
-	e.Strings()
-	e.Strings()
-	e.Strings(s.full(place.Path))
-	return request{op: opSetWatches, body: e.Bytes}
-}
-
-func (r reply) node() (Node, error) {
-	if err := r.err(); err != nil {
-		return Node{}, err
-	}
-	d := jute.Decoder{Bytes: r.body}
-	node := Node{Data: d.Buffer(), Stat: Stat(d.Stat())}
-	return node, d.Err
+func (s *Session) deletionWatch(place Place) conn.Request {
+	return conn.WatchChildren(s.full(place.Path), place.Stat.Czxid)
 }

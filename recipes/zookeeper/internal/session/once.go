@@ -6,13 +6,13 @@ import (
 	"fmt"
 	gopath "path"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // once sends a write at most once. If the connection is lost, or ctx ends, after
 // it was sent, the error matches ErrUnknownOutcome.
-func once[T any](ctx context.Context, s *Session, what, path string, f func(requests) (T, error)) (T, error) {
+func once[T any](ctx context.Context, s *Session, what, path string, f func(conn.Requests) (T, error)) (T, error) {
 	var zero T
 	connections := 0
 	for {
@@ -24,11 +24,11 @@ func once[T any](ctx context.Context, s *Session, what, path string, f func(requ
 		switch {
 		case err == nil:
 			return value, nil
-		case errors.Is(err, errNotSent):
+		case errors.Is(err, conn.ErrNotSent):
 			continue
 		case errors.Is(err, errMoved):
 			return zero, err
-		case lostConnection(err), ctx.Err() != nil, s.Err() != nil:
+		case conn.Lost(err), ctx.Err() != nil, s.Err() != nil:
 			return zero, s.unknown(ctx, what+" "+path, err)
 		}
 		return zero, answer(what, path, err)
@@ -48,16 +48,16 @@ func (s *Session) SetOnce(ctx context.Context, path string, data []byte, version
 	if err := s.fits(path, data); err != nil {
 		return Stat{}, err
 	}
-	return once(ctx, s, "set", path, func(r requests) (Stat, error) {
-		return r.set(s.full(path), data, version)
+	return once(ctx, s, "set", path, func(r conn.Requests) (Stat, error) {
+		return r.Set(s.full(path), data, version)
 	})
 }
 
 // DeleteOnce deletes a znode if it has that version (-1: any). It is sent at
 // most once, as Commit is.
 func (s *Session) DeleteOnce(ctx context.Context, path string, version int32) error {
-	_, err := once(ctx, s, "delete", path, func(r requests) (struct{}, error) {
-		return struct{}{}, r.delete(s.full(path), version)
+	_, err := once(ctx, s, "delete", path, func(r conn.Requests) (struct{}, error) {
+		return struct{}{}, r.Delete(s.full(path), version)
 	})
 	return err
 }
@@ -84,8 +84,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 		if err != nil {
 			return err
 		}
-		_, err = once(ctx, s, "create", path, func(r requests) (string, error) {
-			return r.create(s.full(path), data, zk.FlagPersistent, s.acl)
+		_, err = once(ctx, s, "create", path, func(r conn.Requests) (string, error) {
+			return r.Create(s.full(path), data, conn.Persistent, s.acl)
 		})
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):

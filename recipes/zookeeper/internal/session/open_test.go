@@ -3,11 +3,14 @@ package session_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
@@ -90,4 +93,126 @@ func TestAStrangerIsNotTakenForAServer(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	t.Log(err)
+}
+
+var errNobody = errors.New("nobody listens there")
+
+// met is what an attempt to reach a server may meet, and what is told of it.
+var met = []struct {
+	what  string
+	serve func(server net.Conn) // nil: there is no connection
+	told  string
+}{
+	{"refused", nil, errNobody.Error()},
+	{"hung up on", func(server net.Conn) { readFrame(server) }, "the server closed the connection"},
+	{"cut off", func(server net.Conn) { readFrame(server); server.Write([]byte{0, 0, 0, 37, 0}) }, "unexpected EOF"},
+	{"a stranger", func(server net.Conn) { readFrame(server); io.WriteString(server, "HTTP/1.1 400 Bad Request\r\n\r\n") }, "not a ZooKeeper server"},
+}
+
+// attempts is a way to reach servers that meets one thing after the other, and then stands
+// still, or has a server.
+type attempts struct {
+	meets []func(net.Conn)
+	srv   *zkserver.Server
+	made  int
+}
+
+func (a *attempts) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	n := a.made
+	a.made++
+	client, server := net.Pipe()
+	switch {
+	case n >= len(a.meets) && a.srv != nil:
+		go a.srv.ServeConn(server)
+	case n >= len(a.meets):
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case a.meets[n] == nil:
+		return nil, errNobody
+	default:
+		go func() { a.meets[n](server); server.Close() }()
+	}
+	return client, nil
+}
+
+// Open tells what the last attempt that has ended has met, whatever came before it.
+func TestOpenTellsWhatEachAttemptHasMet(t *testing.T) {
+	var all attempts
+	for n := range 2 * len(met) { // each after each of its neighbours
+		m := met[n*(n/len(met)*2+1)%len(met)]
+		all.meets = append(all.meets, m.serve)
+		so := attempts{meets: all.meets}
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{"server"}, ConnectTimeout: time.Hour}, so.dial)
+			if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "last attempt: ") {
+				t.Fatalf("attempt %d, %s: %v", n, m.what, err)
+			}
+			for _, other := range met {
+				if strings.Contains(err.Error(), other.told) != (other.what == m.what) {
+					t.Errorf("attempt %d was %s: %v", n, m.what, err)
+				}
+			}
+			if so.made != n+2 { // the last one stands still
+				t.Errorf("%d attempts were made; want %d", so.made, n+2)
+			}
+			time.Sleep(time.Minute) // for go-zookeeper, whose Close waits for a second
+		})
+	}
+}
+
+// Before the first attempt has ended there is nothing to tell but the servers.
+func TestOpenTellsOfAnAttemptThatHasNotEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{"server:1", "server:2"}, ConnectTimeout: time.Hour}, new(attempts).dial)
+		if !errors.Is(err, recipes.ErrUnavailable) || !strings.Contains(err.Error(), "no attempt has ended yet, of server:1,server:2") {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute) // for go-zookeeper, whose Close waits for a second
+	})
+}
+
+// Whatever was met before, the session is opened at the server that serves.
+func TestOpenGoesOnUntilAServerServes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		a := attempts{srv: srv}
+		for _, m := range met {
+			a.meets = append(a.meets, m.serve)
+		}
+		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, a.dial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeNow(s)
+		if n := s.Counters().Reconnects; a.made != len(met)+1 || n != 0 {
+			t.Errorf("%d attempts and %d reconnects; want %d and none", a.made, n, len(met)+1)
+		}
+	})
+}
+
+// A server that answers the first request of all with no session has none to give. The
+// session is over then, and nothing is tried again in its name.
+func TestAServerThatGivesNoSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		none := func(server net.Conn) {
+			readFrame(server)
+			server.Write(append([]byte{0, 0, 0, 37}, make([]byte, 37)...)) // as of a session that has expired
+			io.Copy(io.Discard, server)
+		}
+		a := attempts{meets: []func(net.Conn){none}}
+		begun := time.Now()
+		_, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, a.dial)
+		if !errors.Is(err, recipes.ErrExpired) || !errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrUnavailable) {
+			t.Errorf("told %v", err)
+		}
+		if took := time.Since(begun); a.made != 1 || took > 2*time.Second {
+			t.Errorf("%d attempts were made, and it took %v", a.made, took)
+		}
+		time.Sleep(time.Minute) // for go-zookeeper, whose Close waits for a second
+	})
 }

@@ -5,21 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // ready waits for a connection later than the n-th, and returns its number. Nothing is
 // sent, the outcome of which could not be known, when ctx has ended.
 func (s *Session) ready(ctx context.Context, what string, n int) (connection int, err error) {
-	if _, err := s.connectedAfter(ctx, n); err != nil {
-		return 0, err
+	if connection, _, err = s.connectedAfter(ctx, n); err == nil && ctx.Err() != nil {
+		err = s.Interrupted(what, ctx)
 	}
-	if ctx.Err() != nil {
-		return 0, s.interrupted(what, ctx)
-	}
-	now, _, _ := s.status.Get()
-	return now.connections, nil
+	return connection, err
 }
 
 // unknown is the error of a write that was sent and has not been answered: because
@@ -54,8 +52,32 @@ func (s *Session) Because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, reason)
 }
 
+// answer says of the server's answer what it is to. One that is malformed, and no error, is
+// ErrInternal.
+func answer(what, path string, err error) error {
+	var code conn.Code
+	if !errors.As(err, &code) {
+		err = fmt.Errorf("%w: the server answered: %v", recipes.ErrInternal, err)
+	}
+	return fmt.Errorf("%s %s: %w", what, path, err)
+}
+
+// unavailable says that ctx ended while no server could be reached.
+func (s *Session) unavailable(what string, ctx context.Context) error {
+	if last := s.wire.LastError(); last != nil {
+		return fmt.Errorf("%s: %w (last attempt: %v): %w", what, recipes.ErrUnavailable, last, ctx.Err())
+	}
+	return fmt.Errorf("%s: %w (no attempt has ended yet, of %s): %w", what, recipes.ErrUnavailable, strings.Join(s.wire.Servers, ","), ctx.Err())
+}
+
 // Interrupted is the error of something that ctx has ended: plainly that, if the
 // connection is up, or else one that matches ErrUnavailable too.
 func (s *Session) Interrupted(what string, ctx context.Context) error {
-	return s.interrupted(what, ctx)
+	if err := s.Err(); err != nil {
+		return err
+	}
+	if now, _, _ := s.status.Get(); now.connected {
+		return fmt.Errorf("%s: %w", what, ctx.Err())
+	}
+	return s.unavailable(what, ctx)
 }

@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // unconnected is a session that has reached no server.
 func unconnected(t *testing.T) *Session {
 	t.Helper()
-	s, err := prepare(recipes.SessionConfig{Servers: []string{"server"}}, nil)
+	s, err := prepare(recipes.SessionConfig{Servers: []string{"server"}}, nil, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,14 +66,14 @@ func TestWhyAnOutcomeStaysUnknown(t *testing.T) {
 // is over connects to nobody. Neither leaves it locked.
 func TestASessionThatHasReachedNobody(t *testing.T) {
 	s := unconnected(t)
-	if _, err := s.sendIdentified([]request{s.syncRequest("/")}); !errors.Is(err, errNotSent) {
+	if _, err := s.wire.Requests().Identified().Send(conn.Sync("/")); !errors.Is(err, conn.ErrNotSent) {
 		t.Errorf("told %v", err)
 	}
 	_ = s.Close(t.Context())
 	if err := s.connect(t.Context()); !errors.Is(err, recipes.ErrClosed) {
 		t.Errorf("connecting, told %v", err)
 	}
-	if s.conn != nil || !s.mu.TryLock() {
+	if s.wire.Begun() || !s.mu.TryLock() {
 		t.Error("it has connected, or stays locked")
 	}
 }

@@ -6,16 +6,15 @@ import (
 	"fmt"
 	gopath "path"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // Ensure creates path and what is missing above it, as containers where the server
 // can. Calling it twice is harmless.
 func (s *Session) Ensure(ctx context.Context, path string) error {
-	if err := s.ensureFull(ctx, s.full(path)); err != nil {
+	if err := s.ensureWith(ctx, s.full(path), s.acl); err != nil {
 		return fmt.Errorf("create the parents of %s: %w", path, err)
 	}
 	return nil
@@ -44,7 +43,7 @@ func (s *Session) ProvideIn(ctx context.Context, path string, parent func(contex
 			}
 		case s.Unsettled(ctx, err):
 		case errors.Is(err, recipes.ErrUnknownOutcome):
-			return s.interrupted("create "+path, ctx)
+			return s.Interrupted("create "+path, ctx)
 		default:
 			return err
 		}
@@ -60,15 +59,13 @@ func (s *Session) EnsureLine(ctx context.Context, path string) error {
 	return nil
 }
 
-func (s *Session) ensureFull(ctx context.Context, full string) error {
-	return s.ensureWith(ctx, full, s.acl)
-}
-
 // ensureWith creates the last node with that ACL, and what is missing above it with that
 // of new znodes.
-func (s *Session) ensureWith(ctx context.Context, full string, acl []zk.ACL) error {
+func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) error {
 	for {
-		err := s.createParent(ctx, full, acl)
+		_, err := readWith(ctx, s, "create", full, func(r conn.Requests) (struct{}, error) {
+			return struct{}{}, r.CreateParent(full, acl)
+		})
 		if errors.Is(err, recipes.ErrNodeExists) {
 			return nil
 		}
@@ -77,48 +74,8 @@ func (s *Session) ensureWith(ctx context.Context, full string, acl []zk.ACL) err
 		}
 		// Its parent is missing, or was, as an empty container, removed
 		// between the two calls.
-		if err := s.ensureFull(ctx, gopath.Dir(full)); err != nil {
+		if err := s.ensureWith(ctx, gopath.Dir(full), s.acl); err != nil {
 			return err
 		}
 	}
-}
-
-// createParent creates one node at the server's path. It is a container, which the
-// server removes when its last child has gone. A server before 3.5 knows none: it
-// refuses the flag as a bad argument, and gets a persistent node. If it takes that,
-// nothing else was bad, and it is not asked for a container again. Sending it twice is
-// harmless.
-func (s *Session) createParent(ctx context.Context, full string, acl []zk.ACL) error {
-	_, err := readWith(ctx, s, "create", full, func(r requests) (struct{}, error) {
-		if !s.wire.noContainers.Load() {
-			if err := r.createContainer(full, acl); !errors.Is(err, zk.ErrBadArguments) {
-				return struct{}{}, err
-			}
-		}
-		_, err := r.create(full, nil, zk.FlagPersistent, acl)
-		if err == nil || errors.Is(err, zk.ErrNodeExists) {
-			s.wire.noContainers.Store(true)
-		}
-		return struct{}{}, err
-	})
-	return err
-}
-
-// createContainer sends the creation in a transaction. By itself it would be a request
-// of 3.5, and a server before that closes the connection of whoever sends one.
-func (r requests) createContainer(full string, acl []zk.ACL) error {
-	var e jute.Encoder
-	e.MultiHeader(opCreate, -1)
-	encodeCreate(&e, full, nil, zk.FlagContainer, acl)
-	results, err := r.multi(1, e)
-	if err != nil {
-		return err
-	}
-	err = refusal(results)
-	switch {
-	case errors.Is(err, zk.ErrBadArguments): // the path, or the flag
-	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
-		r.s.wire.containers.Store(true)
-	}
-	return err
 }

@@ -3,30 +3,30 @@ package session
 import (
 	"strings"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // full returns the path at the server.
 func (s *Session) full(path string) string {
-	if path == "/" && s.cfg.Chroot != "" {
-		return s.cfg.Chroot
+	if path == "/" && s.wire.Chroot != "" {
+		return s.wire.Chroot
 	}
-	return s.cfg.Chroot + path
+	return s.wire.Chroot + path
 }
 
 // local is the reverse of full.
 func (s *Session) local(path string) string {
-	return strings.TrimPrefix(path, s.cfg.Chroot)
+	return strings.TrimPrefix(path, s.wire.Chroot)
 }
 
-func toACL(acl []recipes.ACL) []zk.ACL {
+func toACL(acl []recipes.ACL) []jute.ACL {
 	if len(acl) == 0 {
-		return zk.WorldACL(zk.PermAll)
+		acl = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "world", ID: "anyone"}}
 	}
-	out := make([]zk.ACL, len(acl))
+	out := make([]jute.ACL, len(acl))
 	for i, a := range acl {
-		out[i] = zk.ACL{Perms: int32(a.Permissions), Scheme: a.Scheme, ID: a.ID}
+		out[i] = jute.ACL{Perms: int32(a.Permissions), Scheme: a.Scheme, ID: a.ID}
 	}
 	return out
 }

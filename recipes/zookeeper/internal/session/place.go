@@ -6,10 +6,10 @@ import (
 	gopath "path"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
-	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // Place is an ephemeral sequential znode whose name is what was asked for and the
@@ -67,7 +67,7 @@ func (s *Session) CreatePlaceIn(ctx context.Context, dir, name string, data []by
 	// Mostly the first attempt is answered, and nothing has to go on without
 	// the caller.
 	c.begin(ctx)
-	if replies, err := c.await(ctx); err == nil && replies[0].code == 0 {
+	if replies, err := c.await(ctx); err == nil && replies[0].Err() == nil {
 		c.end(true)
 		return c.created(replies)
 	}
@@ -100,20 +100,13 @@ type placeCreation struct {
 }
 
 func (s *Session) placeCreation(dir, name string, data []byte, look bool) *placeCreation {
-	c := &placeCreation{attempt: attempt{session: s}, dir: dir, name: name, header: placePrefix + uuid.NewString() + "-", begun: s.wire.lastZxid.Load()}
-	var e jute.Encoder
-	e.String(s.full(gopath.Join(dir, name)))
-	e.Int32(int32(len(c.header) + len(data)))
-	e.Bytes = append(append(e.Bytes, c.header...), data...)
-	e.ACLs(juteACLs(s.identity.acl(s.acl))...)
-	e.Int32(zk.FlagEphemeral | zk.FlagSequence)
-	c.requests = []request{{op: opCreate2, body: e.Bytes}}
-	c.look = look
+	c := &placeCreation{attempt: attempt{session: s}, dir: dir, name: name, header: placePrefix + uuid.NewString() + "-", look: look, begun: s.wire.LastZxid()}
+	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.identity.acl(s.acl))}
 	return c
 }
 
 // TakesPlaces reports whether servers can be asked for a place, as far as is known.
-func (s *Session) TakesPlaces() bool { return s.Identified() && !s.wire.noPlaces.Load() }
+func (s *Session) TakesPlaces() bool { return s.Identified() && s.wire.Creates2() }
 
 // begin sends an attempt, unless it is known that there are no places.
 func (c *placeCreation) begin(ctx context.Context) {
@@ -123,7 +116,7 @@ func (c *placeCreation) begin(ctx context.Context) {
 	}
 	if c.look {
 		c.watch, c.arms, c.since = c.session.watches.join(c.dirKey())
-		c.requests = append(c.requests[:1], c.session.existsRequest(c.dir, c.arms))
+		c.requests = append(c.requests[:1], conn.Exists(c.session.full(c.dir), c.arms))
 	}
 	c.attempt.begin(ctx)
 }
@@ -138,18 +131,18 @@ func (c *placeCreation) end(answered bool) {
 	}
 }
 
-func (c *placeCreation) created(replies []reply) (Place, int, error) {
-	d := jute.Decoder{Bytes: replies[0].body}
-	place := Place{Path: c.session.local(d.String()), Stat: Stat(d.Stat())}
-	if d.Err != nil {
-		return Place{}, 0, d.Err
+func (c *placeCreation) created(replies []conn.Reply) (Place, int, error) {
+	path, stat, err := replies[0].Created()
+	if err != nil {
+		return Place{}, 0, err
 	}
+	place := Place{Path: c.session.local(path), Stat: stat}
 	c.session.places.made(place)
 	if len(replies) == 1 {
 		return place, -1, nil
 	}
-	parent, known := replies[1].stat()
-	if !known {
+	parent, err := replies[1].Stat()
+	if err != nil {
 		return place, -1, nil
 	}
 	if parent.Czxid < place.Stat.Czxid {
@@ -167,18 +160,18 @@ func (c *placeCreation) finish(ctx, life context.Context) (Place, int, error) {
 		replies, err := c.await(life)
 		c.end(err == nil)
 		if err == nil {
-			err = replies[0].err()
+			err = replies[0].Err()
 		}
 		switch {
 		case err == nil:
 			return c.created(replies)
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, recipes.ErrNoNode):
 			if err := c.parent(ctx, c.dir); err != nil {
 				return Place{}, 0, err
 			}
-		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrInvalidACL), errors.Is(err, ErrNoPlace):
+		case errors.Is(err, recipes.ErrNodeExists), errors.Is(err, conn.InvalidACL), errors.Is(err, ErrNoPlace):
 			return Place{}, 0, ErrNoPlace
-		case lostConnection(err):
+		case conn.Lost(err):
 			place, err := Insist(life, s, func() (Place, error) { return c.find(life) })
 			if place.Path != "" || err != nil {
 				return place, -1, err
@@ -195,28 +188,6 @@ func (c *placeCreation) finish(ctx, life context.Context) (Place, int, error) {
 			return Place{}, 0, ctx.Err()
 		}
 	}
-}
-
-func juteACLs(list []zk.ACL) (acls []jute.ACL) {
-	for _, a := range list {
-		acls = append(acls, jute.ACL(a))
-	}
-	return acls
-}
-
-func (s *Session) existsRequest(path string, watch bool) request {
-	var e jute.Encoder
-	e.String(s.full(path))
-	e.Bool(watch)
-	return request{op: opExists, body: e.Bytes}
-}
-
-// stat is the record in an answer to exists, unless the server answered with an error,
-// which has no body.
-func (r reply) stat() (stat Stat, known bool) {
-	d := jute.Decoder{Bytes: r.body}
-	stat = Stat(d.Stat())
-	return stat, d.Err == nil
 }
 
 // Siblings is how many other children a parent has beside a place. The record of the

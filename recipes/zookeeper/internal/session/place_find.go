@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -21,7 +20,7 @@ import (
 // contenders go over to other names.
 func (c *placeCreation) find(ctx context.Context) (Place, error) {
 	s, dir := c.session, c.dir
-	if _, err := s.connectedAfter(ctx, c.connections); err != nil {
+	if _, _, err := s.connectedAfter(ctx, c.connection); err != nil {
 		return Place{}, err
 	}
 	if err := s.Sync(ctx, dir); err != nil {
@@ -36,7 +35,7 @@ func (c *placeCreation) find(ctx context.Context) (Place, error) {
 	}
 	for _, candidate := range latestFirst(names, c.name) {
 		path := gopath.Join(dir, candidate.name)
-		node, err := s.getIdentified(ctx, path)
+		node, err := s.GetOwn(ctx, path)
 		switch {
 		case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrAccessDenied):
 			continue
@@ -54,22 +53,6 @@ func (c *placeCreation) find(ctx context.Context) (Place, error) {
 		}
 	}
 	return Place{}, nil
-}
-
-// getIdentified is Get by the session's identity, which may read its own places
-// whatever their ACL is, and not bound by SessionConfig.MaxPacket, for others may have
-// stored more.
-func (s *Session) getIdentified(ctx context.Context, path string) (Node, error) {
-	var e jute.Encoder
-	e.String(s.full(path))
-	e.Bool(false)
-	return readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
-		replies, err := s.exchangeIdentified(life, request{op: opGetData, body: e.Bytes})
-		if err != nil {
-			return Node{}, err
-		}
-		return replies[0].node()
-	})
 }
 
 // numbered is a name that ends in a number which the server gave.

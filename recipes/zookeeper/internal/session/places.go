@@ -85,24 +85,21 @@ func (s *Session) ForgetPlace(place Place) { s.places.forget(place) }
 // DeleteOwned. It looks first whether the place is there: another one may have its
 // name, with the same version.
 func (s *Session) DeletePlace(place Place) <-chan error {
-	done := make(chan error, 1)
 	if !s.places.latest(place) {
-		done <- supersededError(place)
-	} else if !s.Background(func(life context.Context) { done <- s.deletePlace(life, place) }) {
-		done <- s.Err()
+		return superseded(place)
 	}
+	return s.told(func(life context.Context) error { return s.deletePlace(life, place) })
+}
+
+// superseded tells that a later place has the name.
+func superseded(place Place) <-chan error {
+	done := make(chan error, 1)
+	done <- fmt.Errorf("delete %s: %w: a later place has its name", place.Path, recipes.ErrNoNode)
 	return done
 }
 
-func supersededError(place Place) error {
-	return fmt.Errorf("delete %s: %w: a later place has its name", place.Path, recipes.ErrNoNode)
-}
-
 func (s *Session) deletePlace(life context.Context, place Place) error {
-	stat, err := Insist(life, s, func() (Stat, error) { return s.Stat(life, place.Path) })
-	if err == nil && stat.Czxid != place.Stat.Czxid {
-		err = fmt.Errorf("delete %s: %w", place.Path, recipes.ErrNoNode)
-	}
+	stat, err := s.again(life, place.Path, place.Stat)
 	if err == nil {
 		return s.places.deleted(place, s.deleteOwned(life, place.Path, stat))
 	}

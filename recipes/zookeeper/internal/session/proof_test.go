@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// What a grant costs by what the session has done before: doc.go, "The rule for grants".
+// What a grant costs by what the session has done before: package lease, "The rule for grants".
 func TestAHoldAsksTheLeaderUntilItIsProved(t *testing.T) {
 	const soon = time.Second
 	write := func(t *testing.T, s *session.Session) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // Outcome is what a transaction has done.
@@ -61,13 +62,13 @@ func (s *Session) CommitRead(ctx context.Context, dir string, parent func(contex
 type draft struct {
 	txn  Txn
 	read func(context.Context) (Txn, error) // makes txn of what it finds; nil: txn depends on nothing
-	on   *conn                              // on which it was read; nil if there was none
+	on   *conn.Conn                         // on which it was read; nil if it was not
 }
 
 // update reads again.
 func (d *draft) update(ctx context.Context, s *Session) (err error) {
 	if d.read != nil {
-		d.on = s.dialer.connection() // read may use a later one, and then it is called again
+		d.on = s.wire.Current() // read may use a later one, and then it is called again
 		d.txn, err = d.read(ctx)
 	}
 	return err
@@ -99,7 +100,7 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, d *draft) (Outcome
 		var guarded Txn
 		guarded.Set(r.path, nil, r.version)
 		guarded.Append(d.txn)
-		results, err := s.commitOn(ctx, guarded, d)
+		results, err := s.commitOn(ctx, guarded, d.on)
 		var refused *TxnError
 		switch {
 		case err == nil:
@@ -138,26 +139,19 @@ func (s *Session) commitOnce(ctx context.Context, r *receipt, d *draft) (Outcome
 
 // unlessHappened returns err, because of which a transaction is not sent again. If it was
 // sent before, the receipt tells whether it has happened.
-func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err error) (Outcome, error) {
+func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err error) (outcome Outcome, _ error) {
 	if sent {
-		now, readErr := Insist(ctx, s, func() (Node, error) {
-			if err := s.Sync(ctx, r.path); err != nil {
-				return Node{}, err
-			}
-			return s.Get(ctx, r.path)
-		})
-		switch {
-		case readErr != nil:
+		now, readErr := Insist(ctx, s, func() (Stat, error) { return s.syncedStat(ctx, r.path) })
+		if readErr != nil {
 			s.Delete(r.path)
 			return Outcome{}, fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, readErr)
-		case now.Stat.Version != r.version:
-			r.version, err = now.Stat.Version, nil
 		}
-		s.returnReceipt(r)
-		return Outcome{Zxid: now.Stat.Mzxid}, err
+		if now.Version != r.version {
+			r.version, outcome.Zxid, err = now.Version, now.Mzxid, nil
+		}
 	}
 	s.returnReceipt(r)
-	return Outcome{}, err
+	return outcome, err
 }
 
 // recall learns from the refusal of a repetition whether the transaction has happened,
@@ -175,11 +169,11 @@ func (s *Session) recall(ctx context.Context, r *receipt, refusal error) (Outcom
 }
 
 // outcomeOf leaves out the first result, the receipt's.
-func (s *Session) outcomeOf(results []result) Outcome {
-	outcome := Outcome{Zxid: results[0].set.Mzxid}
+func (s *Session) outcomeOf(results []conn.Result) Outcome {
+	outcome := Outcome{Zxid: results[0].Set.Mzxid}
 	for _, r := range results[1:] {
-		if r.created != "" {
-			outcome.Created = append(outcome.Created, s.local(r.created))
+		if r.Created != "" {
+			outcome.Created = append(outcome.Created, s.local(r.Created))
 		}
 	}
 	return outcome

@@ -49,22 +49,17 @@ func (r *Removal) Start(start func(settle func(error))) { r.begin(start) }
 
 // begin returns the try that counts. If it is a new one it has started it.
 func (r *Removal) begin(start func(settle func(error))) (t *removing, first bool) {
-	t, first = r.join()
+	r.mu.Lock()
+	t = r.last
+	if first = t == nil; first {
+		t = &removing{done: make(chan struct{})}
+		r.last = t
+	}
+	r.mu.Unlock()
 	if first {
 		start(func(err error) { r.settle(t, err) })
 	}
 	return t, first
-}
-
-// join returns the try that counts, and whether the caller has to carry it out.
-func (r *Removal) join() (t *removing, first bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.last != nil {
-		return r.last, false
-	}
-	r.last = &removing{done: make(chan struct{})}
-	return r.last, true
 }
 
 // settle ends a try.

@@ -2,10 +2,8 @@ package session
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -38,7 +36,7 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 		return nil, errTicket
 	}
 	cfg.SessionTimeout = t.secret.timeout
-	s, err := prepare(cfg, dial)
+	s, err := prepare(cfg, dial, t.secret.contact) // so the deadline counts from there
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +50,8 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 		err = s.Sync(ctx, "/") // the answer tells the last transaction, too
 	}
 	if err == nil {
-		s.kept.until = s.wire.lastZxid.Load()
-		s.wire.spared.Store(false)
+		s.kept.until = s.wire.LastZxid()
+		s.wire.Spare(false)
 		err = s.BeginHold(ctx) // what the session held, until DropRest
 	}
 	if err != nil {
@@ -65,16 +63,11 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 
 // takeUp has the session be the ticket's. Nothing was sent yet.
 func (s *Session) takeUp(t *secret) {
-	s.wire.start = t.contact // so the deadline counts from there
-	s.wire.timeout.Store(int64(t.timeout))
-	s.wire.sessionID.Store(t.id)
-	s.wire.resumed = connectRequest(int32(t.timeout.Milliseconds()), t.id, t.password)
-	s.wire.spared.Store(true)
+	s.wire.Resume(t.id, t.password, t.timeout)
+	s.wire.Spare(true)
 	s.kept.paths = make(map[string]bool)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.id = t.id
-	s.deadline = time.AfterFunc(s.left(), s.checkDeadline)
+	s.lease.Start(s.end)
 }
 
 // LetGo ends the session here, as Close does, but not at the server: Resume can take
@@ -91,15 +84,4 @@ func (s *Session) LetGo(ctx context.Context) (Ticket, error) {
 		return Ticket{}, err
 	}
 	return t, nil
-}
-
-// resuming puts the ticket into the connect request of a connection that asks for a new
-// session. go-zookeeper does that until a server has answered, and after the session
-// has expired. So no connection can ever open another session.
-func (w *wire) resuming(frame []byte) []byte {
-	const idAt = lengthSize + 4 + 8 + 4
-	if w.resumed == nil || len(frame) < idAt+8 || binary.BigEndian.Uint64(frame[idAt:]) != 0 {
-		return frame
-	}
-	return w.resumed
 }

@@ -4,25 +4,24 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/zkrecipes/zkrecipes/internal/feed"
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
 // Session is one ZooKeeper session. Open makes it; it ends once. All methods
 // may be called from several goroutines. Paths are below the chroot.
 type Session struct {
-	cfg    recipes.SessionConfig
-	acl    []zk.ACL // of what it creates, places and lines aside
-	log    hclog.Logger
-	wire   *wire
-	dialer *dialer
-	conn   *zk.Conn
-	ended  <-chan zk.Event // closed when go-zookeeper's goroutines are gone
+	acl   []jute.ACL // of what it creates, places and lines aside
+	log   hclog.Logger
+	wire  *conn.Wire
+	lease *lease.Lease
 
 	id int64 // set before Open returns
 
@@ -39,15 +38,11 @@ type Session struct {
 	ctx    context.Context // ends when the session is lost, with the reason as its cause
 	cancel context.CancelCauseFunc
 
-	holds atomic.Int64 // see BeginHold
-
-	mu          sync.Mutex
-	over        bool // no background work starts any more
-	confirming  bool // confirm runs
+	mu          sync.Mutex // also held while ctx is ended: no background work starts after that
+	confirming  bool       // confirm runs
 	inspections []*inspection
-	deadline    *time.Timer
 	work        sync.WaitGroup // Background
-	calls       sync.WaitGroup // requests that go-zookeeper has
+	calls       sync.WaitGroup // requests, and what stops go-zookeeper
 
 	endOnce  sync.Once
 	closing  sync.Once       // the first Close decides for how long it is tried
@@ -57,10 +52,13 @@ type Session struct {
 	closeErr error         // set before that
 }
 
+// A DialFunc reaches a server.
+type DialFunc = conn.DialFunc
+
 // Open opens a session, as recipes.Opener documents. dial replaces the way to
 // reach servers if it is not nil; it must be done with ctx when ctx ends.
 func Open(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc) (*Session, error) {
-	s, err := prepare(cfg, dial)
+	s, err := prepare(cfg, dial, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("open session: %w", err)
 	}
@@ -82,86 +80,49 @@ func openBounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 }
 
-// prepare makes a session that has sent nothing.
-func prepare(cfg recipes.SessionConfig, dial DialFunc) (*Session, error) {
+// prepare makes a session that has sent nothing. Its first contact counts from start.
+func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Session, error) {
 	cfg, err := cfg.Normalize()
 	if err != nil {
 		return nil, err
 	}
-	if dial == nil {
-		dial = defaultDial
-	}
 	s := &Session{
-		cfg:      cfg,
 		acl:      toACL(cfg.ACL),
 		identity: newIdentity(cfg),
 		log:      cfg.Logger,
+		lease:    lease.New(start),
 		status:   feed.New(status{}),
 		events:   feed.New(recipes.Event{State: recipes.Suspended}),
 		shutdown: make(chan struct{}),
 	}
-	s.wire = newWire(s.watches.fire)
-	s.wire.authReplied = s.authReplied
-	if s.dialer, err = newDialer(cfg, s.wire, dial); err != nil {
-		return nil, err
-	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.patience, s.giveUp = context.WithCancel(context.Background())
-	return s, nil
+	s.wire, err = conn.New(conn.Config{
+		SessionConfig: cfg, Dial: dial, Identity: s.identity.credentials(), Lease: s.lease, Life: s.ctx,
+		Accepted: s.accepted, Connected: s.connected, Suspended: s.suspended, Lost: s.end, Fired: s.watches.fire,
+	})
+	return s, err
 }
 
 // connect starts go-zookeeper and waits for the session and its credentials.
 func (s *Session) connect(ctx context.Context) error {
 	s.mu.Lock()
-	if s.over { // nobody would close the connection
+	if s.ctx.Err() != nil { // nobody would close the connection
 		s.mu.Unlock()
 		return s.Err()
 	}
-	conn, ended, err := zk.Connect(s.cfg.Servers, s.cfg.SessionTimeout,
-		zk.WithHostProvider(s.dialer),
-		zk.WithDialer(s.dialer.Dial),
-		zk.WithEventCallback(s.callback),
-		zk.WithLogger(zkLogger{s.log}),
-		zk.WithLogInfo(s.log.IsDebug()),
-		// Both are allocated at once for each connection. Of what go-zookeeper
-		// still does, credentials are the largest. Encoding into a buffer that is
-		// just too short can panic.
-		zk.WithMaxBufferSize(maxLibraryReply),
-		zk.WithMaxConnBufferSize(librarySlack+s.credentialsSize()),
-	)
-	s.conn, s.ended = conn, ended
+	err := s.wire.Connect()
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	if _, err := s.Connected(ctx); err != nil {
+	if _, err := s.Connected(ctx); err != nil || s.wire.Digest == nil {
 		return err
 	}
-	if s.cfg.Digest == nil {
-		return nil
-	}
-	credentials := s.cfg.Digest.User + ":" + s.cfg.Digest.Password
-	// By go-zookeeper, which gives them again on each connection.
-	_, err = readWith(ctx, s, "authenticate with", "digest", func(requests) (struct{}, error) {
-		return struct{}{}, s.conn.AddAuth("digest", []byte(credentials))
+	_, err = readWith(ctx, s, "authenticate with", "digest", func(conn.Requests) (struct{}, error) {
+		return struct{}{}, s.wire.Authenticate()
 	})
-	s.wire.reauth.Store(err == nil)
 	return err
-}
-
-const (
-	// maxLibraryReply is more than the largest reply that go-zookeeper gets: it has a
-	// header and nothing else.
-	maxLibraryReply = 128
-	// librarySlack is more than go-zookeeper's requests have beside credentials.
-	librarySlack = 128
-)
-
-func (s *Session) credentialsSize() int {
-	if s.cfg.Digest == nil {
-		return 0
-	}
-	return len(s.cfg.Digest.User) + len(s.cfg.Digest.Password)
 }
 
 // ID implements recipes.Session.
@@ -169,7 +130,7 @@ func (s *Session) ID() int64 { return s.id }
 
 // Timeout implements recipes.Session. A server on which the session is resumed may
 // grant another one.
-func (s *Session) Timeout() time.Duration { return s.wire.sessionTimeout() }
+func (s *Session) Timeout() time.Duration { return s.lease.Timeout() }
 
 // State implements recipes.Session.
 func (s *Session) State() recipes.State {
@@ -194,17 +155,30 @@ func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 // Err implements recipes.Session. It looks at the clock itself: after a pause of
 // the process, whoever asks may be ahead of the timer.
 func (s *Session) Err() error {
-	if s.ctx.Err() == nil && s.left() <= 0 {
-		s.checkDeadline()
+	if s.ctx.Err() == nil && s.lease.Left() <= 0 {
+		s.lease.Check()
 	}
 	return context.Cause(s.ctx)
 }
 
 // Counters returns what the session has sent and received so far.
-func (s *Session) Counters() recipes.Stats { return s.wire.counters.snapshot() }
+func (s *Session) Counters() recipes.Stats { return s.wire.Counters.Snapshot() }
+
+// CountHandoff and CountFallback count for recipes.Stats.
+func (s *Session) CountHandoff()  { s.wire.Counters.Handoffs.Add(1) }
+func (s *Session) CountFallback() { s.wire.Counters.Fallbacks.Add(1) }
+
+// Chance returns a random duration below limit, to keep clients apart that wait at
+// the same time.
+func (s *Session) Chance(limit time.Duration) time.Duration { return s.wire.Chance(limit) }
+
+// LastContact, KnownContact and Contact are those of the session's lease.
+func (s *Session) LastContact() time.Time  { return s.lease.LastContact() }
+func (s *Session) KnownContact() time.Time { return s.lease.KnownContact() }
+func (s *Session) Contact() time.Time      { return s.lease.Contact() }
 
 // MaxPacket is the bound, in bytes, of one packet.
-func (s *Session) MaxPacket() int { return s.cfg.MaxPacket }
+func (s *Session) MaxPacket() int { return s.wire.MaxPacket }
 
 // Log is the session's logger.
 func (s *Session) Log() hclog.Logger { return s.log }
@@ -215,7 +189,7 @@ func (s *Session) Log() hclog.Logger { return s.log }
 func (s *Session) Background(f func(ctx context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.ctx.Err() != nil {
 		return false
 	}
 	s.work.Go(func() { f(s.ctx) })
@@ -225,10 +199,3 @@ func (s *Session) Background(f func(ctx context.Context)) bool {
 // OnLost runs f in a goroutine of its own when the session is lost, unless stop
 // is called before.
 func (s *Session) OnLost(f func()) (stop func() bool) { return context.AfterFunc(s.ctx, f) }
-
-// zkLogger gives go-zookeeper's messages to the session's logger.
-type zkLogger struct{ log hclog.Logger }
-
-func (l zkLogger) Printf(format string, args ...any) {
-	l.log.Debug(fmt.Sprintf("go-zookeeper: "+format, args...))
-}

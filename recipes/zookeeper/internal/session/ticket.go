@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // Ticket is what Resume needs to take up a session. A process that has it can act as the
@@ -73,7 +74,7 @@ func ParseTicket(b []byte, contact time.Time) (Ticket, error) {
 var errTicket = fmt.Errorf("%w: not a session's ticket", recipes.ErrInvalid)
 
 func (t *secret) valid() bool {
-	return t != nil && t.id != 0 && len(t.password) == passwordSize && t.timeout > 0 && t.timeout <= maxTimeout &&
+	return t != nil && t.id != 0 && len(t.password) == conn.PasswordSize && t.timeout > 0 && t.timeout <= maxTimeout &&
 		!t.contact.IsZero()
 }
 
@@ -93,9 +94,5 @@ func (Ticket) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // Ticket returns the session's ticket. Its contact is Contact.
 func (s *Session) Ticket() Ticket {
-	t := &secret{id: s.id, timeout: s.Timeout(), contact: s.Contact()}
-	if password := s.wire.password.Load(); password != nil {
-		t.password = *password
-	}
-	return Ticket{t}
+	return Ticket{&secret{id: s.id, password: s.wire.Password(), timeout: s.Timeout(), contact: s.Contact()}}
 }

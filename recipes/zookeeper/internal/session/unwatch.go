@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // A watch for the creation of a znode that never comes would stay at the server for the
@@ -94,11 +92,7 @@ func (s *Session) unwatch(life context.Context, key watchKey) {
 	if !s.removesWatches(life) {
 		return
 	}
-	const ofData = 2
-	var e jute.Encoder
-	e.String(key.path)
-	e.Int32(ofData)
-	if _, err := s.exchange(life, request{op: opRemoveWatches, body: e.Bytes}); err != nil {
+	if _, err := s.wire.Requests().Exchange(life, conn.RemoveDataWatch(key.path)); err != nil {
 		s.log.Debug("a watch was not removed", "path", key.path, "error", err)
 	}
 }
@@ -108,14 +102,12 @@ func (s *Session) unwatch(life context.Context, key watchKey) {
 // transaction that each server refuses: it would create what exists, as a container. A
 // server before 3.5 refuses the flag.
 func (s *Session) removesWatches(life context.Context) bool {
-	if s.wire.noContainers.Load() || s.wire.noPlaces.Load() {
-		return false
+	if removes, known := s.wire.RemovesWatches(); known {
+		return removes
 	}
-	if s.wire.containers.Load() {
-		return true
-	}
-	_, err := readWith(life, s, "ask for the version", "/zookeeper", func(r requests) (struct{}, error) {
-		return struct{}{}, r.createContainer("/zookeeper", s.acl)
+	_, err := readWith(life, s, "ask for the version", "/zookeeper", func(r conn.Requests) (struct{}, error) {
+		return struct{}{}, r.CreateContainer("/zookeeper", s.acl)
 	})
-	return s.wire.containers.Load() && !errors.Is(err, zk.ErrBadArguments)
+	removes, _ := s.wire.RemovesWatches()
+	return removes && !errors.Is(err, conn.BadArguments)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // Wait waits until one of the events happens: a watch fires, the connection is
@@ -47,11 +49,4 @@ func waitAny(events []<-chan struct{}) int {
 }
 
 // Happened reports whether an event of Wait has happened.
-func Happened(event <-chan struct{}) bool {
-	select {
-	case <-event:
-		return true
-	default:
-		return false
-	}
-}
+func Happened(event <-chan struct{}) bool { return conn.Happened(event) }

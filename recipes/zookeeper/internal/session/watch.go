@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // Watch is a one-shot notification that a znode, or the list of its children,
@@ -17,15 +17,15 @@ type Watch struct {
 	waits int           // those that wait for a creation: see unwatch
 	stops []func() bool // stop listening for the ends of their contexts
 
-	event zk.EventType // set before fired is closed
+	event conn.Event // set before fired is closed
 }
 
 // Changed reports, once the watch has fired, whether the event said that the
 // node's data was changed, rather than that it was deleted or created.
-func (w *Watch) Changed() bool { return w.event == zk.EventNodeDataChanged }
+func (w *Watch) Changed() bool { return w.event == conn.DataChanged }
 
 // Created is Changed for an event that said that the node was created.
-func (w *Watch) Created() bool { return w.event == zk.EventNodeCreated }
+func (w *Watch) Created() bool { return w.event == conn.NodeCreated }
 
 // Fired is closed when the watch has fired. It says nothing about what it found:
 // look again. It does not fire when the connection is lost, nor after that. A
@@ -116,18 +116,18 @@ func (ws *watches) waits(key watchKey, w *Watch) bool {
 }
 
 // fire wakes the waiters of an event.
-func (ws *watches) fire(event zk.EventType, path string) {
+func (ws *watches) fire(event conn.Event, path string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if event != zk.EventNodeChildrenChanged {
+	if event != conn.ChildrenChanged {
 		ws.fireKey(watchKey{path: path}, event)
 	}
-	if event == zk.EventNodeChildrenChanged || event == zk.EventNodeDeleted {
+	if event == conn.ChildrenChanged || event == conn.NodeDeleted {
 		ws.fireKey(watchKey{path: path, children: true}, event)
 	}
 }
 
-func (ws *watches) fireKey(key watchKey, event zk.EventType) {
+func (ws *watches) fireKey(key watchKey, event conn.Event) {
 	if w := ws.byKey[key]; w != nil {
 		w.event = event
 		ws.end(key, w)

@@ -3,7 +3,7 @@ package session
 import (
 	"testing"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
 // An attempt to arm a watch that has fired may end in any way. The next watch of the znode
@@ -13,14 +13,14 @@ func TestAnAttemptThatEndsLateLeavesTheNextWatch(t *testing.T) {
 		var ws watches
 		key := watchKey{path: "/x"}
 		first, _, connection := ws.join(key)
-		ws.fire(zk.EventNodeDataChanged, "/x") // before the reply was seen
+		ws.fire(conn.DataChanged, "/x") // before the reply was seen
 		second, arm, _ := ws.join(key)
 		if second == first || !arm {
 			t.Fatal("a watch that has fired was given to the next waiter")
 		}
 		ws.settle(key, second, true, connection)
 		ws.settle(key, first, armed, connection)
-		ws.fire(zk.EventNodeDeleted, "/x")
+		ws.fire(conn.NodeDeleted, "/x")
 		if !Happened(second.Fired()) || second.Changed() || !first.Changed() {
 			t.Error("the second watch was not told of the second event")
 		}
@@ -96,11 +96,11 @@ func TestTwoThatArmAWatchTogether(t *testing.T) {
 
 // Which watches an event is for.
 func TestEventsAndTheirWatches(t *testing.T) {
-	for event, want := range map[zk.EventType][2]bool{
-		zk.EventNodeCreated:         {true, false},
-		zk.EventNodeDataChanged:     {true, false},
-		zk.EventNodeDeleted:         {true, true},
-		zk.EventNodeChildrenChanged: {false, true},
+	for event, want := range map[conn.Event][2]bool{
+		conn.NodeCreated:     {true, false},
+		conn.DataChanged:     {true, false},
+		conn.NodeDeleted:     {true, true},
+		conn.ChildrenChanged: {false, true},
 	} {
 		var ws watches
 		own, _, _ := ws.join(watchKey{path: "/x"})
@@ -110,8 +110,28 @@ func TestEventsAndTheirWatches(t *testing.T) {
 		if got := [2]bool{Happened(own.Fired()), Happened(children.Fired())}; got != want || Happened(other.Fired()) {
 			t.Errorf("%v fires %v; want %v", event, got, want)
 		}
-		if own.Created() != (event == zk.EventNodeCreated) || own.Changed() != (event == zk.EventNodeDataChanged) {
+		if own.Created() != (event == conn.NodeCreated) || own.Changed() != (event == conn.DataChanged) {
 			t.Errorf("%v: changed %v, created %v", event, own.Changed(), own.Created())
 		}
+	}
+}
+
+// A watch that was set on a connection that has been lost since is not armed,
+// though the server has answered: who joins it has to arm it again.
+func TestAWatchOfALostConnectionIsNotArmed(t *testing.T) {
+	var ws watches
+	key := watchKey{path: "/x"}
+	w, arm, connection := ws.join(key)
+	if !arm {
+		t.Fatal("a new watch is armed")
+	}
+	ws.disconnected()
+	ws.settle(key, w, true, connection)
+	if _, arm, connection = ws.join(key); !arm {
+		t.Error("the watch of the lost connection is taken for armed")
+	}
+	ws.settle(key, ws.byKey[key], true, connection)
+	if _, arm, _ = ws.join(key); arm {
+		t.Error("a watch that is armed is set again")
 	}
 }

@@ -1,0 +1,214 @@
+package conn
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
+)
+
+const (
+	xidAuth       = -4
+	authRefused   = -115
+	scriptTimeout = 10 * time.Second
+)
+
+// script is a connection whose server answers when the test says so.
+type script struct {
+	*testing.T
+	*Conn
+	server net.Conn
+}
+
+// newWire makes the wire of a session that nobody is told of.
+func newWire(t *testing.T) *Wire {
+	w, err := New(Config{
+		Lease: lease.New(time.Now()), Life: context.Background(), Connected: func() {}, Lost: func(error) {},
+		Fired: func(Event, string) { t.Error("a watch has fired") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func newScript(t *testing.T, w *Wire) script {
+	client, server := net.Pipe()
+	c, err := newConn(client, w, time.Now().Add(time.Hour), func(err error) { t.Errorf("failed: %v", err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close(); server.Close() })
+	go io.Copy(io.Discard, server)
+	return script{t, c, server}
+}
+
+// send sends a request and returns when.
+func (s script) send(frame []byte) time.Time {
+	s.Helper()
+	at := time.Now()
+	if _, err := s.Write(frame); err != nil {
+		s.Fatal(err)
+	}
+	return at
+}
+
+func (s script) request(xid, op int32) time.Time {
+	s.Helper()
+	frame := binary.BigEndian.AppendUint32(nil, 8)
+	frame = binary.BigEndian.AppendUint32(frame, uint32(xid))
+	return s.send(binary.BigEndian.AppendUint32(frame, uint32(op)))
+}
+
+// receive has the server send a frame.
+func (s script) receive(body []byte) {
+	s.Helper()
+	go s.server.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
+	if err := s.nextFrame(); err != nil {
+		s.Fatal(err)
+	}
+	if _, err := io.CopyN(io.Discard, s.Conn, int64(lengthSize+len(body))); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s script) reply(xid, code int32) {
+	s.Helper()
+	body := binary.BigEndian.AppendUint32(nil, uint32(xid))
+	body = binary.BigEndian.AppendUint64(body, 7) // zxid
+	s.receive(binary.BigEndian.AppendUint32(body, uint32(code)))
+}
+
+// handshakeIn has the handshake take so long, and returns when it was sent.
+func (s script) handshakeIn(d time.Duration) time.Time {
+	s.Helper()
+	at := s.send(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, PasswordSize)))
+	time.Sleep(d)
+	s.receive(accepting(make([]byte, PasswordSize)))
+	return at
+}
+
+// accepting is a server's answer to a connect request, without its length.
+func accepting(password []byte) []byte {
+	body := binary.BigEndian.AppendUint32(nil, 0)
+	body = binary.BigEndian.AppendUint32(body, uint32(scriptTimeout.Milliseconds()))
+	body = binary.BigEndian.AppendUint64(body, 42) // session id
+	body = binary.BigEndian.AppendUint32(body, PasswordSize)
+	return append(body, password...)
+}
+
+// counts checks from when the session's deadline counts.
+func (s script) counts(what string, contact, known time.Time) {
+	s.Helper()
+	if got := s.wire.Lease.LastContact(); !got.Equal(contact) {
+		s.Errorf("%s: the last contact is of %v; want %v", what, got, contact)
+	}
+	if got := s.wire.Lease.KnownContact(); !got.Equal(known) {
+		s.Errorf("%s: the leader is known to have that of %v; want %v", what, got, known)
+	}
+}
+
+// A server may have heard a request as early as it was sent. From then on it counts.
+func TestAContactCountsFromTheSendingOfItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t, newWire(t))
+		time.Sleep(time.Second)
+		began := s.handshakeIn(2 * time.Second)
+		s.counts("handshake", began, began)
+
+		time.Sleep(time.Second)
+		ping := s.request(xidPing, opPing)
+		time.Sleep(3 * time.Second)
+		s.reply(xidPing, 0)
+		s.counts("ping", ping, began)
+
+		time.Sleep(scriptTimeout / 3) // the ping is old enough
+		var sync time.Time
+		for xid := range int32(2) {
+			sync = s.request(1+xid, opSync)
+			time.Sleep(2 * time.Second)
+			s.reply(1+xid, 0)
+		}
+		s.counts("two syncs", sync, ping)
+	})
+}
+
+// A server that has not accepted the credentials keeps no session alive, however much it
+// answers.
+func TestAConnectionCountsWhenItsCredentialsAreAccepted(t *testing.T) {
+	for _, accepted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w, start := newWire(t), time.Now()
+			w.reauth.Store(true)
+			var told []bool
+			w.Connected, w.Lost = func() { told = append(told, true) }, func(error) { told = append(told, false) }
+			s := newScript(t, w)
+			time.Sleep(time.Second)
+			began := s.handshakeIn(time.Second)
+			s.counts("handshake", start, start)
+			s.request(xidPing, opPing)
+			s.reply(xidPing, 0)
+			s.counts("ping", start, start)
+
+			auth, code := s.request(xidAuth, opAuth), int32(0)
+			if !accepted {
+				code = authRefused
+			}
+			time.Sleep(time.Second)
+			s.reply(xidAuth, code)
+			if len(told) != 1 || told[0] != accepted {
+				t.Errorf("told %v; want %v", told, accepted)
+			}
+			if !accepted {
+				s.counts("refusal", start, start)
+			} else {
+				s.counts("acceptance", auth, began)
+			}
+			ping := s.request(xidPing, opPing)
+			s.reply(xidPing, 0)
+			if !accepted {
+				s.counts("ping after the refusal", start, start)
+			} else {
+				s.counts("ping after the acceptance", ping, began)
+			}
+		})
+	}
+}
+
+// Whatever a follower passes on to its leader proves something, if the answer is no error.
+func TestWhichAnswersProveThatTheLeaderKnows(t *testing.T) {
+	for name, test := range map[string]struct {
+		ops   [2]int32
+		code  int32
+		known bool
+	}{
+		"two syncs":                           {[2]int32{opSync, opSync}, 0, true},
+		"two transactions":                    {[2]int32{opCreate, opMulti}, 0, true},
+		"two refusals, maybe of the follower": {[2]int32{opSync, opCreate}, -101, false},
+		"two reads":                           {[2]int32{opGetData, opExists}, 0, false},
+		"pings":                               {[2]int32{opPing, opPing}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript(t, newWire(t))
+				s.handshakeIn(0)
+				time.Sleep(time.Second)
+				first := s.request(xidPing, opPing)
+				s.reply(xidPing, 0)
+				time.Sleep(scriptTimeout / 3) // the ping is old enough
+				for i, op := range test.ops {
+					s.request(int32(1+i), op)
+					s.reply(int32(1+i), test.code)
+				}
+				if known := !s.wire.Lease.KnownContact().Before(first); known != test.known {
+					t.Errorf("known: %v", known)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,190 @@
+package conn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// Backoff between attempts to reach a server. The first attempt after a connection
+// was lost is made at once, for another server of the ensemble may be fine. Then
+// the pause doubles. Jitter keeps the clients of a restarted ensemble from coming
+// all together. go-zookeeper has none of it.
+const (
+	firstBackoff = 20 * time.Millisecond
+	maxBackoff   = time.Second
+)
+
+// backoff returns the longest pause before the n-th attempt, counted from 0
+// since the last established connection.
+func backoff(n int) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return min(firstBackoff<<min(n-1, 16), maxBackoff)
+}
+
+var errGateClosed = errors.New("the session is over")
+
+// A DialFunc reaches a server; it is net.Dialer.DialContext but in tests.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// dialer is go-zookeeper's way to servers: its HostProvider and its Dialer.
+// Once the gate is closed it lets nothing through, so that a zk.Conn cannot
+// start a second session.
+type dialer struct {
+	wire   *Wire
+	tls    *tls.Config
+	dial   DialFunc
+	chance *chance
+
+	gate context.Context // ends when no connection may be made any more
+	shut context.CancelFunc
+
+	mu       sync.Mutex
+	servers  []string
+	next     int
+	attempts int // since a session was last established
+	last     error
+	current  *Conn
+}
+
+func newDialer(w *Wire) (*dialer, error) {
+	d := &dialer{wire: w, dial: w.Dial, chance: newChance(), servers: append([]string(nil), w.Servers...)}
+	if d.dial == nil {
+		d.dial = defaultDial
+	}
+	if w.TLS != nil {
+		var err error
+		if d.tls, err = w.TLS.ClientConfig(); err != nil {
+			return nil, err
+		}
+	}
+	d.chance.shuffle(d.servers)
+	d.gate, d.shut = context.WithCancel(context.Background())
+	return d, nil
+}
+
+// Init, Len, Next and Connected are zk.HostProvider. Names are resolved at each
+// attempt, by the dialer, so that a server that moved is found.
+func (d *dialer) Init([]string) error { return nil }
+
+func (d *dialer) Len() int { return len(d.servers) }
+
+// Next returns the server to try. Only where retryStart is true does go-zookeeper
+// look whether it was closed, and if it was not, it sleeps for a second. That is
+// right for a closed gate, and too slow for anything else.
+func (d *dialer) Next() (server string, retryStart bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	server = d.servers[d.next%len(d.servers)]
+	d.next++
+	return server, d.gate.Err() != nil
+}
+
+func (d *dialer) Connected() {}
+
+// Dial is zk.Dialer. The timeout given is ignored for the configured one, which
+// covers TLS and ZooKeeper's handshake too.
+func (d *dialer) Dial(network, address string, _ time.Duration) (net.Conn, error) {
+	c, err := d.attempt(d.gate, network, address)
+	if err != nil {
+		if d.gate.Err() == nil {
+			d.failed(err)
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// attempt waits for the backoff and makes one connection, unless until ends.
+func (d *dialer) attempt(until context.Context, network, address string) (*Conn, error) {
+	d.mu.Lock()
+	pause := backoff(d.attempts)
+	d.attempts++
+	d.mu.Unlock()
+	if pause > 0 {
+		timer := time.NewTimer(pause/2 + d.chance.below(pause/2))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-until.Done():
+		}
+	}
+	if until.Err() != nil {
+		return nil, errGateClosed
+	}
+	deadline := time.Now().Add(d.wire.ConnectTimeout)
+	ctx, cancel := context.WithDeadline(until, deadline)
+	defer cancel()
+	raw, err := d.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	if d.tls != nil {
+		if raw, err = d.secure(ctx, raw, address); err != nil {
+			return nil, err
+		}
+	}
+	c, err := newConn(raw, d.wire, deadline, d.failed)
+	if err != nil {
+		raw.Close()
+		return nil, err
+	}
+	d.mu.Lock()
+	d.current = c
+	d.mu.Unlock()
+	if until.Err() != nil { // drop may have been called before it could be seen
+		c.Close()
+		return nil, errGateClosed
+	}
+	return c, nil
+}
+
+func (d *dialer) secure(ctx context.Context, raw net.Conn, address string) (net.Conn, error) {
+	cfg := d.tls
+	if cfg.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		cfg = cfg.Clone()
+		cfg.ServerName = host
+	}
+	secured := tls.Client(raw, cfg)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, refusedTLS(address, err)
+	}
+	return secured, nil
+}
+
+// established ends the backoff.
+func (d *dialer) established() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.attempts, d.last = 0, nil
+}
+
+func (d *dialer) failed(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = err
+}
+
+// lastError is what the last attempt met, or nil.
+func (d *dialer) lastError() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.last
+}
+
+// connection is the present one, established or not, or nil.
+func (d *dialer) connection() *Conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.current
+}

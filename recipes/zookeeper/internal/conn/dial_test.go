@@ -1,0 +1,173 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// A name may be that of the whole ensemble. net.Dialer gave the first of its
+// addresses all of the time.
+func TestASilentAddressOfANameLeavesTimeForTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		c, err := dialAny(t.Context(), []string{"silent", "refuses", "serves"}, func(ctx context.Context, address string) (net.Conn, error) {
+			switch address {
+			case "silent":
+				<-ctx.Done()
+				return nil, ctx.Err()
+			case "refuses":
+				return nil, errors.New("refused")
+			}
+			c, other := net.Pipe()
+			return c, other.Close()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+		if took := time.Since(begun); took != nextAddress {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// Each has all of the time, also where there are so many that it could not answer in
+// its share. What the slower ones open is closed.
+func TestAllAddressesOfANameMayBeFar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		var mu sync.Mutex
+		var others []net.Conn
+		c, err := dialAny(ctx, []string{"a", "b", "c", "d", "e", "f", "g"}, func(ctx context.Context, _ string) (net.Conn, error) {
+			select {
+			case <-time.After(600 * time.Millisecond):
+			case <-ctx.Done(): // too late: the connection is there
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			c, other := net.Pipe()
+			others = append(others, other)
+			return c, nil
+		})
+		if err != nil || ctx.Err() != nil {
+			t.Fatal(err, ctx.Err())
+		}
+		_ = c.Close()
+		for _, other := range others {
+			if _, err := other.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+				t.Errorf("one of %d connections is left: %v", len(others), err)
+			}
+		}
+	})
+}
+
+func TestANameOfWhichNoAddressAnswersTellsWhatEachMet(t *testing.T) {
+	first, second := errors.New("first"), errors.New("second")
+	_, err := dialAny(t.Context(), []string{"a", "b"}, func(_ context.Context, address string) (net.Conn, error) {
+		if address == "a" {
+			return nil, first
+		}
+		return nil, second
+	})
+	if !errors.Is(err, first) || !errors.Is(err, second) {
+		t.Error(err)
+	}
+}
+
+// The sessions of one configuration do not all begin with the same server, and each tries
+// all of them in turn. Once the gate is closed, go-zookeeper is told to look whether it
+// was closed.
+func TestServersAreTriedInAnOrderOfTheSessionsOwn(t *testing.T) {
+	servers := make([]string, 50)
+	for i := range servers {
+		servers[i] = fmt.Sprint("server-", i)
+	}
+	cfg, err := (recipes.SessionConfig{Servers: servers}).Normalize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders := make(map[string]bool)
+	for range 2 {
+		w, err := New(Config{SessionConfig: cfg})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := w.dialer
+		var order []string
+		for range servers {
+			server, retry := d.Next()
+			if retry {
+				t.Error("go-zookeeper would sleep for a second")
+			}
+			order = append(order, server)
+		}
+		if again, _ := d.Next(); again != order[0] {
+			t.Errorf("after all of them comes %s; the first was %s", again, order[0])
+		}
+		orders[strings.Join(order, " ")] = true
+		slices.Sort(order)
+		if order = slices.Compact(order); len(order) != len(servers) || d.Len() != len(servers) {
+			t.Errorf("%d of %d servers are tried", len(order), len(servers))
+		}
+		d.shut()
+		if _, retry := d.Next(); !retry {
+			t.Error("the gate is closed, and go-zookeeper does not look")
+		}
+	}
+	if len(orders) != 2 || orders[strings.Join(cfg.Servers, " ")] {
+		t.Error("sessions try the servers in the same order")
+	}
+}
+
+// What an attempt has met is told until a session is established.
+func TestTheLastAttemptIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := errors.New("refused")
+		cfg, err := (recipes.SessionConfig{Servers: []string{"server"}}).Normalize()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := New(Config{SessionConfig: cfg, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, refused }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := w.dialer
+		if d.lastError() != nil || d.connection() != nil {
+			t.Error("nothing was tried yet")
+		}
+		begun := time.Now()
+		for n := range 3 {
+			if _, err := d.Dial("tcp", "server", 0); !errors.Is(err, refused) || !errors.Is(d.lastError(), refused) {
+				t.Errorf("attempt %d: %v, told as %v", n, err, d.lastError())
+			}
+		}
+		least, most := (backoff(1)+backoff(2))/2, backoff(1)+backoff(2)
+		if took := time.Since(begun); took < least || took >= most {
+			t.Errorf("three attempts took %v; want %v to %v", took, least, most)
+		}
+		d.established()
+		begun = time.Now()
+		if d.lastError() != nil {
+			t.Error("what was met before is told of a session that is established")
+		}
+		d.shut()
+		if _, err := d.Dial("tcp", "server", 0); !errors.Is(err, errGateClosed) || d.lastError() != nil {
+			t.Errorf("the gate is closed: %v, told as %v", err, d.lastError())
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("the first attempt after a connection took %v", took)
+		}
+	})
+}

@@ -1,0 +1,152 @@
+package conn
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// frame is a frame that claims so many bytes, and those that arrive.
+func frame(says int32, body ...byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(says)), body...)
+}
+
+// eventHeader is the header of a watch event.
+func eventHeader() []byte {
+	return append(bytes.Repeat([]byte{0xff}, 4), make([]byte, replyHeaderSize-4)...) // the xid is -1
+}
+
+// What cannot be a frame ends the connection, and nothing waits for the rest of it. Only
+// before the server has accepted the session is the reason told as that of the attempt.
+func TestFramesThatEndTheConnection(t *testing.T) {
+	header := make([]byte, replyHeaderSize)
+	for _, test := range []struct {
+		name        string
+		established bool
+		sent        []byte
+		hangUp      bool
+		want        string
+	}{
+		{"negative, first", false, frame(-1), false, "frame of -1 bytes"},
+		{"shorter than its header, first", false, frame(replyHeaderSize - 1), false, "frame of 15 bytes"},
+		{"longer than a handshake, first", false, frame(maxHandshake+1, header...), false, "not a ZooKeeper server"},
+		{"cut off in its length, first", false, []byte{0, 0}, true, io.ErrUnexpectedEOF.Error()},
+		{"cut off in its header, first", false, frame(36, 0, 0), true, io.ErrUnexpectedEOF.Error()},
+		{"nothing, first", false, nil, true, "the server closed the connection"},
+		{"negative", true, frame(-1), false, "frame of -1 bytes"},
+		{"empty", true, frame(0), false, "frame of 0 bytes"},
+		{"shorter than its header", true, frame(replyHeaderSize - 1), false, "frame of 15 bytes"},
+		{"an event too long", true, frame(replyHeaderSize+maxReply+1, eventHeader()...), false, "watch event of 67108865 bytes"},
+		{"an event too short", true, frame(replyHeaderSize+2, append(eventHeader(), 1, 2)...), false, "watch event: "},
+		{"an event that is cut off", true, frame(replyHeaderSize+8, append(eventHeader(), 1, 2)...), true, io.ErrUnexpectedEOF.Error()},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := net.Pipe()
+				defer client.Close()
+				var told []error
+				c, err := newConn(client, newWire(t), time.Now().Add(time.Hour), func(err error) { told = append(told, err) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.established, c.trusted = test.established, test.established
+				go func() {
+					server.Write(test.sent)
+					if test.hangUp {
+						server.Close()
+					}
+				}()
+				n, err := c.Read(make([]byte, 100))
+				server.Close()
+				if n != 0 || err == nil {
+					t.Fatalf("%d bytes were read, %v", n, err)
+				}
+				if test.established {
+					told = append(told, err)
+				}
+				if len(told) != 1 || !strings.Contains(told[0].Error(), test.want) {
+					t.Errorf("told %q; want one that has %q", told, test.want)
+				}
+			})
+		})
+	}
+}
+
+// A reply that nobody has asked for is not given to whoever waits for another one, and
+// is no contact. The next frame begins behind it.
+func TestARequestDoesNotGetTheReplyToAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t, newWire(t))
+		s.handshakeIn(0)
+		time.Sleep(time.Second)
+		b, err := s.sends()
+		if err != nil {
+			t.Fatal(err)
+		}
+		xid := s.pending[0].xid
+		contact := s.wire.Lease.LastContact()
+		body := func(xid int32, rest ...byte) []byte {
+			body := binary.BigEndian.AppendUint32(nil, uint32(xid))
+			return append(append(body, make([]byte, replyHeaderSize-4)...), rest...)
+		}
+		next := func(body []byte) {
+			t.Helper()
+			go s.server.Write(frame(int32(len(body)), body...))
+			if err := s.nextFrame(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next(body(xid+1, bytes.Repeat([]byte{1}, 100)...)) // in the session's own numbers
+		if s.rest != 0 || len(s.unread) != 0 {
+			t.Errorf("%d and %d bytes of it are given to go-zookeeper", len(s.unread), s.rest)
+		}
+		s.receive(body(1000)) // in those of go-zookeeper, which is given it
+		if settled := b.Settled(); settled || !s.wire.Lease.LastContact().Equal(contact) || len(s.pending) != 1 {
+			t.Errorf("the request is answered: %v; contact %v, before %v; %d requests wait", settled, s.wire.Lease.LastContact(), contact, len(s.pending))
+		}
+		next(body(xid, 1, 2, 3))
+		if !b.Settled() || !slices.Equal(b.replies[0].body, []byte{1, 2, 3}) || !s.wire.Lease.LastContact().After(contact) || len(s.pending) != 0 {
+			t.Errorf("its own reply: %v, %v", b.Settled(), b.replies)
+		}
+	})
+}
+
+// What go-zookeeper has no room for it is told as an error, and the next frame begins
+// behind it.
+func TestAReplyTooLongForTheLibrary(t *testing.T) {
+	for _, test := range []struct {
+		length int
+		long   bool
+	}{{maxLibraryReply, false}, {maxLibraryReply + 1, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScript(t, newWire(t))
+			s.handshakeIn(0)
+			s.request(xidPing, opPing)
+			body := append(bytes.Repeat([]byte{0xff}, 3), 0xfe) // the xid of a ping
+			body = append(body, make([]byte, test.length-4)...)
+			go s.server.Write(frame(int32(test.length), body...))
+			got := make([]byte, lengthSize+replyHeaderSize)
+			if _, err := io.ReadFull(s.Conn, got); err != nil {
+				t.Fatal(err)
+			}
+			length, code := int32(binary.BigEndian.Uint32(got)), int32(binary.BigEndian.Uint32(got[lengthSize+12:]))
+			switch {
+			case test.long && (length != replyHeaderSize || code != int32(oversized) || s.rest != 0):
+				t.Errorf("of %d bytes it is given %d, with code %d, and %d more", test.length, length, code, s.rest)
+			case !test.long && (int(length) != test.length || code != 0 || s.rest != test.length-replyHeaderSize):
+				t.Errorf("of %d bytes it is given %d, with code %d, and %d more", test.length, length, code, s.rest)
+			}
+			if _, err := io.CopyN(io.Discard, s.Conn, int64(s.rest)); err != nil {
+				t.Fatal(err)
+			}
+			s.request(xidPing, opPing)
+			s.reply(xidPing, 0)
+		})
+	}
+}

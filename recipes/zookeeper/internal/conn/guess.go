@@ -1,0 +1,42 @@
+package conn
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// A server that refuses a connection closes it without a word. Here an error gets what
+// is probable.
+
+// hungUp reports whether err says that the other side has closed the connection.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// refused is the error of a connection that ended before ZooKeeper's handshake was
+// complete. The head of the frame is that of the first: where it is zero, nothing has
+// come.
+func (c *Conn) refused(err error) error {
+	_, secured := c.Conn.(*tls.Conn)
+	silent := hungUp(err) && c.head == [len(c.head)]byte{}
+	switch {
+	case silent && secured:
+		err = fmt.Errorf("the server closed the connection (has it no quorum, or is it read-only? does it refuse the client's certificate?): %w", err)
+	case silent:
+		err = fmt.Errorf("the server closed the connection (has it no quorum, or is it read-only? does it speak TLS there? has this client maxClientCnxns connections?): %w", err)
+	}
+	return fmt.Errorf("handshake with %s: %w", c.RemoteAddr(), err)
+}
+
+// refusedTLS is the error of a TLS handshake that failed.
+func refusedTLS(server string, err error) error {
+	var noTLS tls.RecordHeaderError
+	if hungUp(err) || errors.As(err, &noTLS) {
+		err = fmt.Errorf("probably the server speaks no TLS there: %w", err)
+	}
+	return fmt.Errorf("TLS handshake with %s: %w", server, err)
+}

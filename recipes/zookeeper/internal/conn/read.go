@@ -1,0 +1,193 @@
+package conn
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
+)
+
+// arriving reads what comes over the connection. Whenever something comes it puts off
+// the deadline for reading. go-zookeeper bounds the time of a whole reply, and a large
+// one may take longer on a slow link.
+type arriving struct{ to *Conn }
+
+func (a arriving) Read(p []byte) (int, error) {
+	n, err := a.to.Conn.Read(p)
+	if timeout := a.to.wire.Lease.Timeout(); err == nil && timeout > 0 && a.to.isEstablished() {
+		err = a.to.Conn.SetReadDeadline(time.Now().Add(timeout * 2 / 3))
+	}
+	return n, err
+}
+
+// Read delivers the bytes of frames, after having looked at the start of each.
+func (c *Conn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for len(c.unread) == 0 && c.rest == 0 {
+		if err := c.nextFrame(); err != nil {
+			if !c.isEstablished() {
+				c.failed(c.refused(err))
+			}
+			return 0, err
+		}
+	}
+	if len(c.unread) > 0 {
+		n := copy(p, c.unread)
+		c.unread = c.unread[n:]
+		return n, nil
+	}
+	if len(p) > c.rest {
+		p = p[:c.rest]
+	}
+	n, err := c.in.Read(p)
+	c.rest -= n
+	return n, err
+}
+
+// nextFrame reads the start of a frame into head.
+func (c *Conn) nextFrame() error {
+	if _, err := io.ReadFull(c.in, c.head[:lengthSize]); err != nil {
+		return err
+	}
+	length := int(int32(binary.BigEndian.Uint32(c.head[:])))
+	if length < replyHeaderSize {
+		return fmt.Errorf("frame of %d bytes, shorter than its header", length)
+	}
+	if _, err := io.ReadFull(c.in, c.head[lengthSize:]); err != nil {
+		return err
+	}
+	c.unread, c.rest = c.head[:], length-replyHeaderSize
+	c.wire.Counters.responseBytes.Add(int64(lengthSize + length))
+	if !c.isEstablished() {
+		return c.handshake(length)
+	}
+	if int32(binary.BigEndian.Uint32(c.head[lengthSize:])) == xidEvent {
+		return c.event()
+	}
+	request, own := c.reply()
+	switch {
+	case own:
+		return c.deliver(request)
+	case length > maxLibraryReply:
+		return c.dropReply()
+	}
+	return nil
+}
+
+// event reads a watch event, which is not for go-zookeeper: it would keep watches of its
+// own, and arm them again after a reconnect, when whoever waited looks again anyway.
+func (c *Conn) event() error {
+	if c.rest > maxReply {
+		return fmt.Errorf("watch event of %d bytes", c.rest)
+	}
+	body := make([]byte, c.rest)
+	if _, err := io.ReadFull(c.in, body); err != nil {
+		return err
+	}
+	c.rest, c.unread = 0, nil
+	c.wire.Counters.watchEvents.Add(1)
+	d := jute.Decoder{Bytes: body}
+	kind, _, path := Event(d.Int32()), d.Int32(), d.String()
+	if d.Err != nil {
+		return fmt.Errorf("watch event: %w", d.Err)
+	}
+	c.wire.Fired(kind, path)
+	return nil
+}
+
+// handshake looks at the reply to the connect request. A session id of 0 says
+// that the session has expired.
+func (c *Conn) handshake(length int) error {
+	if length > maxHandshake {
+		return fmt.Errorf("handshake of %d bytes: not a ZooKeeper server?", length)
+	}
+	body := c.head[lengthSize:]
+	timeout := time.Duration(int32(binary.BigEndian.Uint32(body[4:]))) * time.Millisecond
+	id := int64(binary.BigEndian.Uint64(body[8:]))
+	if rest, err := c.in.Peek(length - replyHeaderSize); err == nil && id != 0 && len(rest) >= lengthSize+PasswordSize {
+		password := append([]byte(nil), rest[lengthSize:lengthSize+PasswordSize]...)
+		c.wire.password.Store(&password)
+	}
+	c.wire.sessionID.Store(id)
+	if id != 0 {
+		c.wire.Lease.Grant(timeout)
+	}
+	c.mu.Lock()
+	c.established = true
+	c.trusted = !c.wire.reauth.Load()
+	if !c.began.IsZero() && id != 0 && c.trusted {
+		c.wire.Lease.Accepted(c.began)
+	}
+	c.mu.Unlock()
+	return c.Conn.SetDeadline(time.Time{})
+}
+
+// reply notes the answer whose header is in head, and takes the zxid out of it:
+// go-zookeeper would keep it in a field that it reads from another goroutine. It
+// returns the request if it is one of the session's own.
+func (c *Conn) reply() (request sent, own bool) {
+	body := c.head[lengthSize:]
+	xid := int32(binary.BigEndian.Uint32(body))
+	zxid, code := int64(binary.BigEndian.Uint64(body[4:])), Code(binary.BigEndian.Uint32(body[12:]))
+	auth := false
+	c.mu.Lock()
+	for i, p := range c.pending {
+		if p.xid == xid {
+			request = p
+			if request.op == opAuth && !isRaw(xid) {
+				c.wire.authCode.Store(int32(code))
+				if auth = c.wire.reauth.Load(); auth {
+					c.trusted = code == 0
+				}
+				if auth && c.trusted {
+					c.wire.Lease.Accepted(c.began)
+				}
+			}
+			if c.trusted {
+				c.answered(request, code == 0)
+			}
+			if request.op == opClose {
+				c.wire.setClosed()
+			}
+			c.pending = slices.Delete(c.pending, i, i+1) // and nothing of it is kept
+			break
+		}
+	}
+	c.mu.Unlock()
+	if auth {
+		c.wire.authReplied(code == 0)
+	}
+	if zxid > 0 {
+		c.wire.lastZxid.Store(zxid)
+	}
+	binary.BigEndian.PutUint64(body[4:], 0)
+	return request, isRaw(xid)
+}
+
+// answered notes a contact, and what its answer proves. An error may be the word of
+// a server that has not asked its leader.
+func (c *Conn) answered(request sent, well bool) {
+	if !well {
+		request.proof = lease.Proof{}
+	}
+	c.evidence.Answered(c.wire.Lease, request.at, request.proof)
+}
+
+// dropReply drops the body of a reply that go-zookeeper has no room for, and has its
+// header say so.
+func (c *Conn) dropReply() error {
+	if _, err := c.in.Discard(c.rest); err != nil {
+		return err
+	}
+	c.rest = 0
+	binary.BigEndian.PutUint32(c.head[:], replyHeaderSize)
+	code := oversized // a variable, for a constant does not fit
+	binary.BigEndian.PutUint32(c.head[lengthSize+12:], uint32(code))
+	return nil
+}

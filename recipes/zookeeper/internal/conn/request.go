@@ -1,0 +1,114 @@
+package conn
+
+import "github.com/zkrecipes/zkrecipes/internal/jute"
+
+// Stat is ZooKeeper's record of a znode.
+type Stat = jute.Stat
+
+// Node is a znode's data and record.
+type Node struct {
+	Data []byte
+	Stat Stat
+	// Unreadable: the ACL hides Data. Stat is known, because nothing hides that.
+	Unreadable bool
+}
+
+// Flags of a creation.
+const (
+	Persistent int32 = 0
+	Ephemeral  int32 = 1
+	Sequence   int32 = 2
+)
+
+// Request is one request of the session's own.
+type Request struct {
+	op   int32
+	body []byte
+	most int // bytes that the reply may have; 0 is maxReply
+}
+
+// look asks about a path, with or without a watch.
+func look(op int32, path string, watch bool) Request {
+	var e jute.Encoder
+	e.String(path)
+	e.Bool(watch)
+	return Request{op: op, body: e.Bytes}
+}
+
+// Get reads a znode.
+func Get(path string, watch bool) Request { return look(opGetData, path, watch) }
+
+// Exists reads a znode's record.
+func Exists(path string, watch bool) Request { return look(opExists, path, watch) }
+
+// about is a request that has a path and nothing else.
+func about(op int32, path string) Request {
+	var e jute.Encoder
+	e.String(path)
+	return Request{op: op, body: e.Bytes}
+}
+
+// Sync brings the server that answers up to date.
+func Sync(path string) Request { return about(opSync, path) }
+
+func create(op int32, path string, data []byte, flags int32, acl []jute.ACL) Request {
+	var e jute.Encoder
+	encodeCreate(&e, path, data, flags, acl)
+	return Request{op: op, body: e.Bytes}
+}
+
+// Create2 creates a znode whose reply has its record. A server before 3.5 ends the
+// connection.
+func Create2(path string, data []byte, flags int32, acl []jute.ACL) Request {
+	return create(opCreate2, path, data, flags, acl)
+}
+
+// WatchChildren sets a watch on a path's children if they are the same as in the
+// transaction zxid. If they are not, or the znode has gone, its event comes at once. It
+// costs no read.
+func WatchChildren(path string, zxid int64) Request {
+	var e jute.Encoder
+	e.Int64(zxid)
+	e.Strings()
+	e.Strings()
+	e.Strings(path)
+	return Request{op: opSetWatches, body: e.Bytes}
+}
+
+// RemoveDataWatch removes the watch on a path's data. A server before 3.5 ends the
+// connection: see Wire.RemovesWatches.
+func RemoveDataWatch(path string) Request {
+	const ofData = 2
+	var e jute.Encoder
+	e.String(path)
+	e.Int32(ofData)
+	return Request{op: opRemoveWatches, body: e.Bytes}
+}
+
+func encodeCreate(e *jute.Encoder, path string, data []byte, flags int32, acl []jute.ACL) {
+	e.String(path)
+	e.Buffer(notNull(data))
+	e.ACLs(acl...)
+	e.Int32(flags)
+}
+
+func encodeSet(e *jute.Encoder, path string, data []byte, version int32) {
+	e.String(path)
+	e.Buffer(notNull(data))
+	e.Int32(version)
+}
+
+// encodeVersion encodes a deletion, and a check.
+func encodeVersion(e *jute.Encoder, path string, version int32) {
+	e.String(path)
+	e.Int32(version)
+}
+
+// notNull returns data that a znode can have. ZooKeeper knows empty data and null data.
+// Curator's LeaderLatch and LeaderSelector throw when a child of their path has null.
+func notNull(data []byte) []byte {
+	if data == nil {
+		return []byte{}
+	}
+	return data
+}

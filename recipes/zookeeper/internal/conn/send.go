@@ -1,0 +1,95 @@
+package conn
+
+import (
+	"cmp"
+	"encoding/binary"
+	"io"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+)
+
+// rawXids keeps the xids of the session's own requests apart from
+// go-zookeeper's, which are positive, and from those with a meaning, which are
+// small negative ones.
+const rawXids = -1 << 31
+
+func isRaw(xid int32) bool { return xid < rawXids/2 }
+
+// send writes the requests as one piece.
+func (c *Conn) send(requests []Request) (*Batch, error) {
+	if c == nil {
+		return nil, ErrNotSent
+	}
+	b := &Batch{Conn: c, replies: make([]Reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
+	var e jute.Encoder
+	c.mu.Lock()
+	if !c.established || !c.trusted || Happened(c.closed) {
+		c.mu.Unlock()
+		return nil, ErrNotSent
+	}
+	now := time.Now()
+	for i, r := range requests {
+		c.rawXid = (c.rawXid + 1) & (1<<30 - 1)
+		xid := rawXids + c.rawXid
+		e.Int32(int32(8 + len(r.body)))
+		e.Int32(xid)
+		e.Int32(r.op)
+		e.Bytes = append(e.Bytes, r.body...)
+		c.note(sent{xid: xid, op: r.op, at: now, batch: b, index: i, most: cmp.Or(r.most, maxReply)})
+	}
+	c.mu.Unlock()
+	c.wire.Counters.requestBytes.Add(int64(len(e.Bytes)))
+	if err := c.write(e.Bytes); err != nil {
+		c.Close() // some of it may have been sent
+		return nil, err
+	}
+	return b, nil
+}
+
+// write sends bytes that belong together. Their deadline is set here: whoever
+// sets one from outside does not know who writes.
+func (c *Conn) write(b []byte) error {
+	c.out.Lock()
+	defer c.out.Unlock()
+	if timeout := c.wire.Lease.Timeout(); timeout > 0 && c.isEstablished() {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(timeout * 2 / 3)); err != nil {
+			return &lostError{err}
+		}
+	}
+	if _, err := c.Conn.Write(b); err != nil {
+		return &lostError{err}
+	}
+	return nil
+}
+
+// deliver reads the rest of the reply whose header is in head and gives it to
+// who waits for it.
+func (c *Conn) deliver(request sent) error {
+	r := Reply{code: Code(binary.BigEndian.Uint32(c.head[lengthSize+12:]))}
+	if replyHeaderSize+c.rest > request.most {
+		r.code = oversized
+		if _, err := c.in.Discard(c.rest); err != nil {
+			return err
+		}
+	} else {
+		r.body = make([]byte, c.rest)
+		if _, err := io.ReadFull(c.in, r.body); err != nil {
+			return err
+		}
+	}
+	c.rest, c.unread = 0, nil
+	switch { // of both the server ends the connection now
+	case request.op == opAuth && r.code != 0:
+		c.wire.RefuseIdentity()
+	case request.op == opCreate2 && r.code == unimplemented:
+		c.wire.noCreate2.Store(true)
+	}
+	if b := request.batch; b != nil {
+		b.replies[request.index] = r
+		if b.missing--; b.missing == 0 {
+			close(b.answered)
+		}
+	}
+	return nil
+}

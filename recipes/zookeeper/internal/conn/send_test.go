@@ -1,0 +1,184 @@
+package conn
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// sends sends a request of the session's own.
+func (c *Conn) sends() (*Batch, error) { return c.send([]Request{{op: opExists}}) }
+
+// Nothing of a request is sent before the server has accepted the session and its
+// credentials, nor after the connection was closed. The caller is told so.
+func TestWhatIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t)
+		w.reauth.Store(true)
+		s := newScript(t, w)
+		not := func(when string) {
+			t.Helper()
+			for range 2 {
+				if _, err := s.sends(); !errors.Is(err, ErrNotSent) {
+					t.Errorf("%s: %v", when, err)
+				}
+			}
+		}
+		not("before the handshake")
+		s.handshakeIn(0)
+		not("before the credentials")
+		s.request(xidAuth, opAuth)
+		s.reply(xidAuth, 0)
+		if _, err := s.sends(); err != nil {
+			t.Errorf("after the credentials: %v", err)
+		}
+		s.Conn.Close()
+		not("after the end")
+	})
+}
+
+// A follower tells the requests of a session apart by their numbers.
+func TestEachRequestHasANumberOfItsOwn(t *testing.T) {
+	client, server := net.Pipe()
+	defer server.Close()
+	c, err := newConn(client, newWire(t), time.Time{}, func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.established, c.trusted, c.rawXid = true, true, 1<<30-4
+	c.wire.Lease.Grant(time.Hour)
+	seen := make(map[int32]bool)
+	for range 3 {
+		go c.send([]Request{{op: opSync}, {op: opExists}})
+		frames := make([]byte, 2*(lengthSize+8))
+		if _, err := io.ReadFull(server, frames); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []int{lengthSize, 2*lengthSize + 8} {
+			xid := int32(binary.BigEndian.Uint32(frames[at:]))
+			if seen[xid] || !isRaw(xid) {
+				t.Errorf("request %d has the number %d; before it there were %v", len(seen), xid, seen)
+			}
+			seen[xid] = true
+		}
+	}
+}
+
+// mute is a connection that cannot be written to.
+type mute struct{ net.Conn }
+
+func (mute) Write([]byte) (int, error) { return 0, errors.New("not today") }
+
+// Where a write fails a part of it may have been sent, so nothing can follow it.
+func TestAConnectionThatCannotBeWrittenTo(t *testing.T) {
+	for _, established := range []bool{false, true} {
+		var told []error
+		open := func() *Conn {
+			client, server := net.Pipe()
+			defer server.Close()
+			c, err := newConn(mute{client}, newWire(t), time.Time{}, func(err error) { told = append(told, err) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.established, c.trusted = established, established
+			return c
+		}
+		frame := closeRequest()
+		c := open()
+		n, err := c.Write(frame)
+		if established {
+			// go-zookeeper would hang if it were told.
+			if n != len(frame) || err != nil || !Happened(c.closed) || len(told) > 0 {
+				t.Errorf("a write of %d bytes, %v, told as %v; closed: %v", n, err, told, Happened(c.closed))
+			}
+			c = open()
+			if _, err := c.sends(); !Lost(err) || errors.Is(err, ErrNotSent) || !Happened(c.closed) {
+				t.Errorf("a request: %v; closed: %v", err, Happened(c.closed))
+			}
+		} else if err == nil || len(told) != 1 || !strings.Contains(told[0].Error(), "not today") {
+			t.Errorf("a handshake: %v, told as %v", err, told)
+		}
+	}
+}
+
+// go-zookeeper cannot close a session that is spared, and goes on with everything else.
+func TestASessionThatIsSparedIsNotClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t, newWire(t))
+		s.wire.spared.Store(true)
+		s.handshakeIn(0)
+		if _, err := s.Write(closeRequest()); !errors.Is(err, errSpared) {
+			t.Errorf("a close: %v", err)
+		}
+		s.request(xidPing, opPing)
+		s.reply(xidPing, 0)
+		s.wire.spared.Store(false)
+		if _, err := s.Write(closeRequest()); err != nil {
+			t.Errorf("a close of one that is not spared: %v", err)
+		}
+	})
+}
+
+// ends checks that f fails, and after how long.
+func ends(t *testing.T, what string, after time.Duration, f func() error) {
+	t.Helper()
+	begun := time.Now()
+	if err := f(); err == nil {
+		t.Errorf("%s succeeds", what)
+	}
+	if took := time.Since(begun); took != after {
+		t.Errorf("%s ends after %v; want %v", what, took, after)
+	}
+}
+
+// A server that reads nothing, or says nothing, is left. During the handshake that is at
+// the deadline of the handshake. Later it is after two thirds of the session timeout.
+func TestASilentServerIsLeft(t *testing.T) {
+	const handshake = time.Second
+	open := func(t *testing.T) (*Conn, net.Conn) {
+		client, server := net.Pipe()
+		w := newWire(t)
+		w.Lease.Grant(scriptTimeout)                                            // of the connection before
+		c, err := newConn(client, w, time.Now().Add(handshake), func(error) {}) // virtual
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close(); server.Close() })
+		return c, server
+	}
+	for name, test := range map[string]func(t *testing.T){
+		"the request of the handshake": func(t *testing.T) {
+			c, _ := open(t)
+			ends(t, "it", handshake, func() error {
+				_, err := c.Write(connectRequest(1, 0, make([]byte, PasswordSize)))
+				return err
+			})
+		},
+		"a part of the handshake's reply": func(t *testing.T) {
+			c, server := open(t)
+			_ = c.SetReadDeadline(time.Now().Add(time.Hour)) // as go-zookeeper does
+			go server.Write([]byte{0, 0, 0, 36, 0})
+			ends(t, "it", handshake, func() error { _, err := io.ReadFull(c, make([]byte, 40)); return err })
+		},
+		"a request": func(t *testing.T) {
+			c, _ := open(t)
+			c.established, c.trusted = true, true
+			ends(t, "it", scriptTimeout*2/3, func() error { _, err := c.sends(); return err })
+		},
+		"a reply": func(t *testing.T) {
+			s := newScript(t, newWire(t))
+			s.handshakeIn(0)
+			s.request(xidPing, opPing)
+			s.reply(xidPing, 0)
+			ends(t, "it", scriptTimeout*2/3, s.nextFrame)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+	}
+}

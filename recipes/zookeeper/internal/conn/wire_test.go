@@ -1,0 +1,242 @@
+package conn
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+func TestBackoffStartsAtOnceAndIsBounded(t *testing.T) {
+	if d := backoff(0); d != 0 {
+		t.Errorf("first attempt after %v", d)
+	}
+	last := time.Duration(0)
+	for n := 1; n < 100; n++ {
+		d := backoff(n)
+		if d < last || d > maxBackoff || d < firstBackoff {
+			t.Errorf("attempt %d after %v, the one before after %v", n, d, last)
+		}
+		last = d
+	}
+}
+
+// An answer is never taken for a lost connection.
+func TestEveryAnswerOfTheServerHasASentinel(t *testing.T) {
+	for code, sentinel := range sentinels {
+		if err := fmt.Errorf("read /x: %w", code); !errors.Is(err, sentinel) || errors.Is(err, recipes.ErrInternal) || Lost(err) {
+			t.Errorf("%d became %v", int32(code), err)
+		}
+	}
+	if err := error(Code(-126)); !errors.Is(err, recipes.ErrInternal) || Lost(err) {
+		t.Errorf("an answer without a name became %v", err)
+	}
+}
+
+// CURATOR-79: anything that is not the server's answer leaves the outcome open.
+func TestWhateverIsNotAnAnswerIsALostConnection(t *testing.T) {
+	for _, err := range []error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, errClosed, ErrNotSent, &lostError{net.ErrClosed}, fmt.Errorf("send: %w", &lostError{errors.New("broken pipe")})} {
+		if !Lost(err) {
+			t.Errorf("%v is taken for an answer", err)
+		}
+	}
+}
+
+// The last requests before a long wait would keep their replies for as long.
+func TestNothingIsKeptOfAnAnsweredRequest(t *testing.T) {
+	c := &Conn{wire: newWire(t)}
+	for _, xid := range []int32{1, 2, 3} {
+		c.note(sent{xid: xid, op: opExists, at: time.Now(), batch: new(Batch)})
+	}
+	for _, xid := range []uint32{2, 1, 3} {
+		binary.BigEndian.PutUint32(c.head[lengthSize:], xid)
+		c.reply()
+	}
+	for i, s := range c.pending[:cap(c.pending)] {
+		if s.batch != nil {
+			t.Errorf("request %d is kept, at %d of %d", s.xid, i, len(c.pending))
+		}
+	}
+}
+
+// go-zookeeper writes lastZxid in one goroutine and reads it in another.
+func TestTheWireKeepsTheZxidForItself(t *testing.T) {
+	client, server := net.Pipe()
+	defer server.Close()
+	w := newWire(t)
+	w.lastZxid.Store(7)
+	c, err := newConn(client, w, time.Now().Add(watchdog.Patience), func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+
+	go c.Write(connectRequest(1000, 5, make([]byte, PasswordSize)))
+	sent := make([]byte, lengthSize+4+8+4+8+4+PasswordSize)
+	if _, err := io.ReadFull(server, sent); err != nil {
+		t.Fatal(err)
+	}
+	if zxid := binary.BigEndian.Uint64(sent[connectZxidAt:]); zxid != 7 {
+		t.Errorf("lastZxidSeen is %d", zxid)
+	}
+	header := binary.BigEndian.AppendUint64([]byte{0, 0, 0, 1}, 99)
+	handshake, reply := frame(36, accepting(make([]byte, PasswordSize))...), frame(replyHeaderSize, append(header, 0, 0, 0, 0)...)
+	go server.Write(append(handshake, reply...))
+	got := make([]byte, len(handshake)+len(reply))
+	if _, err := io.ReadFull(iotest.OneByteReader(c), got); err != nil {
+		t.Fatal(err)
+	}
+	if zxid := binary.BigEndian.Uint64(got[len(handshake)+lengthSize+4:]); zxid != 0 {
+		t.Errorf("go-zookeeper is shown zxid %d", zxid)
+	}
+	if last := w.LastZxid(); last != 99 {
+		t.Errorf("the wire remembers %d", last)
+	}
+}
+
+// FuzzWireReads feeds a connection what a server, or a stranger, may send.
+func FuzzWireReads(f *testing.F) {
+	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+	f.Add(bytes.Repeat([]byte{0, 0, 0, 36}, 20))
+	f.Add(append([]byte{0xff, 0xff, 0xff, 0xff}, make([]byte, 40)...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		client, server := net.Pipe()
+		go func() {
+			server.Write(data)
+			server.Close()
+		}()
+		w := newWire(t)
+		w.Fired = func(Event, string) {}
+		c, err := newConn(client, w, time.Now().Add(watchdog.Patience), func(error) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		buf := make([]byte, 64)
+		for {
+			if _, err := c.Read(buf); err != nil {
+				break
+			}
+		}
+		server.Close()
+	})
+}
+
+// Sessions that begin together must not draw the same.
+func TestEachSessionHasChancesOfItsOwn(t *testing.T) {
+	a, b := newChance(), newChance()
+	for range 10 {
+		if a.below(time.Hour) != b.below(time.Hour) {
+			return
+		}
+	}
+	t.Error("two sessions draw the same")
+}
+
+// A server before 3.4 has no byte for read-only mode in its answer to the handshake.
+func TestThePasswordIsTheAnswersLastPart(t *testing.T) {
+	for _, more := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScript(t, newWire(t))
+			s.send(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, PasswordSize)))
+			s.receive(append(accepting([]byte("0123456789abcdef")), make([]byte, more)...))
+			if password := s.wire.Password(); string(password) != "0123456789abcdef" {
+				t.Errorf("with %d bytes behind it the password is %v", more, password)
+			}
+		})
+	}
+}
+
+// Some answers have no transaction's number. The last one known stays.
+func TestAnAnswerWithoutATransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t, newWire(t))
+		s.handshakeIn(0)
+		s.request(xidPing, opPing)
+		s.reply(xidPing, 0) // with transaction 7
+		s.request(xidPing, opPing)
+		body := binary.BigEndian.AppendUint32(nil, 0xfffffffe)
+		s.receive(append(body, make([]byte, 12)...))
+		if zxid := s.wire.LastZxid(); zxid != 7 {
+			t.Errorf("the last transaction is %d; want 7", zxid)
+		}
+	})
+}
+
+// What is sent is counted by its kind.
+func TestCountersByKind(t *testing.T) {
+	var c Counters
+	for op, n := range map[int32]int{opPing: 1, opExists: 2, opGetData: 3, opCreate2: 4, opMulti: 5, opSync: 6, opClose: 7} {
+		for range n {
+			c.request(op)
+		}
+	}
+	s := c.Snapshot()
+	if s.Pings != 1 || s.Reads != 5 || s.Writes != 9 {
+		t.Errorf("%d pings, %d reads, %d writes; want 1, 5, 9", s.Pings, s.Reads, s.Writes)
+	}
+	if got, want := fmt.Sprint(s.ByKind), "map[closeSession:7 create2:4 exists:2 getData:3 multi:5 ping:1 sync:6]"; got != want {
+		t.Errorf("by kind %s; want %s", got, want)
+	}
+}
+
+// Only a request for a new session becomes one for the ticket's.
+func TestTheConnectRequestOfAResumedSession(t *testing.T) {
+	password := make([]byte, PasswordSize)
+	ticket := connectRequest(1, 7, password)
+	asksNew, asksAgain, short := connectRequest(2, 0, password), connectRequest(2, 7, password), []byte{1, 2, 3}
+	for name, test := range map[string]struct{ resumed, frame, want []byte }{
+		"a new session":                         {ticket, asksNew, ticket},
+		"the session again":                     {ticket, asksAgain, asksAgain},
+		"too short":                             {ticket, short, short},
+		"a new session, nothing is resumed":     {nil, asksNew, asksNew},
+		"the session again, it was not resumed": {nil, asksAgain, asksAgain},
+	} {
+		w := newWire(t)
+		w.resumed = test.resumed
+		if got := w.resuming(test.frame); !bytes.Equal(got, test.want) {
+			t.Errorf("%s: %x; want %x", name, got, test.want)
+		}
+	}
+}
+
+// A server's reply may be anything.
+func FuzzReply(f *testing.F) {
+	var e jute.Encoder
+	e.MultiHeader(opSetData, 0)
+	e.Bytes = append(e.Bytes, make([]byte, 68)...)
+	e.MultiHeader(opDelete, 0)
+	e.MultiEnd()
+	f.Add(e.Bytes)
+	f.Add([]byte("\x00\x00\x00\x02\x00\x00\x00\x01a\x00\x00\x00\x01b"))
+	f.Add([]byte("\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := Reply{body: body}
+		if node, err := r.Node(); err == nil && len(node.Data) > len(body) {
+			t.Fatalf("%d bytes of data from %d", len(node.Data), len(body))
+		}
+		_ = r.Refusal()
+		if _, err := r.Stat(); (err == nil) != (len(body) >= 68) {
+			t.Fatalf("a record of %d bytes: %v", len(body), err)
+		}
+		d := jute.Decoder{Bytes: body}
+		if names := d.Strings(); d.Err == nil && 4*len(names) > len(body) {
+			t.Fatalf("%d names from %d bytes", len(names), len(body))
+		}
+	})
+}

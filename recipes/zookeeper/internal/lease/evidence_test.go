@@ -1,0 +1,157 @@
+package lease
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The steps of doc.go, "What the leader knows", one by one.
+func TestWhatTheAnswersOnAConnectionProve(t *testing.T) {
+	const timeout = 10 * time.Second
+	for _, tt := range []struct {
+		name  string
+		steps func(c *connection)
+		known bool // of the contact that comes first
+	}{
+		{"no sync", func(c *connection) {
+			for range 20 {
+				time.Sleep(timeout / 5)
+				c.ping()
+			}
+		}, false},
+		{"syncs that come too soon", func(c *connection) {
+			for range 2 {
+				time.Sleep(timeout / 10)
+				c.sync()
+			}
+		}, false},
+		{"one sync", func(c *connection) {
+			time.Sleep(timeout)
+			c.sync()
+		}, false},
+		{"a sync that was sent too soon and answered late, and another", func(c *connection) {
+			time.Sleep(timeout / 10)
+			answer := c.ask()
+			time.Sleep(timeout / 2)
+			answer()
+			c.sync()
+		}, false},
+		{"two syncs", func(c *connection) {
+			time.Sleep(youth(timeout))
+			c.sync()
+			c.sync()
+		}, true},
+		{"two pings, as after refusals and reads", func(c *connection) {
+			time.Sleep(youth(timeout))
+			c.ping()
+			c.ping()
+		}, false},
+		{"two syncs at once", func(c *connection) {
+			time.Sleep(timeout)
+			first, second := c.ask(), c.ask()
+			first()
+			second()
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &connection{lease: New(time.Now())}
+				c.lease.Grant(timeout)
+				time.Sleep(time.Second)
+				first := time.Now()
+				c.ping()
+				tt.steps(c)
+				if known := !c.lease.KnownContact().Before(first); known != tt.known {
+					t.Errorf("known: %v", known)
+				}
+			})
+		})
+	}
+}
+
+// connection is one whose server answers when the test says so.
+type connection struct {
+	lease    *Lease
+	evidence Evidence
+}
+
+// ask sends a leading request, which answer answers.
+func (c *connection) ask() (answer func()) {
+	at := time.Now()
+	proof := c.evidence.Asking(c.lease, at)
+	return func() { c.evidence.Answered(c.lease, at, proof) }
+}
+
+func (c *connection) sync() { c.ask()() }
+
+func (c *connection) ping() { c.evidence.Answered(c.lease, time.Now(), Proof{}) }
+
+// A session may send thousands of requests a second.
+func TestContactsAreNotedWithinBounds(t *testing.T) {
+	const timeout = 10 * time.Second
+	var e Evidence
+	now := time.Duration(0)
+	for range 100_000 {
+		now += time.Millisecond
+		e.heard(contact{now, now}, youth(timeout))
+		e.age(now, youth(timeout))
+		if len(e.young) > contactsKept+1 {
+			t.Fatalf("%d contacts are noted", len(e.young))
+		}
+	}
+	if late := now - e.old; late > youth(timeout)+2*youth(timeout)/contactsKept {
+		t.Errorf("the last one that is not young is %v old", late)
+	}
+}
+
+// The bounds of what is noted: contacts that follow another one closely are left out,
+// and one that is as old as youth lasts is not young.
+func TestTheBoundsOfYouth(t *testing.T) {
+	const youth, gap = 1600, 1600 / contactsKept
+	for after, kept := range map[time.Duration]int{0: 1, gap - 1: 1, gap: 2, gap + 1: 2} {
+		var e Evidence
+		e.heard(contact{5, 10}, youth)
+		e.heard(contact{6, 10 + after}, youth)
+		if len(e.young) != kept {
+			t.Errorf("of two contacts %d apart, %d are noted", after, len(e.young))
+		}
+	}
+	for age, old := range map[time.Duration]time.Duration{0: 0, youth - 1: 0, youth: 5, youth + 1: 5} {
+		var e Evidence
+		e.heard(contact{5, 10}, youth)
+		e.age(10+age, youth)
+		if e.old != old || (len(e.young) == 0) != (old > 0) {
+			t.Errorf("%d after its answer the latest old contact is %d, and %d are young", age, e.old, len(e.young))
+		}
+	}
+	e := Evidence{old: 7}
+	e.heard(contact{5, 10}, youth)
+	if e.age(10+youth, youth); e.old != 7 {
+		t.Errorf("an earlier contact has taken the place of a later one: %d", e.old)
+	}
+}
+
+// What one server has answered proves nothing of another: the leader may handle a request
+// that came by the second before what the first was told.
+func TestAProofDoesNotMoveToAnotherConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		first := &connection{lease: New(time.Now())}
+		second := &connection{lease: first.lease}
+		first.lease.Grant(timeout)
+		time.Sleep(time.Second)
+		contact := time.Now()
+		first.ping()
+		time.Sleep(youth(timeout))
+		first.sync()
+		second.sync()
+		if !first.lease.KnownContact().Before(contact) {
+			t.Errorf("the contact of %v is known: the proof is of two servers", contact)
+		}
+		first.sync()
+		if first.lease.KnownContact().Before(contact) {
+			t.Error("two syncs of one connection prove nothing: the case was not met")
+		}
+	})
+}

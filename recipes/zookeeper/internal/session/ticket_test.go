@@ -1,0 +1,71 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
+)
+
+// A ticket is read up to its bounds and not beyond.
+func TestTheBoundsOfATicket(t *testing.T) {
+	good := secret{id: 1, password: make([]byte, conn.PasswordSize), timeout: maxTimeout, contact: time.Now()}
+	for name, change := range map[string]func(*secret){
+		"no id":              func(t *secret) { t.id = 0 },
+		"a short password":   func(t *secret) { t.password = t.password[1:] },
+		"no timeout":         func(t *secret) { t.timeout = 0 },
+		"a negative timeout": func(t *secret) { t.timeout = -1 },
+		"a timeout too long": func(t *secret) { t.timeout++ },
+		"no contact":         func(t *secret) { t.contact = time.Time{} },
+	} {
+		bad := good
+		change(&bad)
+		if bad.valid() {
+			t.Errorf("%s is valid", name)
+		}
+		if _, err := ParseTicket(Ticket{&bad}.Bytes(), bad.contact); !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if !good.valid() || (*secret)(nil).valid() {
+		t.Error("what is within the bounds is valid, and nothing else")
+	}
+}
+
+// A ticket keeps nothing of the bytes that it was read from, and prints as what it is.
+func TestATicketIsOneOfItsOwn(t *testing.T) {
+	good := secret{id: 1, password: []byte("0123456789abcdef"), timeout: time.Second, contact: time.Now()}
+	b := Ticket{&good}.Bytes()
+	ticket, err := ParseTicket(b, good.contact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(b)
+	if !bytes.Equal(ticket.Bytes(), Ticket{&good}.Bytes()) {
+		t.Error("the ticket has changed with what it was read from")
+	}
+	if text := fmt.Sprintf("%v %x", ticket, ticket); text != redacted+" "+redacted {
+		t.Errorf("it prints as %q", text)
+	}
+}
+
+// A plugin of before wrote the identity of each session into its ticket. Its sessions go
+// on, without that.
+func TestATicketWithAnIdentityIsRead(t *testing.T) {
+	good := Ticket{&secret{id: 1, password: []byte("0123456789abcdef"), timeout: time.Second, contact: time.Now()}}
+	e := jute.Encoder{Bytes: append([]byte{0, 0, 0, formatWithIdentity}, good.Bytes()[4:]...)}
+	e.String("zkrecipes-ABC")
+	if _, err := ParseTicket(e.Bytes, time.Now()); !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("half an identity: %v", err)
+	}
+	e.String("secret")
+	read, err := ParseTicket(e.Bytes, time.Now())
+	if err != nil || !bytes.Equal(read.Bytes(), good.Bytes()) {
+		t.Errorf("%q, %v; want %q", read.Bytes(), err, good.Bytes())
+	}
+}
