@@ -3,7 +3,9 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,26 +13,31 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The sweep of faultsweep_test.go over a session that is resumed: the victim is the process
+// Every fault meets every request of a session that is resumed: the victim is the process
 // that takes up what another one held, or goes on waiting where another one waited.
-
-func TestFaultSweepOfAResume(t *testing.T) {
-	var all []scenario
-	// One of each way to hold and to wait: others differ in names.
-	few := []string{"lock by handoff", "priority lock for writing", "priority lock", "name", "delivery"}
-	for _, k := range things() {
-		if !slices.Contains(few, k.name) {
-			continue
-		}
-		all = append(all, scenario{"held/" + k.name, func(t *testing.T, at int64, f fault) int64 { return sweepTakeUp(t, k, at, f) }})
+func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
+	var cases atomic.Int64
+	swept := func(t *testing.T, name string, run func(t *testing.T, f fault, at int64) int64) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sweep(t, &cases, run)
+		})
 	}
-	for _, c := range contentions() {
-		if !slices.Contains(few, c.name) {
-			continue
+	t.Run("cases", func(t *testing.T) {
+		// One of each way to hold and to wait: others differ in names.
+		few := []string{"lock by handoff", "priority lock for writing", "priority lock", "name", "delivery"}
+		for _, k := range things() {
+			if slices.Contains(few, k.name) {
+				swept(t, "held/"+k.name, func(t *testing.T, f fault, at int64) int64 { return sweepTakeUp(t, k, at, f) })
+			}
 		}
-		all = append(all, scenario{"waiting/" + c.name, func(t *testing.T, at int64, f fault) int64 { return sweepRejoin(t, c, at, f) }})
-	}
-	sweepFaults(t, "a resumed session", 3, all)
+		for _, c := range contentions() {
+			if slices.Contains(few, c.name) {
+				swept(t, "waiting/"+c.name, func(t *testing.T, f fault, at int64) int64 { return sweepRejoin(t, c, at, f) })
+			}
+		}
+	})
+	fmt.Printf("faults of a resumed session: %d cases\n", cases.Load())
 }
 
 // resumption is a session that has moved to its next process.
@@ -46,7 +53,7 @@ func (r *resumption) before(t *testing.T, hold func(recipes.Session)) {
 	r.other = open(t, r.srv)
 	first := open(t, r.srv)
 	hold(first)
-	must[recipes.Hold](t)(must[recipes.Lock](t)(first.Lock(sweepPath+"-dropped", recipes.LockConfig{})).Acquire(r.ctx))
+	must[recipes.Hold](t)(must[recipes.Lock](t)(first.Lock(stagePath+"-dropped", recipes.LockConfig{})).Acquire(r.ctx))
 	r.victim = move(t, r.srv.Addr(), first)
 }
 
@@ -72,7 +79,7 @@ func (r *resumption) after(t *testing.T, get func(context.Context) (recipes.Gran
 	if err := settle(r.ctx, r.victim.(movable).DropRest); err != nil && !errors.Is(err, recipes.ErrSessionLost) {
 		t.Errorf("DropRest: %v", err)
 	}
-	must[recipes.Hold](t)(must[recipes.Lock](t)(r.other.Lock(sweepPath+"-dropped", recipes.LockConfig{})).Acquire(r.ctx))
+	must[recipes.Hold](t)(must[recipes.Lock](t)(r.other.Lock(stagePath+"-dropped", recipes.LockConfig{})).Acquire(r.ctx))
 	if _, err := get(r.ctx); err != nil {
 		t.Errorf("another session: %v", err)
 	}
@@ -89,13 +96,13 @@ func sweepTakeUp(t *testing.T, k thing, at int64, f fault) int64 {
 	var r resumption
 	var held recipes.Grant
 	r.before(t, func(first recipes.Session) {
-		get, _, _ := k.at(t, first, sweepPath)
+		get, _, _ := k.at(t, first, stagePath)
 		held = must[recipes.Grant](t)(get(r.ctx))
 	})
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	requests := f.strike(r.srv, r.victim, at, cancel)
-	_, _, takeUp := k.at(t, r.victim, sweepPath)
+	_, _, takeUp := k.at(t, r.victim, stagePath)
 	var taken recipes.Grant
 	err := settle(ctx, func(ctx context.Context) (err error) {
 		taken, err = takeUp(ctx, held.Znode(), held.Token())
@@ -112,7 +119,7 @@ func sweepTakeUp(t *testing.T, k thing, at int64, f fault) int64 {
 	}
 	made := requests.Load()
 	r.srv.SetFault(nil)
-	get, _, _ := k.at(t, r.other, sweepPath)
+	get, _, _ := k.at(t, r.other, stagePath)
 	r.after(t, get)
 	return made
 }
@@ -123,9 +130,9 @@ func sweepRejoin(t *testing.T, c contention, at int64, f fault) int64 {
 	var place recipes.Place
 	var holder recipes.Grant
 	r.before(t, func(first recipes.Session) {
-		holder = must[recipes.Grant](t)(c.enter(r.ctx, r.other, sweepPath, nil))
+		holder = must[recipes.Grant](t)(c.enter(r.ctx, r.other, stagePath, nil))
 		joined := make(chan recipes.Place, 1)
-		go func() { _, _ = c.enter(r.ctx, first, sweepPath, func(p recipes.Place) { joined <- p }) }()
+		go func() { _, _ = c.enter(r.ctx, first, stagePath, func(p recipes.Place) { joined <- p }) }()
 		place = <-joined
 	})
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -133,7 +140,7 @@ func sweepRejoin(t *testing.T, c contention, at int64, f fault) int64 {
 	requests := f.strike(r.srv, r.victim, at, cancel)
 	granted := make(chan error, 1)
 	go func() {
-		g, err := c.rejoin(ctx, r.victim, sweepPath, place.Znode)
+		g, err := c.rejoin(ctx, r.victim, stagePath, place.Znode)
 		if err == nil {
 			if holder.Err() == nil {
 				t.Error("granted beside the holder")
@@ -150,7 +157,7 @@ func sweepRejoin(t *testing.T, c contention, at int64, f fault) int64 {
 	}
 	made := requests.Load()
 	r.srv.SetFault(nil)
-	r.after(t, func(ctx context.Context) (recipes.Grant, error) { return c.enter(ctx, r.other, sweepPath, nil) })
+	r.after(t, func(ctx context.Context) (recipes.Grant, error) { return c.enter(ctx, r.other, stagePath, nil) })
 	return made
 }
 
@@ -160,4 +167,23 @@ func leave(ctx context.Context, g recipes.Grant) error {
 		return l.Resign(ctx)
 	}
 	return g.(recipes.Hold).Release(ctx)
+}
+
+func guardedError(err error) error {
+	if errors.Is(err, recipes.ErrUnknownOutcome) {
+		return nil
+	}
+	return err
+}
+
+// giveBack releases with a context of its own: that the victim was cancelled
+// does not mean that it may keep what it has.
+func giveBack(release func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	err := release(ctx)
+	if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) {
+		return fmt.Errorf("release lost the hold of a session that lives: %w", err)
+	}
+	return err
 }
