@@ -117,7 +117,7 @@ func (st stance) fill(ctx context.Context, s *stage) (release func() error, firs
 
 // turn is another session's, which waits for nobody for long.
 func (st stance) turn(s *stage) error {
-	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+	ctx, cancel := context.WithTimeout(s.ctx, time.Second) // virtual
 	defer cancel()
 	release, _, err := st.fill(ctx, s)
 	if err != nil {

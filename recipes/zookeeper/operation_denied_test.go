@@ -53,7 +53,7 @@ func (o operation) isDenied(t *testing.T, i int) (more bool) {
 			s.ok(barrierAt(t, s.other, d.znode).Set(s.ctx, nil))
 		}
 		must[*zk.Stat](t)(operator.SetACL(d.znode, zk.WorldACL(d.perms), -1))
-		ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+		ctx, cancel := context.WithTimeout(s.ctx, time.Minute) // virtual
 		defer cancel()
 		if err := do.act(ctx); !errors.Is(err, recipes.ErrAccessDenied) {
 			s.Errorf("%s: the error is %v", d.znode, err)
