@@ -24,6 +24,7 @@ import (
 // several sessions go through the line. No two hold at once, none overtakes, and none is
 // left. (The in-process server plays this in the tests above.)
 func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
+	t.Parallel() // waits for servers
 	path := func(s recipes.Strategy, what string) string { return "/" + what + "-" + string(s) }
 	var counted []string
 	for _, s := range recipes.Strategies() {

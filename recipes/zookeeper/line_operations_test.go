@@ -40,7 +40,7 @@ func releasing[H recipes.Hold](h H, err error) (*grip, error) {
 // stands checks a grant, and that nothing is known against it.
 func (g *grip) stands(ctx context.Context) error { return errors.Join(g.Err(), g.Write(ctx)) }
 
-// grips notes a grant, and checks that those that stand may stand together.
+// granted notes a grant, and checks that those that stand may stand together.
 func (s *stage) granted(g *grip) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,14 +217,7 @@ func lineOperations() (all []operation) {
 	for _, st := range stances() {
 		turn := func(s *stage) func() error { return func() error { return st.turn(s) } }
 		all = append(all,
-			operation{st.of + st.variant + ", free", func(s *stage) doing {
-				var mine *grip
-				return doing{
-					act:   func(ctx context.Context) (err error) { mine, err = st.in(ctx, s, s.victim, false); return err },
-					end:   func() error { return errors.Join(mine.stands(s.ctx), s.giveBack(s.ctx, mine)) },
-					after: turn(s),
-				}
-			}},
+			st.free(st.of, false),
 			operation{st.of + st.variant + ", between two", func(s *stage) doing { return st.between(s) }},
 			operation{st.gives + ", " + st.of + st.variant, func(s *stage) doing {
 				mine := must[*grip](s.T)(st.in(s.ctx, s, s.victim, false))
@@ -240,23 +233,27 @@ func lineOperations() (all []operation) {
 					after: turn(s),
 				}
 			}},
-			operation{st.of + st.variant + ", whose holder loses its znode", func(s *stage) doing {
-				_, theirs, err := st.fill(s.ctx, s)
-				s.ok(err)
-				var mine *grip
-				return doing{
-					act:    func(ctx context.Context) (err error) { mine, err = st.in(ctx, s, s.victim, false); return err },
-					happen: func() error { theirs.left = true; return s.remove(theirs.Znode()) },
-					end:    func() error { return errors.Join(mine.stands(s.ctx), s.giveBack(s.ctx, mine)) },
-				}
-			}},
-			operation{"Grant.Write, " + st.of + st.variant + ", the end of it", func(s *stage) doing {
-				mine := must[*grip](s.T)(st.in(s.ctx, s, s.victim, false))
-				return doing{act: ended(mine), happen: func() error { return s.remove(mine.Znode()) }, after: turn(s)}
-			}},
 		)
+		if st.of == "Lock.Acquire" || st.of == "Election.Campaign" { // others are watched in the same way
+			all = append(all,
+				operation{st.of + st.variant + ", whose holder loses its znode", func(s *stage) doing {
+					_, theirs, err := st.fill(s.ctx, s)
+					s.ok(err)
+					var mine *grip
+					return doing{
+						act:    func(ctx context.Context) (err error) { mine, err = st.in(ctx, s, s.victim, false); return err },
+						happen: func() error { theirs.left = true; return s.remove(theirs.Znode()) },
+						end:    func() error { return errors.Join(mine.stands(s.ctx), s.giveBack(s.ctx, mine)) },
+					}
+				}},
+				operation{"Grant.Write, " + st.of + st.variant + ", the end of it", func(s *stage) doing {
+					mine := must[*grip](s.T)(st.in(s.ctx, s, s.victim, false))
+					return doing{act: ended(mine), happen: func() error { return s.remove(mine.Znode()) }, after: turn(s)}
+				}},
+			)
+		}
 		if st.tries != "" {
-			all = append(all, operation{st.tries + st.variant, func(s *stage) doing {
+			all = append(all, st.free(st.tries, true), operation{st.tries + st.variant, func(s *stage) doing {
 				release, _, err := st.fill(s.ctx, s)
 				s.ok(err)
 				return doing{
@@ -276,6 +273,18 @@ func lineOperations() (all []operation) {
 		}
 	}
 	return append(all, permitOperations()...)
+}
+
+// free has the victim let in at once.
+func (st stance) free(method string, try bool) operation {
+	return operation{method + st.variant + ", free", func(s *stage) doing {
+		var mine *grip
+		return doing{
+			act:   func(ctx context.Context) (err error) { mine, err = st.in(ctx, s, s.victim, try); return err },
+			end:   func() error { return errors.Join(mine.stands(s.ctx), s.giveBack(s.ctx, mine)) },
+			after: func() error { return st.turn(s) },
+		}
+	}}
 }
 
 // between has the victim wait behind a holder, and another contender behind the victim.

@@ -33,6 +33,7 @@ func killed(t *testing.T) (kills, znodes int) {
 // each of them (ZOOKEEPER-4846). Most of its life it writes one: the more znodes, the
 // longer that takes.
 func TestAServerStartsAfterEachKill(t *testing.T) {
+	t.Parallel() // waits for servers
 	kills, znodes := killed(t)
 	cfg := ensembletest.Quick(1)
 	cfg.HeapMiB = 512

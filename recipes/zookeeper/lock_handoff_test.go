@@ -131,6 +131,7 @@ func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
 // Events come from the server that a session is connected to, which may be behind
 // the others. Nobody holds before the one ahead has released.
 func TestContendersAtDifferentServers(t *testing.T) {
+	t.Parallel() // waits for servers
 	const each, turns = 3, 40
 	addrs := ensembletest.Start(t, ensembletest.Quick(3)).Addrs()
 	s := &scene{T: t, ctx: bounded(t), path: "/lagging"}

@@ -91,7 +91,7 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel 
 var thorough = os.Getenv("ZKRECIPES_TEST_ALL") != ""
 
 // sweep runs something without a fault, and then with the faults at each of its requests:
-// a third of them at each, so that all meet three requests in a row. run returns how many
+// a quarter of them at each, so that all meet four requests in a row. run returns how many
 // requests were sent. cases counts.
 func sweep(t *testing.T, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
 	requests := run(t, fault{}, 0)
@@ -103,7 +103,7 @@ func sweep(t *testing.T, cases *atomic.Int64, run func(t *testing.T, f fault, at
 	}
 	for at := int64(1); at <= requests; at++ {
 		for i, f := range faults {
-			if !thorough && (int64(i)+at)%3 != 0 {
+			if !thorough && (int64(i)+at)%4 != 0 {
 				continue
 			}
 			t.Run(fmt.Sprintf("request %d %s", at, f.name), func(t *testing.T) {

@@ -110,6 +110,16 @@ func sharedLockOperations() []operation {
 	written := func(s *stage, in recipes.Session) recipes.SharedHold {
 		return must[recipes.SharedHold](s.T)(s.shared(in).AcquireWrite(s.ctx))
 	}
+	besideDowngraded := func(method string, acquire func(recipes.SharedLock, context.Context) (recipes.SharedHold, error)) operation {
+		return operation{method + ", beside one that has downgraded", func(s *stage) doing {
+			s.ok(written(s, s.other).Downgrade(s.ctx))
+			var mine recipes.SharedHold
+			return doing{
+				act: func(ctx context.Context) (err error) { mine, err = acquire(s.shared(s.victim), ctx); return err },
+				end: func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
+			}
+		}}
+	}
 	return append(revocations("SharedLock", func(s *stage, in recipes.Session) (revocable, func(context.Context) (revocableHold, error)) {
 		l := s.shared(in)
 		return l, func(ctx context.Context) (revocableHold, error) { return l.AcquireWrite(ctx) }
@@ -181,14 +191,7 @@ func sharedLockOperations() []operation {
 			end:    func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
 			after:  func() error { return written(s, s.other).Release(s.ctx) },
 		}
-	}}, operation{"SharedLock.TryRead, beside one that has downgraded", func(s *stage) doing {
-		s.ok(written(s, s.other).Downgrade(s.ctx))
-		var mine recipes.SharedHold
-		return doing{
-			act: func(ctx context.Context) (err error) { mine, err = s.shared(s.victim).TryRead(ctx); return err },
-			end: func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
-		}
-	}})
+	}}, besideDowngraded("SharedLock.AcquireRead", recipes.SharedLock.AcquireRead), besideDowngraded("SharedLock.TryRead", recipes.SharedLock.TryRead))
 }
 
 func priorityLockOperations() []operation {

@@ -99,6 +99,7 @@ func (r *real) kill(t *testing.T) {
 // PITFALLS 61 on real servers: the holder's follower is killed just after it has
 // answered a ping.
 func TestAHolderWhoseRealFollowerDies(t *testing.T) {
+	t.Parallel() // waits for servers
 	r := onRealFollower(t, 10*time.Second)
 	for range 2 {
 		<-r.pinged
@@ -109,6 +110,7 @@ func TestAHolderWhoseRealFollowerDies(t *testing.T) {
 // PITFALLS 62 on real servers: the follower comes back with a smaller
 // maxSessionTimeout.
 func TestARealFollowerGrantsASmallerTimeout(t *testing.T) {
+	t.Parallel() // waits for servers
 	const before, after = 30 * time.Second, 4 * time.Second
 	r := onRealFollower(t, before)
 	files, err := filepath.Glob(filepath.Join(r.dir, "*", "server*", "zoo.cfg"))
