@@ -106,6 +106,13 @@ func groupOperations() (all []operation) {
 				lost:     []error{recipes.ErrNotHeld},
 				single:   true,
 				end:      func() error { return mine.Leave(s.ctx) },
+				between: []meddling{{name: "its name is another client's", at: is(zkserver.OpMulti), do: func() error {
+					return errors.Join(s.remove(mine.Znode()), join(s, s.other, "me", "").Update(s.ctx, []byte("another")))
+				}, want: recipes.ErrNotHeld, then: func() {
+					if s.present("/app/data") {
+						s.Error("it was written")
+					}
+				}}},
 			}
 		}},
 	)

@@ -15,9 +15,9 @@ import (
 type grip struct {
 	recipes.Grant
 	release func(context.Context) error
-	share   int  // of the whole line, which two permits, or any number of readers, share
-	victim  bool // has it
-	left    bool
+	share   int  // of the whole line: two permits fill it, ten readers, or one writer
+	victim  bool // holds it
+	left    bool // is given back
 }
 
 const whole = 60
@@ -40,7 +40,7 @@ func releasing[H recipes.Hold](h H, err error) (*grip, error) {
 // stands checks a grant, and that nothing is known against it.
 func (g *grip) stands(ctx context.Context) error { return errors.Join(g.Err(), g.Write(ctx)) }
 
-// granted notes a grant, and checks that those that stand may stand together.
+// granted notes a grant, and checks that those that are held may be held together.
 func (s *stage) granted(g *grip) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ type entry func(ctx context.Context, s *stage, in recipes.Session, try bool) (*g
 
 // stance is a way to stand in the line at stagePath.
 type stance struct {
-	of, variant   string // a method, and what of it
+	of, variant   string // a method, and its strategy or dialect
 	tries, gives  string // the methods to enter if that is possible at once, and to give back
 	share         int    // 0: the whole
 	enter, blocks entry  // blocks: how others keep a contender waiting; nil: as it does itself

@@ -87,12 +87,12 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel 
 	return requests
 }
 
-// thorough has all cases run of a matrix of which else a part is run.
+// thorough runs all cases of each matrix. The normal run takes a part.
 var thorough = os.Getenv("ZKRECIPES_TEST_ALL") != ""
 
-// sweep runs something without a fault, and then with the faults at each of its requests:
-// a quarter of them at each, so that all meet four requests in a row. run returns how many
-// requests were sent. cases counts.
+// sweep runs something without a fault, and then with faults at each of its requests. The
+// normal run takes every fourth fault, another one first at the next request. run returns
+// how many requests were sent. cases counts.
 func sweep(t *testing.T, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
 	requests := run(t, fault{}, 0)
 	if t.Failed() {

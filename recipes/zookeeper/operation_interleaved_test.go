@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -43,56 +42,6 @@ func between(srv *zkserver.Server, s recipes.Session, matches func(zkserver.Requ
 
 func is(op zkserver.Op) func(zkserver.Request) bool {
 	return func(r zkserver.Request) bool { return r.Op == op }
-}
-
-// A reader has seen that nobody holds, and a writer claims before it does. The
-// reader's claim checks the register that the writer has written to.
-func TestAReaderDoesNotClaimBesideAWriter(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	reader, writer := open(t, srv), open(t, srv)
-	at := func(s recipes.Session, priority int) recipes.PriorityLock {
-		return must[recipes.PriorityLock](t)(s.PriorityLock("/claims", recipes.PriorityLockConfig{Priority: priority}))
-	}
-	first := must[recipes.PriorityHold](t)(at(writer, 0).AcquireWrite(ctx)) // makes the path
-	if err := first.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	var writes recipes.PriorityHold
-	met := between(srv, reader, is(zkserver.OpMulti), func() {
-		writes = must[recipes.PriorityHold](t)(at(writer, 0).AcquireWrite(ctx))
-	})
-	_, err := at(reader, 50).TryRead(ctx)
-	if !met() {
-		t.Fatal("the case was not met")
-	}
-	if !errors.Is(err, recipes.ErrContended) {
-		t.Errorf("a reader beside a writer: %v", err)
-	}
-	if err := writes.Write(ctx); err != nil {
-		t.Errorf("the writer: %v", err)
-	}
-}
-
-// A consumer has listed an element, and another claims it before the first one
-// reads it. The claim stands, so the element is not to be had.
-func TestAClaimThatStandsIsRespected(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	one, other := open(t, srv), open(t, srv)
-	q := queueOf(t, one, "/q", recipes.QueueConfig{})
-	for _, data := range []string{"first", "second"} {
-		must[recipes.ElementID](t)(q.Put(ctx, []byte(data)))
-	}
-	var claimed recipes.Delivery
-	met := between(srv, other, is(zkserver.OpGetData), func() {
-		claimed = must[recipes.Delivery](t)(q.Receive(ctx))
-	})
-	late := must[recipes.Delivery](t)(queueOf(t, other, "/q", recipes.QueueConfig{}).Receive(ctx))
-	if !met() {
-		t.Fatal("the case was not met")
-	}
-	if string(claimed.Element().Data) != "first" || string(late.Element().Data) != "second" {
-		t.Errorf("delivered %q and %q", claimed.Element().Data, late.Element().Data)
-	}
 }
 
 // All have voted for a commit, and a site dies before the decision is written. The
@@ -218,36 +167,6 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 			t.Error("the next two have not entered")
 		}
 	})
-}
-
-// A member's name is given to another client's znode before a guarded write. The
-// write checks the version that it knows.
-func TestAGuardedWriteKnowsAnotherZnodeOfItsName(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
-	first, second, operator := open(t, srv), open(t, srv), open(t, srv)
-	join := func(s recipes.Session) recipes.Membership {
-		g := must[recipes.Group](t)(s.Group("/group", recipes.GroupConfig{Name: "leader"}))
-		return must[recipes.Membership](t)(g.Join(ctx, nil))
-	}
-	member := join(first)
-	met := between(srv, first, is(zkserver.OpMulti), func() {
-		if err := must[recipes.Barrier](t)(operator.Barrier("/group/leader")).Remove(ctx); err != nil {
-			t.Error(err)
-		}
-		if err := join(second).Update(ctx, []byte("another")); err != nil {
-			t.Error(err)
-		}
-	})
-	err := member.Write(ctx, recipes.Create("/written", nil))
-	if !met() {
-		t.Fatal("the case was not met")
-	}
-	if !errors.Is(err, recipes.ErrNotHeld) {
-		t.Errorf("a guarded write of a member that is gone: %v", err)
-	}
-	if slices.ContainsFunc(srv.Tree(), func(n zkserver.Node) bool { return n.Path == "/written" }) {
-		t.Error("it was written")
-	}
 }
 
 // The reply to a hand-over is lost, and the name is given again before the znode

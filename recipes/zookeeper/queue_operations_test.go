@@ -193,6 +193,24 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Session) cons
 				after:  func() error { return at(s, s.other).drains(s.ctx, "1") },
 			}
 		}},
+		{"Consumer.Receive, the first of two" + named, func(s *stage) doing {
+			mine, theirs := at(s, s.victim), at(s, s.other)
+			s.ok(theirs.putting(s.ctx, "1", "2"))
+			var d recipes.Delivery
+			return doing{
+				act:   func(ctx context.Context) (err error) { d, err = mine.Receive(ctx); return err },
+				end:   func() error { return d.Return(s.ctx) },
+				after: func() error { return theirs.drains(s.ctx, "1", "2") },
+				between: []meddling{{name: "another claims it before it is read", at: is(zkserver.OpGetData), do: func() error {
+					_, err := theirs.receives(s.ctx, "1")
+					return err
+				}, then: func() {
+					if string(d.Element().Data) != "2" {
+						s.Errorf("received: %q", d.Element().Data)
+					}
+				}}},
+			}
+		}},
 		{"Consumer.Receive, what is returned" + named, func(s *stage) doing {
 			mine, theirs := at(s, s.victim), at(s, s.other)
 			s.ok(theirs.putting(s.ctx, "1"))

@@ -234,6 +234,17 @@ func priorityLockOperations() []operation {
 			denied: []denial{{znode: stagePath, perms: noDelete}},
 			after:  turn(s),
 		}
+	}}, operation{"PriorityLock.TryRead, a claim", func(s *stage) doing {
+		s.ok(written(s, s.other).Release(s.ctx)) // makes the path
+		var mine, theirs recipes.PriorityHold
+		return doing{
+			act: func(ctx context.Context) (err error) {
+				mine, err = s.priority(s.victim, recipes.PriorityLockConfig{Priority: 50}).TryRead(ctx)
+				return err
+			},
+			end:     func() error { return mine.Release(s.ctx) },
+			between: []meddling{{name: "a writer claims before it", at: is(zkserver.OpMulti), do: func() error { theirs = written(s, s.other); return nil }, want: recipes.ErrContended, then: func() { s.ok(theirs.Write(s.ctx)) }}},
+		}
 	}}, operation{"PriorityHold.HandOff", func(s *stage) doing {
 		mine := written(s, s.victim)
 		// The last in line is the successor; a better one waits too.
