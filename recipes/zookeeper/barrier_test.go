@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -149,53 +148,4 @@ func TestABarrierIsRemovedAndPlacedOnce(t *testing.T) {
 	if placed, err := theirs.IsSet(ctx); placed || err != nil {
 		t.Errorf("in place again: %v, %v", placed, err)
 	}
-}
-
-func TestFaultSweepBarrier(t *testing.T) {
-	place := func(st *stage) {
-		if err := barrierAt(st.t, st.other, sweepPath+"/b").Set(st.ctx, nil); err != nil {
-			st.t.Fatal(err)
-		}
-	}
-	unknown := []error{recipes.ErrUnknownOutcome}
-	stays := func(string) bool { return true }
-	runSweeps(t, "barrier", []sweep{
-		{
-			name: "place", may: unknown, left: stays,
-			act: func(ctx context.Context, st *stage) error {
-				return barrierAt(st.t, st.victim, sweepPath+"/b").Set(ctx, nil)
-			},
-			check: func(st *stage, err error) {
-				if placed := exists(st.srv, sweepPath+"/b"); err == nil && !placed {
-					st.t.Error("placed, and not in place")
-				}
-			},
-		},
-		{
-			name: "remove", may: unknown, left: stays, prepare: place,
-			act: func(ctx context.Context, st *stage) error {
-				return barrierAt(st.t, st.victim, sweepPath+"/b").Remove(ctx)
-			},
-			check: func(st *stage, err error) {
-				if placed := exists(st.srv, sweepPath+"/b"); err == nil && placed {
-					st.t.Error("removed, and still in place")
-				}
-			},
-		},
-		{
-			name: "wait", prepare: place, left: stays,
-			act: func(ctx context.Context, st *stage) error {
-				waited := make(chan error, 1)
-				watches := st.srv.Watches()
-				go func() { waited <- barrierAt(st.t, st.victim, sweepPath+"/b").Wait(ctx) }()
-				for st.srv.Watches() == watches && len(waited) == 0 && ctx.Err() == nil && st.victim.Err() == nil {
-					time.Sleep(100 * time.Microsecond)
-				}
-				if err := barrierAt(st.t, st.other, sweepPath+"/b").Remove(st.ctx); err != nil {
-					st.t.Error(err)
-				}
-				return <-waited
-			},
-		},
-	})
 }

@@ -115,68 +115,6 @@ func TestACompareAndSetHasOneWinner(t *testing.T) {
 	}
 }
 
-func TestFaultSweepConfiguration(t *testing.T) {
-	stays := func(string) bool { return true }
-	unknown := []error{recipes.ErrUnknownOutcome}
-	runSweeps(t, "configuration", []sweep{
-		{
-			name: "change", may: unknown, left: stays,
-			act: func(ctx context.Context, st *stage) error {
-				c := configAt(st.t, st.victim, sweepPath)
-				one, err := c.Set(ctx, "a/b", []byte("1"), recipes.NoRevision)
-				if err != nil {
-					return err
-				}
-				two, err := c.Set(ctx, "a/b", []byte("2"), one)
-				if err != nil {
-					return err
-				}
-				if e, err := configAt(st.t, st.other, sweepPath).Get(st.ctx, "a/b"); err != nil || e.Revision != two || string(e.Value) != "2" {
-					st.t.Errorf("set to 2 at %d, and there is %+v, %v", two, e, err)
-				}
-				return c.Delete(ctx, "a/b", two)
-			},
-			check: func(st *stage, err error) {
-				if err == nil && exists(st.srv, sweepPath+"/a/b") {
-					st.t.Error("deleted, and still there")
-				}
-				for _, wrong := range []error{recipes.ErrBadVersion, recipes.ErrNodeExists, recipes.ErrNoNode} {
-					if errors.Is(err, wrong) {
-						st.t.Errorf("its own change is taken for another's: %v", err)
-					}
-				}
-			},
-		},
-		{
-			name: "own node", may: unknown, left: stays,
-			act: func(ctx context.Context, st *stage) error {
-				_, err := configAt(st.t, st.victim, sweepPath).Set(ctx, "", []byte("1"), recipes.NoRevision)
-				return err
-			},
-		},
-		{
-			name: "watch", left: stays,
-			prepare: func(st *stage) {
-				must[recipes.Revision](st.t)(configAt(st.t, st.other, sweepPath).Set(st.ctx, "a", []byte("1"), recipes.AnyRevision))
-			},
-			act: func(ctx context.Context, st *stage) error {
-				tree, err := configAt(st.t, st.victim, sweepPath).WatchTree(ctx)
-				if err != nil {
-					return err
-				}
-				must[recipes.Revision](st.t)(configAt(st.t, st.other, sweepPath).Set(st.ctx, "a", []byte("2"), recipes.AnyRevision))
-				must[recipes.Revision](st.t)(configAt(st.t, st.other, sweepPath).Set(st.ctx, "b", []byte("3"), recipes.AnyRevision))
-				for entries := range tree {
-					if len(entries) == 3 && string(entries[1].Value) == "2" {
-						return nil
-					}
-				}
-				return errors.Join(st.victim.Err(), ctx.Err())
-			},
-		},
-	})
-}
-
 // It is set, but the reply is lost, and the caller gives up when the receipt is read
 // for the revision.
 func TestARevisionThatIsNotReadAnyMoreIsUnknown(t *testing.T) {

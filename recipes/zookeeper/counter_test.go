@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -51,71 +50,6 @@ func TestCounterAndLatchCosts(t *testing.T) {
 		if got, want := shape(srv, "/app"), "l l/_c_<guid>-receipt-0000000001 l/open l/remaining n n/_c_<guid>-receipt-0000000000"; got != want {
 			t.Errorf("znodes %q; want %q", got, want)
 		}
-	})
-}
-
-func TestFaultSweepCounter(t *testing.T) {
-	stays := func(string) bool { return true }
-	unknown := []error{recipes.ErrUnknownOutcome}
-	runSweeps(t, "counter", []sweep{{
-		name: "add", may: unknown, left: stays,
-		act: func(ctx context.Context, st *stage) error {
-			c := counterAt(st.t, st.victim, sweepPath+"/n")
-			for i := range int64(3) {
-				n, err := c.Add(ctx, 1)
-				if err == nil && n != i+1 {
-					st.t.Errorf("%d after %d additions", n, i+1)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-		check: func(st *stage, err error) {
-			n := must[int64](st.t)(counterAt(st.t, st.other, sweepPath+"/n").Get(st.ctx))
-			if err == nil && n != 3 || n > 3 {
-				st.t.Errorf("%d after three additions that ended with %v", n, err)
-			}
-		},
-	}})
-}
-
-func TestFaultSweepLatch(t *testing.T) {
-	stays := func(string) bool { return true }
-	unknown := []error{recipes.ErrUnknownOutcome}
-	runSweeps(t, "latch", []sweep{
-		{
-			name: "count down", may: unknown, left: stays,
-			act: func(ctx context.Context, st *stage) error {
-				l := latchAt(st.t, st.victim, sweepPath+"/l", 2)
-				for range 2 {
-					if _, err := l.CountDown(ctx); err != nil {
-						return err
-					}
-				}
-				return nil
-			},
-			check: func(st *stage, err error) {
-				l := latchAt(st.t, st.other, sweepPath+"/l", 2)
-				n := must[int64](st.t)(l.Count(st.ctx))
-				if err == nil && n != 0 || exists(st.srv, sweepPath+"/l/open") != (n == 0) {
-					st.t.Errorf("%d remain after %v", n, err)
-				}
-			},
-		},
-		{
-			name: "wait", left: stays,
-			act: func(ctx context.Context, st *stage) error {
-				waited := make(chan error, 1)
-				go func() { waited <- latchAt(st.t, st.victim, sweepPath+"/l", 1).Wait(ctx) }()
-				for st.srv.Watches() == 0 && len(waited) == 0 && ctx.Err() == nil && st.victim.Err() == nil {
-					time.Sleep(100 * time.Microsecond)
-				}
-				must[int64](st.t)(latchAt(st.t, st.other, sweepPath+"/l", 1).CountDown(st.ctx))
-				return <-waited
-			},
-		},
 	})
 }
 

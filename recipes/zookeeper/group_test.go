@@ -167,3 +167,20 @@ func TestAGroupSurvivesItsReapedNode(t *testing.T) {
 		}
 	}
 }
+
+// The reply to an update is lost, and the server refuses to tell what has become of it.
+func TestAnUpdateThatCannotBeLookedAfterIsUnknown(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, srv)
+	member := must[recipes.Membership](t)(must[recipes.Group](t)(s.Group("/g", recipes.GroupConfig{})).Join(ctx, nil))
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		return zkserver.Fault{DropReply: r.Op == zkserver.OpSetData, Throttle: r.Op == zkserver.OpExists}
+	})
+	err := member.Update(ctx, []byte("x"))
+	srv.SetFault(nil)
+	for _, want := range []error{recipes.ErrUnknownOutcome, recipes.ErrThrottled} {
+		if !errors.Is(err, want) {
+			t.Errorf("the error is %v; want %v", err, want)
+		}
+	}
+}

@@ -145,58 +145,6 @@ func TestACoordinatorWhoDoesNotKnowThatHeBeganIsReplaced(t *testing.T) {
 	})
 }
 
-// A site takes the place of a dead coordinator, and another site waits for it. Whatever
-// happens to the first, the other is told the decision while the first one's session
-// lives.
-func TestFaultSweepCoordinatorsPlace(t *testing.T) {
-	var sweeps []sweep
-	for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
-		var mine, others recipes.Site
-		var told *recipes.Decision
-		sweeps = append(sweeps, sweep{
-			name: string(v),
-			prepare: func(st *stage) {
-				dying := open(st.t, st.srv)
-				transaction := func(s recipes.Session) recipes.Transaction {
-					return must[recipes.Transaction](st.t)(s.Transaction(sweepPath, recipes.TransactionConfig{Variant: v}))
-				}
-				if err := transaction(dying).Begin(st.ctx, nil, "v", "o"); err != nil {
-					st.t.Fatal(err)
-				}
-				mine = must[recipes.Site](st.t)(transaction(st.victim).Join(st.ctx, "v"))
-				others = must[recipes.Site](st.t)(transaction(st.other).Join(st.ctx, "o"))
-				told = nil
-				for _, site := range []recipes.Site{mine, others} {
-					if err := site.Vote(st.ctx, recipes.VoteCommit); err != nil {
-						st.t.Fatal(err)
-					}
-				}
-				if err := dying.Close(st.ctx); err != nil {
-					st.t.Fatal(err)
-				}
-			},
-			act: func(ctx context.Context, st *stage) error {
-				d, err := mine.Wait(ctx)
-				if err == nil {
-					told = &d
-				}
-				return err
-			},
-			check: func(st *stage, _ error) {
-				d, err := others.Wait(st.ctx)
-				if err != nil {
-					st.t.Fatal(err)
-				}
-				if told != nil && *told != d {
-					st.t.Errorf("told %+v, and the other %+v", *told, d)
-				}
-			},
-			left: func(string) bool { return true },
-		})
-	}
-	runSweeps(t, "the coordinator's place", sweeps)
-}
-
 // whileDecided has something happen between the moment when a coordinator has found the
 // only site dead and its decision. It returns what Coordinate does.
 func whileDecided(t *testing.T, s *scene, srv *zkserver.Server, happen func(tx func(recipes.Session) recipes.Transaction)) (recipes.Decision, error) {

@@ -2,6 +2,7 @@ package zookeeper_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -9,7 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -216,4 +219,106 @@ func formula(v recipes.Variant, n int64) cost {
 		return cost{writes: 2 + n + n + 1, reads: 2*n + 2*n + 1 + 1 + 1 + n + n + n, events: n + n + 1}
 	}
 	return cost{writes: 2 + n + 1, reads: 2*n + 2*n + 1 + 1 + n + n + n, events: n + n + 1}
+}
+
+// Another program keeps something below the transaction, which cannot be deleted
+// with it: whoever is the last is told so, once his word is known.
+func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		session := s.session()
+		tx := must[recipes.Transaction](s.T)(session.Transaction(s.path, recipes.TransactionConfig{}))
+		if err := tx.Begin(s.ctx, nil, "1"); err != nil {
+			s.Fatal(err)
+		}
+		for _, path := range []string{s.path + "/strange", s.path + "/strange/child"} {
+			if _, err := s.raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+				s.Fatal(err)
+			}
+		}
+		site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
+		must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
+		for _, end := range []func(context.Context) error{site.Done, tx.Forget} {
+			if err := end(s.ctx); !errors.Is(err, recipes.ErrNotEmpty) {
+				s.Error(err)
+			}
+		}
+		if err := s.raw.Delete(s.path+"/strange/child", -1); err != nil {
+			s.Fatal(err)
+		}
+		before := must[recipes.Stats](s.T)(session.Stats(s.ctx)).ByKind["sync"]
+		if err := tx.Forget(s.ctx); err != nil || s.exists(s.path) {
+			s.Errorf("then forgotten: %v", err)
+		}
+		if n := must[recipes.Stats](s.T)(session.Stats(s.ctx)).ByKind["sync"] - before; n != 0 {
+			s.Errorf("all sites are done, and it asked the leader %d times", n)
+		}
+	})
+}
+
+// Another program deletes a site's znode, or takes away the right to write it: the vote
+// is refused, and each for its reason.
+func TestAVoteThatAnotherProgramPrevents(t *testing.T) {
+	for _, variant := range recipes.Variants() {
+		for what, prevent := range map[error]func(raw *zk.Conn, znode string) error{
+			recipes.ErrRemoved: func(raw *zk.Conn, znode string) error { return raw.Delete(znode, -1) },
+			recipes.ErrAccessDenied: func(raw *zk.Conn, znode string) error {
+				_, err := raw.SetACL(znode, zk.WorldACL(zk.PermRead), -1)
+				return err
+			},
+		} {
+			onBoth(t, func(s *scene) {
+				tx := must[recipes.Transaction](s.T)(s.session().Transaction(s.path, recipes.TransactionConfig{Variant: variant}))
+				if err := tx.Begin(s.ctx, nil, "1", "2"); err != nil {
+					s.Fatal(err)
+				}
+				site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
+				if err := prevent(s.raw, s.path+"/s_1"); err != nil {
+					s.Fatal(err)
+				}
+				err := site.Vote(s.ctx, recipes.VoteCommit)
+				if !errors.Is(err, what) || errors.Is(err, recipes.ErrNotHeld) != (what == recipes.ErrRemoved) {
+					s.Errorf("%s: the vote: %v; want %v", variant, err, what)
+				}
+			})
+		}
+	}
+}
+
+// Nobody who waits for a decision asks for anything in an hour of virtual time.
+func TestWaitingForADecisionCostsNothing(t *testing.T) {
+	for _, v := range recipes.Variants() {
+		t.Run(string(v), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zkserver.New(zkserver.Config{})
+				defer srv.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				s, closeSession := openIn(t, srv)
+				defer closeSession()
+				coordinator := transactionOf(t, s, v)
+				if err := coordinator.Begin(ctx, nil, "1", "2", "3"); err != nil {
+					t.Fatal(err)
+				}
+				results := make(chan error, 4)
+				go func() { _, err := coordinator.Coordinate(ctx); results <- err }()
+				joining := []string{"1", "2", "3"}
+				if v == recipes.OwnNodes {
+					joining = joining[:2] // one has yet to join
+				}
+				for _, name := range joining {
+					s, closeSession := openIn(t, srv)
+					defer closeSession()
+					site := must[recipes.Site](t)(transactionOf(t, s, "").Join(ctx, name))
+					go func() { _, err := site.Wait(ctx); results <- err }()
+				}
+				idle(t, srv)
+				cancel()
+				for range len(joining) + 1 {
+					if err := <-results; !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
 }

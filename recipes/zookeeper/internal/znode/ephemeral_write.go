@@ -30,6 +30,9 @@ func (e *Ephemeral) Update(ctx context.Context, data []byte) error {
 			return fmt.Errorf("update: %w", err)
 		}
 		if err := e.reread(ctx); err != nil && ctx.Err() == nil && e.session.Err() == nil {
+			if unknown && !errors.Is(err, recipes.ErrRemoved) {
+				err = UnknownOutcome(err)
+			}
 			return fmt.Errorf("update: %w", err)
 		} // else set says why
 	}

@@ -1,0 +1,324 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// fearblackcat/zkElection: the predecessor vanished between the listing and the
+// watch, and the candidate hung for good.
+func TestAPredecessorThatVanishesBeforeItIsWatched(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		srv := embedded(t)
+		ctx := bounded(t)
+		holder, waiter := open(t, srv), open(t, srv)
+		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(holder.Lock("/vanish", recipes.LockConfig{})).Acquire(ctx))
+		released := false
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == waiter.ID() && r.Op == zkserver.OpGetData && !released {
+				released = true
+				if err := hold.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+			return zkserver.Fault{}
+		})
+		next := must[recipes.Hold](t)(must[recipes.Lock](t)(waiter.Lock("/vanish", recipes.LockConfig{Strategy: strategy})).Acquire(ctx))
+		if !released {
+			t.Fatal("the case was not met")
+		}
+		if err := next.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// CURATOR-190, 483: a retried create started from an already prefixed path.
+func TestARetriedCreateStartsFromTheBaseName(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		srv := embedded(t)
+		s, ctx := open(t, srv), bounded(t)
+		tries := 0
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if !creates(r.Op) || !exists(srv, "/base") {
+				return zkserver.Fault{}
+			}
+			if tries++; tries <= 3 {
+				return zkserver.Fault{CloseBefore: true}
+			}
+			return zkserver.Fault{}
+		})
+		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/base", recipes.LockConfig{Strategy: strategy})).Acquire(ctx))
+		protections := 1
+		if strategy == recipes.Handoff {
+			protections = 0
+		}
+		if n := strings.Count(hold.Znode(), "_c_"); n != protections || strings.Count(hold.Znode(), "/") != 2 {
+			t.Errorf("%s: the znode is %s", strategy, hold.Znode())
+		}
+		if err := hold.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		if tries < 4 {
+			t.Fatalf("%s: %d creates: the case was not met", strategy, tries)
+		}
+	}
+}
+
+// creates reports whether that is how contenders come to be.
+func creates(op zkserver.Op) bool { return op == zkserver.OpCreate || op == zkserver.OpCreate2 }
+
+// etcd#22082: an unlock that was sent again deleted a newer lock of the same
+// session.
+func TestAReleaseSentAgainDoesNotHitTheNextHold(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		srv := embedded(t)
+		s, ctx := open(t, srv), bounded(t)
+		l := must[recipes.Lock](t)(s.Lock("/twice", recipes.LockConfig{Strategy: strategy}))
+		first := must[recipes.Hold](t)(l.Acquire(ctx))
+		deletes := 0
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op == zkserver.OpDelete || r.Op == zkserver.OpMulti {
+				if deletes++; deletes == 1 {
+					return zkserver.Fault{DropReply: true}
+				}
+			}
+			return zkserver.Fault{}
+		})
+		released := make(chan error, 1)
+		go func() { released <- first.Release(ctx) }()
+		<-first.Done()
+		second := must[recipes.Hold](t)(l.Acquire(ctx))
+		if err := <-released; err != nil {
+			t.Fatal(err)
+		}
+		if deletes < 1 || deletes < 2 && strategy != recipes.Handoff { // which looks before it sends again
+			t.Fatalf("%d deletes: the case was not met", deletes)
+		}
+		if err := second.Write(ctx); err != nil {
+			t.Errorf("the second hold: %v", err)
+		}
+		if err := second.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// CURATOR-495, kazoo#381: blocking work in a callback stopped everything.
+func TestABlockingCallbackStopsNobodyElse(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	unblock, blocked := make(chan struct{}), make(chan struct{})
+	slow := must[recipes.Lock](t)(s.Lock("/slow", recipes.LockConfig{Joined: func(recipes.Place) { close(blocked); <-unblock }}))
+	done := make(chan error, 1)
+	go func() {
+		hold, err := slow.Acquire(ctx)
+		if err == nil {
+			err = hold.Release(ctx)
+		}
+		done <- err
+	}()
+	<-blocked
+	hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/quick", recipes.LockConfig{})).Acquire(ctx))
+	if err := hold.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	close(unblock)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// CURATOR-308: the parent was reaped as an empty container, and the watch on it
+// never fired.
+func TestAnObserverSurvivesTheRemovalOfTheParent(t *testing.T) {
+	srv := embedded(t)
+	s, ctx := open(t, srv), bounded(t)
+	e := must[recipes.Election](t)(s.Election("/reaped/election", recipes.ElectionConfig{}))
+	observed := must[<-chan recipes.Leader](t)(e.Observe(ctx))
+	if l := <-observed; !l.None() {
+		t.Fatalf("first %+v", l)
+	}
+	for range 2 {
+		leadership := must[recipes.Leadership](t)(e.Campaign(ctx, []byte("me")))
+		if l := <-observed; l.Token != leadership.Token() {
+			t.Fatalf("then %+v", l)
+		}
+		if err := leadership.Resign(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if l := <-observed; !l.None() {
+			t.Fatalf("then %+v", l)
+		}
+		srv.RunContainerCheck()
+		srv.RunContainerCheck()
+		if exists(srv, "/reaped") {
+			t.Fatal("the parent was not removed: the case was not met")
+		}
+	}
+}
+
+// CURATOR-604, 696: granted on a node of the expired session that the server
+// had not removed yet.
+func TestNothingIsGrantedInASessionThatIsLost(t *testing.T) {
+	for _, strategy := range recipes.Strategies() {
+		srv := embedded(t)
+		s, ctx := open(t, srv), bounded(t)
+		// The expiry falls between the listing that shows the contender first and
+		// the look at its own node, or behind the creation.
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == s.ID() && (r.Op == zkserver.OpGetData || r.Op == zkserver.OpExists) {
+				return zkserver.Fault{ExpireAfter: true, DropReply: false}
+			}
+			return zkserver.Fault{}
+		})
+		hold, err := must[recipes.Lock](t)(s.Lock("/lost", recipes.LockConfig{Strategy: strategy})).Acquire(ctx)
+		if err == nil {
+			// The reply was read before the connection ended. Then the hold is
+			// told.
+			select {
+			case <-hold.Done():
+			case <-ctx.Done():
+				t.Fatal("the hold of an expired session is not lost")
+			}
+			err = hold.Err()
+		}
+		if !errors.Is(err, recipes.ErrSessionLost) {
+			t.Fatalf("got %v", err)
+		}
+	}
+}
+
+// etcd#10111: a cancellation that raced with the grant returned success after
+// unlocking. Whatever Acquire returns must be true.
+func TestACancellationThatRacesWithTheGrant(t *testing.T) {
+	srv := embedded(t)
+	s, other, ctx := open(t, srv), open(t, srv), bounded(t)
+	for range 50 {
+		l := must[recipes.Lock](t)(other.Lock("/race", recipes.LockConfig{}))
+		first := must[recipes.Hold](t)(l.Acquire(ctx))
+		cancelled, cancel := context.WithCancel(ctx)
+		joined := make(chan struct{})
+		waiter := must[recipes.Lock](t)(s.Lock("/race", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))
+		type result struct {
+			hold recipes.Hold
+			err  error
+		}
+		got := make(chan result, 1)
+		go func() {
+			hold, err := waiter.Acquire(cancelled)
+			got <- result{hold, err}
+		}()
+		<-joined
+		go cancel()
+		if err := first.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		r := <-got
+		switch {
+		case r.err == nil:
+			if err := r.hold.Write(ctx); err != nil {
+				t.Fatalf("acquired, and yet: %v", err)
+			}
+			if err := r.hold.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+		case !errors.Is(r.err, context.Canceled):
+			t.Fatal(r.err)
+		}
+	}
+}
+
+// A contender whose creation was not answered is found again, whatever hinders the
+// search, and does not stay behind.
+func TestALostContenderIsFound(t *testing.T) {
+	for name, hindered := range map[string]struct {
+		strategy recipes.Strategy
+		cfg      recipes.SessionConfig
+		by       func(*scene)
+	}{
+		"by its own ACL": {
+			strategy: recipes.Handoff,
+			cfg:      recipes.SessionConfig{ACL: []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}}},
+		},
+		"by large data in the line": {
+			strategy: recipes.Handoff,
+			cfg:      recipes.SessionConfig{MaxPacket: 4 << 10},
+			by: func(s *scene) {
+				for range 2 {
+					if _, err := s.raw.Create(s.path+"/lock-", make([]byte, 64<<10), zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+						s.Fatal(err)
+					}
+				}
+			},
+		},
+		"by a listing too large": {
+			strategy: recipes.Predecessor,
+			cfg:      recipes.SessionConfig{MaxPacket: 4 << 10},
+			by: func(s *scene) {
+				for i := range 100 {
+					if _, err := s.raw.Create(fmt.Sprintf("%s/%s-%d", s.path, strings.Repeat("x", 100), i), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+						s.Fatal(err)
+					}
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+				keep := s.session()
+				ahead := s.hold(s.joinWith(keep, recipes.Handoff))
+				cfg := hindered.cfg
+				cfg.Servers = []string{s.addr}
+				victim := must[recipes.Session](s.T)(zookeeper.Open(s.ctx, cfg))
+				s.Cleanup(func() { victim.Close(context.Background()) })
+				lost, hindering := false, sync.OnceFunc(func() {
+					if hindered.by != nil {
+						hindered.by(s)
+					}
+				})
+				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+					switch {
+					case r.SessionID != victim.ID():
+					case creates(r.Op) && !lost:
+						lost = true
+						return zkserver.Fault{DropReply: true}
+					case r.Op == zkserver.OpSync: // it begins to look
+						hindering()
+					}
+					return zkserver.Fault{}
+				})
+				l := must[recipes.Lock](s.T)(victim.Lock(s.path, recipes.LockConfig{Strategy: hindered.strategy}))
+				if _, err := l.TryAcquire(s.ctx); err == nil {
+					s.Error("granted")
+				}
+				if !lost {
+					s.Fatal("the case was not met")
+				}
+				s.release(ahead)
+				left := func() (name string) {
+					for _, n := range srv.Tree() {
+						if n.Stat.EphemeralOwner == victim.ID() {
+							name = n.Path
+						}
+					}
+					return name
+				}
+				for left() != "" && s.exists(s.path) { // it may leave in the background
+					if s.ctx.Err() != nil {
+						s.Fatalf("%s is left", left())
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package zookeeper_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// What a handoff costs is fixed by theory.
+func TestHandoffCosts(t *testing.T) {
+	const n = 10
+	for _, strategy := range recipes.Strategies() {
+		t.Run(string(strategy), func(t *testing.T) {
+			srv := embedded(t)
+			ctx := bounded(t)
+			l := must[recipes.Lock](t)(open(t, srv).Lock("/cost", recipes.LockConfig{}))
+			hold := must[recipes.Hold](t)(l.Acquire(ctx))
+			granted := make(chan recipes.Hold, n)
+			for range n {
+				s := open(t, srv) // a session each: watches are shared within one
+				joined := make(chan struct{})
+				waiter := must[recipes.Lock](t)(s.Lock("/cost", recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(joined) }}))
+				go func() {
+					h, err := waiter.Acquire(ctx)
+					if err != nil {
+						t.Error(err)
+					}
+					granted <- h
+				}()
+				<-joined
+			}
+			if strategy == recipes.Handoff {
+				watching(ctx, t, srv, 1+3*n) // the own place and the path, too
+			} else {
+				watching(ctx, t, srv, 1+n) // the holder's of the path
+			}
+			for i := range n {
+				before := srv.Counters()
+				if err := hold.Release(ctx); err != nil {
+					t.Fatal(err)
+				}
+				hold = <-granted
+				rest := n - i - 1
+				if strategy == recipes.Herd {
+					watching(ctx, t, srv, 1+rest) // those in vain look again
+				}
+				cost := srv.Counters().Sub(before)
+				want := fmt.Sprintf("%d events, %d reads", 1, 2)
+				got := fmt.Sprintf("%d events, %d reads", cost.WatchEvents, cost.Reads)
+				switch {
+				case strategy == recipes.Herd:
+					want = fmt.Sprintf("%d events, %d reads", rest+1, 2*(rest+1))
+				case strategy == recipes.Handoff:
+					// One event to the next, and one to the holder, unless it never waited.
+					want = fmt.Sprintf("%d events, %d reads", min(2, i+1), 0)
+				}
+				if got != want || cost.Writes != 1 {
+					t.Errorf("handoff with %d left: %s, %d writes; want %s, 1 write", rest, got, cost.Writes, want)
+				}
+			}
+		})
+	}
+}
+
+// watching waits until the server has n watches. The server tells nobody about
+// watches, so this asks it again after each of its own round trips.
+func watching(ctx context.Context, t *testing.T, srv *zkserver.Server, n int) {
+	t.Helper()
+	for srv.Watches() != n {
+		if ctx.Err() != nil {
+			t.Fatalf("%d watches, want %d", srv.Watches(), n)
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// A session that has had to wait at a path does not look how long the line is when it
+// comes again: it asks for its predecessor by name.
+func TestABusyLineIsNotListed(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		at := func(s recipes.Session) recipes.Lock {
+			return must[recipes.Lock](t)(s.Lock("/busy", recipes.LockConfig{Strategy: recipes.Handoff}))
+		}
+		granted := make(chan recipes.Hold, 2)
+		wait := func(s recipes.Session) {
+			go func() {
+				if h, err := at(s).Acquire(ctx); err == nil {
+					granted <- h
+				}
+			}()
+			synctest.Wait()
+		}
+		hold := must[recipes.Hold](t)(at(openVirtual(t, srv)).Acquire(ctx))
+		wait(s)
+		if err := hold.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		hold = <-granted // it has waited
+		wait(openVirtual(t, srv))
+		if err := hold.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		hold = <-granted
+		before := srv.Counters()
+		wait(s)
+		cost := srv.Counters().Sub(before)
+		if n := cost.Requests[zkserver.OpGetChildren] + cost.Requests[zkserver.OpGetChildren2] + cost.Requests[zkserver.OpExists]; n != 0 {
+			t.Errorf("it joined with %d looks at the line", n)
+		}
+		if err := hold.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := (<-granted).Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,201 @@
+package zookeeper_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// Where the server does not take the session's identity, the lock works as by
+// predecessor.
+func TestAServerWithoutDigest(t *testing.T) {
+	check := func(t *testing.T, addr string) {
+		s := &scene{T: t, ctx: bounded(t), addr: addr, path: "/digest"}
+		first, second := s.join(), s.join()
+		for _, c := range []*contender{first, second} {
+			if !strings.Contains(c.place.Znode, "_c_") {
+				t.Errorf("the place is %s", c.place.Znode)
+			}
+			hold := s.hold(c)
+			if err := hold.Write(s.ctx); err != nil {
+				t.Error(err)
+			}
+			s.release(hold)
+			if n := s.counters(c).Fallbacks; n == 0 {
+				t.Error("not counted")
+			}
+		}
+	}
+	t.Run("embedded", func(t *testing.T) {
+		srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{DisableDigest: true}))
+		t.Cleanup(func() { srv.Close() })
+		check(t, srv.Addr())
+	})
+	t.Run("real", func(t *testing.T) {
+		cfg := ensembletest.Quick(1)
+		cfg.SystemProperties = map[string]string{"zookeeper.DigestAuthenticationProvider.enabled": "false"}
+		check(t, ensembletest.Start(t, cfg).Addrs()[0])
+	})
+}
+
+// Where the server hashes digest credentials otherwise, the identity is not the
+// one that the znodes name: nobody may write, so nothing is handed over, and
+// everything else works.
+func TestAServerWithAnotherDigestAlgorithm(t *testing.T) {
+	cfg := ensembletest.Quick(1)
+	cfg.SystemProperties = map[string]string{"zookeeper.DigestAuthenticationProvider.digestAlg": "SHA-256"}
+	s := &scene{T: t, ctx: bounded(t), addr: ensembletest.Start(t, cfg).Addrs()[0], path: "/digest"}
+	first, second := s.join(), s.join()
+	s.release(s.hold(first))
+	s.release(s.hold(second))
+	if c := s.counters(second); c.Handoffs != 0 || c.Fallbacks == 0 {
+		t.Errorf("%+v", c)
+	}
+	again := s.joinWith(second.session, recipes.Handoff)
+	if !strings.Contains(again.place.Znode, "_c_") {
+		t.Errorf("the place is %s", again.place.Znode)
+	}
+	s.release(s.hold(again))
+}
+
+// A session goes on with a server that does not take its identity any more, and
+// has places from before.
+func TestAServerThatRefusesTheIdentityLater(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		var refuse atomic.Bool
+		var present net.Conn
+		var mu sync.Mutex
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			mu.Lock()
+			defer mu.Unlock()
+			present = conn
+			return refusedConn{conn, &refuse}, err
+		}
+		session := must[recipes.Session](s.T)(zookeeper.OpenWith(dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+		s.Cleanup(func() { session.Close(context.Background()) })
+		hold, waiter, last := s.hold(s.joinWith(session, recipes.Handoff)), s.joinWith(session, recipes.Handoff), s.join()
+		refuse.Store(true)
+		mu.Lock()
+		present.Close()
+		mu.Unlock()
+		lost := hold.Done()
+		s.release(hold)
+		<-lost
+		s.release(s.hold(waiter))
+		s.release(s.hold(last))
+		if again := s.joinWith(session, recipes.Handoff); !strings.Contains(again.place.Znode, "_c_") {
+			s.Errorf("the place is %s", again.place.Znode)
+		}
+	})
+}
+
+// refusedConn gives credentials that no server takes.
+type refusedConn struct {
+	net.Conn
+	refuse *atomic.Bool
+}
+
+func (c refusedConn) Write(frame []byte) (int, error) {
+	if c.refuse.Load() {
+		frame = bytes.Replace(frame, []byte("\x00\x00\x00\x06digest\x00"), []byte("\x00\x00\x00\x06nobody\x00"), 1)
+	}
+	return c.Conn.Write(frame)
+}
+
+// older is a contender of a version that gives each session an identity of its own.
+type older struct {
+	s     *scene
+	raw   *zk.Conn
+	place string
+}
+
+func (s *scene) older() *older {
+	s.Helper()
+	raw, _, err := zk.Connect([]string{s.addr}, deadline, zk.WithLogInfo(false))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(raw.Close)
+	if err := raw.AddAuth("digest", []byte("zkrecipes-ABC:random")); err != nil {
+		s.Fatal(err)
+	}
+	acl := append(zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete), zk.DigestACL(zk.PermAll, "zkrecipes-ABC", "random")...)
+	place, err := raw.Create(s.path+"/lock-", []byte("_p_"+strings.Repeat("0", 36)+"-"), zk.FlagEphemeral|zk.FlagSequence, acl)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return &older{s, raw, place}
+}
+
+// release returns how the server took it.
+func (o *older) release(place string) error {
+	_, err := o.raw.Multi(&zk.SetDataRequest{Path: place, Version: 0}, &zk.DeleteRequest{Path: place, Version: 1})
+	return err
+}
+
+// Both versions stand in one line, hand over to each other, and write to no place of the
+// other.
+func TestBothVersionsStandInOneLine(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		first := s.hold(s.join()) // makes the path
+		old := s.older()
+		_, _, changed, err := old.raw.GetW(first.Znode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := s.join()
+		if err := old.release(first.Znode()); err != zk.ErrNoAuth {
+			s.Errorf("the older one releases for the newer: %v", err)
+		}
+		s.release(first)
+		if e := <-changed; e.Type != zk.EventNodeDataChanged {
+			s.Errorf("the older one was told %v", e.Type)
+		}
+		if err := old.release(old.place); err != nil {
+			s.Fatal(err)
+		}
+		s.release(s.hold(last))
+		if c := s.counters(last); c.Handoffs != 1 || c.Fallbacks != 0 {
+			s.Errorf("the newer one was handed over to: %+v", c)
+		}
+	})
+}
+
+// The path of a line may be written by sessions that have no contender there.
+func TestTheDataOfALinesPathMayBeWritten(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		s.release(s.hold(s.join())) // makes the path
+		semaphore := must[recipes.Semaphore](s.T)(openAt(s.T, s.addr).Semaphore(s.path, recipes.SemaphoreConfig{Permits: 2}))
+		if err := must[recipes.Hold](s.T)(semaphore.Acquire(s.ctx)).Release(s.ctx); err != nil { // it has written the permits
+			s.Error(err)
+		}
+		if err := must[recipes.Hold](s.T)(must[recipes.Lock](s.T)(openAt(s.T, s.addr).Lock(s.path+"-clear", recipes.LockConfig{Strategy: recipes.Predecessor})).Acquire(s.ctx)).Write(s.ctx, recipes.Set(s.path, []byte("0"), recipes.AnyVersion)); err != nil {
+			s.Error(err)
+		}
+		for _, write := range []func(recipes.Session) error{
+			func(other recipes.Session) error {
+				_, err := must[recipes.Counter](s.T)(other.Counter(s.path, recipes.CounterConfig{})).Add(s.ctx, 1)
+				return err
+			},
+			func(other recipes.Session) error {
+				hold := must[recipes.Hold](s.T)(must[recipes.Lock](s.T)(other.Lock(s.path+"-other", recipes.LockConfig{Strategy: recipes.Predecessor})).Acquire(s.ctx))
+				return hold.Write(s.ctx, recipes.Set(s.path, []byte("1"), recipes.AnyVersion))
+			},
+		} {
+			if err := write(openAt(s.T, s.addr)); err != nil {
+				s.Error(err)
+			}
+		}
+	})
+}

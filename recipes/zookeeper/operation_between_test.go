@@ -1,0 +1,72 @@
+package zookeeper_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+// meddling is what another client does just before one of the requests of an operation.
+type meddling struct {
+	name string
+	at   func(zkserver.Request) bool
+	do   func() error
+	want error  // what the operation then returns
+	then func() // looks at what has become of it; may be nil
+}
+
+// reading is a request of a kind for a path that has that in it.
+func reading(op zkserver.Op, in string) func(zkserver.Request) bool {
+	return func(r zkserver.Request) bool { return r.Op == op && strings.Contains(r.Path, in) }
+}
+
+// nthOf matches the n-th request that another function matches.
+func nthOf(n int, matches func(zkserver.Request) bool) func(zkserver.Request) bool {
+	seen := 0
+	return func(r zkserver.Request) bool {
+		if matches(r) {
+			seen++
+			return seen == n
+		}
+		return false
+	}
+}
+
+// What has changed between two requests of one call is noticed, and the call goes on, or
+// says what has become of it.
+func TestWhatChangesBetweenTwoRequests(t *testing.T) {
+	for _, o := range operations() {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			for i := 0; o.isMeddledWith(t, i); i++ {
+			}
+		})
+	}
+}
+
+// isMeddledWith does it with the meddling of that number. It returns false if there is none.
+func (o operation) isMeddledWith(t *testing.T, i int) (more bool) {
+	onStage(t, func(s *stage) {
+		do := o.prepare(s)
+		if more = i < len(do.between); !more {
+			return
+		}
+		m := do.between[i]
+		met := between(s.srv, s.victim, m.at, func() { s.fails(m.name, m.do()) })
+		err := do.act(s.ctx)
+		if !met() {
+			s.Fatalf("%s: the case was not met: %v", m.name, err)
+		}
+		if !errors.Is(err, m.want) {
+			s.Errorf("%s: the error is %v; want %v", m.name, err, m.want)
+		}
+		s.srv.SetFault(nil)
+		if m.then != nil {
+			m.then()
+		}
+		s.started.Wait()
+	})
+	return more
+}

@@ -1,0 +1,317 @@
+package zookeeper_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// fault is what goes wrong at one request of a call; the zero fault is nothing.
+type fault struct {
+	name        string
+	first, then zkserver.Fault // at the request, and at the next one
+	cancels     bool           // the caller cancels while the request is on its way
+	slow        bool           // and it is answered when everything waits
+	may         []error        // that the call may then return; it may also succeed
+}
+
+var faults = []fault{
+	{name: "throttled", first: zkserver.Fault{Throttle: true}, may: []error{recipes.ErrThrottled}},
+	{name: "throttled twice", first: zkserver.Fault{Throttle: true}, then: zkserver.Fault{Throttle: true}, may: []error{recipes.ErrThrottled}},
+	{name: "cancelled before the answer", cancels: true, slow: true, may: []error{context.Canceled}},
+	{name: "cancelled and throttled", first: zkserver.Fault{Throttle: true}, cancels: true, slow: true, may: []error{context.Canceled}},
+	{name: "cancelled at the request", cancels: true, may: []error{context.Canceled}},
+	{name: "connection lost before the request", first: zkserver.Fault{CloseBefore: true}},
+	{name: "reply lost after the commit", first: zkserver.Fault{DropReply: true}},
+	{name: "reply lost after the commit, and the connection before the next request", first: zkserver.Fault{DropReply: true}, then: zkserver.Fault{CloseBefore: true}},
+	{name: "reply lost after the commit, and the next request throttled", first: zkserver.Fault{DropReply: true}, then: zkserver.Fault{Throttle: true}, may: []error{recipes.ErrThrottled}},
+	{name: "connection lost after the reply", first: zkserver.Fault{CloseAfter: true}},
+	{name: "session expired before the request", first: zkserver.Fault{ExpireBefore: true}, may: []error{recipes.ErrSessionLost}},
+	{name: "session expired after the commit", first: zkserver.Fault{ExpireAfter: true}, may: []error{recipes.ErrSessionLost}},
+	{name: "cancelled, and the connection lost before the request", first: zkserver.Fault{CloseBefore: true}, cancels: true, may: []error{context.Canceled}},
+	{name: "cancelled, and the reply lost after the commit", first: zkserver.Fault{DropReply: true}, cancels: true, may: []error{context.Canceled}},
+}
+
+func (f fault) expires() bool { return f.first.ExpireBefore || f.first.ExpireAfter }
+
+// answered reports whether every request gets an answer. Then a call has no excuse: it
+// knows what has happened.
+func (f fault) answered() bool {
+	return !f.expires() && !f.first.CloseBefore && !f.first.DropReply && !f.first.CloseAfter
+}
+
+// allows reports whether a call that met the fault may return err.
+func (f fault) allows(err error) bool {
+	return err == nil || slices.ContainsFunc(f.may, func(e error) bool { return errors.Is(err, e) })
+}
+
+// strike has the fault happen at the session's request of that number, from 1 on, or none
+// for 0, and counts the requests.
+func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel context.CancelFunc) *atomic.Int64 {
+	requests, id := new(atomic.Int64), s.ID()
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.SessionID != id {
+			return zkserver.Fault{}
+		}
+		n := requests.Add(1)
+		if at > 0 && n == at+1 {
+			return f.then
+		}
+		if n != at {
+			return zkserver.Fault{}
+		}
+		first := f.first
+		if f.cancels {
+			cancel()
+		}
+		if f.slow { // virtual time stands still before everything waits, the caller or what goes on without it
+			answer := make(chan struct{})
+			first.Hold = answer
+			time.AfterFunc(time.Millisecond, func() { close(answer) })
+		}
+		return first
+	})
+	return requests
+}
+
+// thorough runs all cases of each matrix. The normal run takes a part.
+var thorough = os.Getenv("ZKRECIPES_TEST_ALL") != ""
+
+// sweep runs something without a fault, and then with faults at each of its requests. The
+// normal run takes every fourth fault, another one first at the next request. run returns
+// how many requests were sent. cases counts.
+func sweep(t *testing.T, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
+	requests := run(t, fault{}, 0)
+	if t.Failed() {
+		return
+	}
+	if requests == 0 {
+		t.Fatal("nothing was sent")
+	}
+	for at := int64(1); at <= requests; at++ {
+		for i, f := range faults {
+			if !thorough && (int64(i)+at)%4 != 0 {
+				continue
+			}
+			t.Run(fmt.Sprintf("request %d %s", at, f.name), func(t *testing.T) {
+				cases.Add(1)
+				run(t, f, at)
+			})
+		}
+	}
+}
+
+// An operation that meets a fault is done, or the error says what has happened. What has
+// failed leaves nothing that others wait for, and can be done again. Nobody hangs, and
+// nothing is granted twice.
+func TestEveryFaultAtEveryRequest(t *testing.T) {
+	var cases atomic.Int64
+	t.Run("operations", func(t *testing.T) {
+		for _, o := range operations() {
+			t.Run(o.name, func(t *testing.T) {
+				t.Parallel()
+				var clean run
+				sweep(t, &cases, func(t *testing.T, f fault, at int64) int64 { return o.meets(t, f, at, &clean) })
+			})
+		}
+	})
+	fmt.Printf("faults: %d cases\n", cases.Load())
+}
+
+// run is what one run has come to.
+type run struct {
+	answer                    string
+	watches, goroutines, left int
+}
+
+// meets does it with the fault at that request, and once more if it has failed. clean is
+// what a run without a fault has come to.
+func (o operation) meets(t *testing.T, f fault, at int64, clean *run) (requests int64) {
+	onStage(t, func(s *stage) {
+		s.expires = f.expires()
+		do := o.prepare(s)
+		calm()
+		owned := s.owned()
+		acting, cancel := context.WithCancel(s.ctx)
+		defer cancel()
+		sent := f.strike(s.srv, s.victim, at, cancel)
+		err := s.acts(acting, do.act, do.happen)
+		requests = sent.Load()
+		calm()
+		s.srv.SetFault(nil)
+		cancel()
+		if at == 0 && err != nil {
+			s.Fatalf("without a fault: %v", err)
+		}
+		happened := do.happened != nil && do.happened()
+		do.judge(s, f, err, happened)
+		if err != nil && !happened {
+			for _, path := range s.owned() {
+				if !slices.Contains(owned, path) {
+					s.Errorf("left behind: %s", path)
+				}
+			}
+		}
+		read := func() {
+			switch {
+			case do.answer == nil || err != nil:
+			case at == 0:
+				clean.answer = do.answer()
+			case do.answer() != clean.answer:
+				s.Errorf("the answer is %s; want %s", do.answer(), clean.answer)
+			}
+		}
+		read()
+		if err != nil && do.failed != nil {
+			s.fails("after a failure", do.failed())
+		}
+		if (err != nil || do.answer != nil) && !s.lost() {
+			err = do.again(s, happened)
+			read()
+		}
+		if err == nil && do.end != nil && !s.lost() {
+			s.fails("at its end", do.end())
+		}
+		if do.after != nil {
+			s.fails("then another", do.after())
+		}
+		s.started.Wait()
+		if s.lost() {
+			return
+		}
+		calm()
+		now := run{clean.answer, s.srv.Watches(), running(), s.left()}
+		if at == 0 {
+			*clean = now
+		}
+		if f.cancels || !f.answered() || do.happen != nil {
+			now.watches-- // cannot be taken back, and may stay for the next to find
+		}
+		now.compare(s, *clean)
+	})
+	return requests
+}
+
+// fails reports an error of what must not fail.
+func (s *stage) fails(what string, err error) {
+	s.Helper()
+	if err != nil {
+		s.Errorf("%s: %v", what, err)
+	}
+}
+
+// acts has the victim act, and happen what it waits for when it waits.
+func (s *stage) acts(ctx context.Context, act func(context.Context) error, happen func() error) error {
+	if happen == nil {
+		return act(ctx)
+	}
+	acted := make(chan error, 1)
+	go func() { acted <- act(ctx) }()
+	synctest.Wait()
+	s.fails("what is waited for", happen())
+	return <-acted
+}
+
+// judge compares what the caller was told with what is so.
+func (do doing) judge(s *stage, f fault, err error, happened bool) {
+	s.Helper()
+	if err == nil {
+		if do.happened != nil && !happened && !s.lost() {
+			s.Error("it has not happened, and there is no error")
+		}
+		return
+	}
+	unknown := errors.Is(err, recipes.ErrUnknownOutcome)
+	if !f.allows(err) && (!unknown || f.answered()) {
+		s.Errorf("the error is %v", err)
+	}
+	for _, never := range []error{recipes.ErrNotHeld, recipes.ErrSessionLost, recipes.ErrUnavailable, recipes.ErrInternal} {
+		if f.answered() && errors.Is(err, never) {
+			s.Errorf("the session and what it holds stand, and the error is %v", err)
+		}
+	}
+	switch {
+	case unknown && f.answered() && !f.cancels && !happened: // or its result could not be read
+		s.Errorf("every request was answered, and the error is %v", err)
+	case unknown && do.happened == nil:
+		s.Errorf("nothing is unknown to the caller, and the error is %v", err)
+	case !unknown && happened && !do.harmless:
+		s.Errorf("it has happened, and the error is %v", err)
+	}
+}
+
+// again does once more, without a fault, what has failed.
+func (do doing) again(s *stage, happened bool) error {
+	s.Helper()
+	if happened && do.once {
+		return nil
+	}
+	var happen func() error
+	if do.failed != nil {
+		happen = do.happen
+	}
+	err := s.acts(s.ctx, do.act, happen)
+	switch {
+	case do.stays && errors.Is(err, recipes.ErrThrottled):
+	case happened && do.refused != nil:
+		if !errors.Is(err, do.refused) {
+			s.Errorf("again: %v; want %v", err, do.refused)
+		}
+		return do.refused
+	default:
+		s.fails("again", err)
+	}
+	return err
+}
+
+// left counts the znodes. Who finds an old ready of a double barrier deletes it.
+func (s *stage) left() (n int) {
+	for _, node := range s.srv.Tree() {
+		if !strings.HasSuffix(node.Path, "/ready") {
+			n++
+		}
+	}
+	return n
+}
+
+// compare checks that there is no more than after a run without a fault.
+func (r run) compare(s *stage, clean run) {
+	s.Helper()
+	if r.watches > clean.watches || r.goroutines > clean.goroutines || r.left > clean.left {
+		s.Errorf("%d watches, %d goroutines, %d znodes; without a fault: %d, %d, %d", r.watches, r.goroutines, r.left, clean.watches, clean.goroutines, clean.left)
+	}
+}
+
+// stacks are those of all goroutines.
+var stacks struct {
+	sync.Mutex
+	buffer []byte
+}
+
+// running counts the goroutines of the caller's bubble.
+func running() int {
+	stacks.Lock()
+	defer stacks.Unlock()
+	n := runtime.Stack(stacks.buffer, true)
+	for n == len(stacks.buffer) { // there are more
+		stacks.buffer = make([]byte, 2*n+1<<17)
+		n = runtime.Stack(stacks.buffer, true)
+	}
+	all := stacks.buffer[:n]
+	header, _, _ := bytes.Cut(all, []byte("\n"))
+	_, bubble, _ := strings.Cut(string(header), "synctest bubble ")
+	return bytes.Count(all, []byte("synctest bubble "+bubble))
+}

@@ -1,0 +1,383 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// An operation is one thing that a session does with a recipe. The operations of all
+// recipes are one table, and each technique runs over it:
+//
+//	operation_faults_test.go    every fault at every request
+//	operation_outcomes_test.go  the end of a session or a context while a write has no answer
+//	operation_waits_test.go     what is waited for happens before every request
+//	operation_denied_test.go    a permission is missing
+//	operation_between_test.go   another client is faster between two requests
+//
+// A new recipe adds operations, in a file of its own.
+type operation struct {
+	name    string               // begins with the interface and the method, as in "Lock.Acquire, free"
+	prepare func(s *stage) doing // is not disturbed
+}
+
+// doing is how an operation is done, after its preparation.
+type doing struct {
+	act func(context.Context) error // what the victim does
+	// happen is what act waits for, in another session. nil: act does not wait.
+	happen func() error
+	// happened reports whether act was carried out. Only an error that matches
+	// ErrUnknownOutcome may leave that open. nil: there is nothing that the caller would
+	// have to find out, and the error never matches it.
+	happened func() bool
+	answer   func() string // what act has read; nil: it does not read
+
+	// About an act that has failed and is called again.
+	harmless bool         // it may be done again whatever has become of it, so its error need not say that it has happened
+	once     bool         // it is not done again when it had happened
+	refused  error        // what it returns when it is done again, and had happened before
+	stays    bool         // what the first call has come to is what each later one returns
+	failed   func() error // has act and happen start again; nil: happen happens once
+
+	end   func() error // gives back what act has got
+	after func() error // what other sessions then do
+
+	lost   []error // what the error matches beside ErrSessionLost if the session expires
+	single bool    // it is sent once and never looked after, so that its outcome may be unknown though nothing has ended
+
+	denied  []denial
+	between []meddling
+}
+
+func operations() []operation {
+	return slices.Concat(lineOperations(), questionsAboutLines(), electionOperations(), sharedLockOperations(), priorityLockOperations(),
+		queueOperations(), barrierOperations(), doubleBarrierOperations(), groupOperations(), namesOperations(), configurationOperations(),
+		counterOperations(), transactionOperations())
+}
+
+// stagePath is where operations are done.
+const stagePath = "/app/it"
+
+// stage is where an operation is done, on virtual time.
+type stage struct {
+	*testing.T
+	ctx           context.Context // ends when something hangs
+	srv           *zkserver.Server
+	refuse        atomic.Bool // connections
+	victim, other recipes.Session
+	started       sync.WaitGroup
+	expires       bool // the server expires the victim's session, which learns of it later
+
+	mu    sync.Mutex
+	grips []*grip
+}
+
+// patience bounds on virtual time what must end by itself, so that a test that hangs
+// fails at once.
+const patience = 10 * time.Minute
+
+func onStage(t *testing.T, f func(s *stage)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		t.Cleanup(func() { srv.Close() })
+		ctx, end := context.WithTimeout(t.Context(), patience)
+		t.Cleanup(end)
+		s := &stage{T: t, ctx: ctx, srv: srv}
+		s.victim, s.other = s.session(), s.session()
+		f(s)
+	})
+}
+
+func (s *stage) dial(context.Context, string, string) (net.Conn, error) {
+	if s.refuse.Load() {
+		return nil, errors.New("refused")
+	}
+	client, server := net.Pipe()
+	go s.srv.ServeConn(server)
+	return client, nil
+}
+
+func (s *stage) session() recipes.Session {
+	cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10}
+	opened := must[recipes.Session](s.T)(zookeeper.OpenWith(s.dial)(s.ctx, cfg))
+	s.Cleanup(func() { opened.Close(context.Background()) })
+	return opened
+}
+
+// calm waits until everything that was left to the background is done. The rests of
+// what insists add up to less than this, on virtual time.
+func calm() {
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+// ok ends a case whose preparation fails.
+func (s *stage) ok(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// start runs something that ends after what is waited for has happened.
+func (s *stage) start(f func(context.Context) error) {
+	s.started.Go(func() {
+		if err := f(s.ctx); err != nil && s.Context().Err() == nil {
+			s.Errorf("in the other session: %v", err)
+		}
+	})
+}
+
+// lost reports whether the victim has lost its session.
+func (s *stage) lost() bool { return s.victim.Err() != nil }
+
+// survivor is the victim's session, or the next one of its application.
+func (s *stage) survivor() recipes.Session {
+	if s.lost() {
+		return s.session()
+	}
+	return s.victim
+}
+
+func (s *stage) lock(in recipes.Session, cfg recipes.LockConfig) recipes.Lock {
+	return must[recipes.Lock](s.T)(in.Lock(stagePath, cfg))
+}
+
+func (s *stage) semaphore(in recipes.Session, cfg recipes.SemaphoreConfig) recipes.Semaphore {
+	cfg.Permits = max(cfg.Permits, 2)
+	return must[recipes.Semaphore](s.T)(in.Semaphore(stagePath, cfg))
+}
+
+func (s *stage) shared(in recipes.Session) recipes.SharedLock {
+	return must[recipes.SharedLock](s.T)(in.SharedLock(stagePath, recipes.SharedLockConfig{Revocable: true, Grace: time.Second}))
+}
+
+func (s *stage) priority(in recipes.Session, cfg recipes.PriorityLockConfig) recipes.PriorityLock {
+	cfg.Revocable, cfg.Grace = true, time.Second
+	return must[recipes.PriorityLock](s.T)(in.PriorityLock(stagePath, cfg))
+}
+
+func (s *stage) election(in recipes.Session) recipes.Election {
+	return must[recipes.Election](s.T)(in.Election(stagePath, recipes.ElectionConfig{}))
+}
+
+func (s *stage) queue(in recipes.Session, cfg recipes.QueueConfig) recipes.Queue {
+	return queueOf(s.T, in, stagePath, cfg)
+}
+
+func (s *stage) barrier(in recipes.Session) recipes.Barrier { return barrierAt(s.T, in, stagePath) }
+
+func (s *stage) double(in recipes.Session, d recipes.Dialect, size int) recipes.DoubleBarrier {
+	return must[recipes.DoubleBarrier](s.T)(in.DoubleBarrier(stagePath, recipes.DoubleBarrierConfig{Size: size, Dialect: d}))
+}
+
+func (s *stage) group(in recipes.Session, name string) recipes.Group {
+	return must[recipes.Group](s.T)(in.Group(stagePath, recipes.GroupConfig{Name: name}))
+}
+
+func (s *stage) names(in recipes.Session) recipes.Names { return namesAt(s.T, in, stagePath) }
+
+func (s *stage) configuration(in recipes.Session) recipes.Configuration {
+	return configAt(s.T, in, stagePath)
+}
+
+func (s *stage) counter(in recipes.Session) recipes.Counter { return counterAt(s.T, in, stagePath) }
+
+func (s *stage) latch(in recipes.Session, count int64) recipes.Latch {
+	return latchAt(s.T, in, stagePath, count)
+}
+
+func (s *stage) transaction(in recipes.Session, v recipes.Variant) recipes.Transaction {
+	return must[recipes.Transaction](s.T)(in.Transaction(stagePath, recipes.TransactionConfig{Variant: v}))
+}
+
+// find returns a znode that matches, or nil.
+func (s *stage) find(matches func(zkserver.Node) bool) *zkserver.Node {
+	tree := s.srv.Tree()
+	if i := slices.IndexFunc(tree, matches); i >= 0 {
+		return &tree[i]
+	}
+	return nil
+}
+
+func (s *stage) node(path string) *zkserver.Node {
+	return s.find(func(n zkserver.Node) bool { return n.Path == path })
+}
+
+func (s *stage) present(path string) bool { return s.node(path) != nil }
+
+func (s *stage) holds(path, data string) bool {
+	n := s.node(path)
+	return n != nil && string(n.Data) == data
+}
+
+// below counts the znodes whose paths start so.
+func (s *stage) below(prefix string) (n int) {
+	for _, node := range s.srv.Tree() {
+		if strings.HasPrefix(node.Path, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// remove deletes a znode, as another program would.
+func (s *stage) remove(path string) error { return barrierAt(s.T, s.other, path).Remove(s.ctx) }
+
+// removeLike deletes the znode whose path has that in it.
+func (s *stage) removeLike(part string) error {
+	n := s.find(func(n zkserver.Node) bool { return strings.Contains(n.Path, part) })
+	if n == nil {
+		return errors.New("there is no " + part)
+	}
+	return s.remove(n.Path)
+}
+
+// write replaces a znode's data, as another program would.
+func (s *stage) write(path, data string) error {
+	h, err := must[recipes.Lock](s.T)(s.other.Lock("/writing", recipes.LockConfig{})).Acquire(s.ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.Write(s.ctx, recipes.Set(path, []byte(data), recipes.AnyVersion)), h.Release(s.ctx))
+}
+
+// owned are the ephemeral znodes of the victim. Receipts, and what guards the writes of a
+// hold, keep nobody waiting.
+func (s *stage) owned() (paths []string) {
+	for _, n := range s.srv.Tree() {
+		if n.Stat.EphemeralOwner == s.victim.ID() && !strings.Contains(n.Path, "-receipt-") && !strings.Contains(n.Path, "-guard-") {
+			paths = append(paths, n.Path)
+		}
+	}
+	return paths
+}
+
+// sole is a call whose result does not matter.
+func sole[T any](call func(context.Context) (T, error)) func(context.Context) error {
+	return func(ctx context.Context) error { _, err := call(ctx); return err }
+}
+
+// asking is a doing that only reads.
+func asking[T any](ask func(context.Context) (T, error), show func(T) string) doing {
+	var read T
+	return doing{
+		act:    func(ctx context.Context) (err error) { read, err = ask(ctx); return err },
+		answer: func() string { return show(read) },
+	}
+}
+
+// until reads a stream until its value is the last of these, and meets no others.
+func until[T any](s *stage, watch func(context.Context) (<-chan T, error), show func(T) string, values ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		watching, cancel := context.WithCancel(ctx)
+		stream, err := watch(watching)
+		if err != nil {
+			cancel()
+			return err
+		}
+		defer func() {
+			cancel()
+			for range stream { // until it is closed
+			}
+		}()
+		for v := range stream {
+			switch i := slices.Index(values, show(v)); i {
+			case -1:
+				s.Errorf("%q is none of %q", show(v), values)
+			case len(values) - 1:
+				return nil
+			}
+		}
+		if err := errors.Join(ctx.Err(), s.victim.Err()); err != nil {
+			return err
+		}
+		return errors.New("the stream has ended")
+	}
+}
+
+// ended waits until a grant stands no longer, because its znode was deleted.
+func ended(g recipes.Grant) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-g.Done():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := g.Err(); !errors.Is(err, recipes.ErrRemoved) {
+			return err
+		}
+		return nil
+	}
+}
+
+// signalled waits for a channel to be closed.
+func signalled(c <-chan struct{}) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-c:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Every method of a recipe that takes a context is an operation.
+func TestEveryMethodIsAnOperation(t *testing.T) {
+	all := operations()
+	seen := map[string]bool{}
+	for _, o := range all {
+		if seen[o.name] {
+			t.Errorf("two operations have the name %q", o.name)
+		}
+		seen[o.name] = true
+	}
+	for _, method := range methods() {
+		found := false
+		for name := range seen {
+			rest, is := strings.CutPrefix(name, method)
+			found = found || is && (rest == "" || rest[0] == ',')
+		}
+		if !found {
+			t.Errorf("%s is no operation", method)
+		}
+	}
+}
+
+// methods are those of all interfaces that a session's recipes are made of. Those that
+// several interfaces have are methods of one. Of the session itself it is one.
+func methods() (names []string) {
+	shared := []reflect.Type{reflect.TypeFor[recipes.Grant](), reflect.TypeFor[recipes.Hold](), reflect.TypeFor[recipes.Consumer]()}
+	names, found := []string{"Session.Contenders"}, append(shared, reflect.TypeFor[recipes.Session]())
+	for i := 0; i < len(found); i++ {
+		own := found[i]
+		for m := range own.Methods() {
+			inherited := slices.ContainsFunc(shared[:min(i, len(shared))], func(t reflect.Type) bool {
+				_, has := t.MethodByName(m.Name)
+				return has && own.Implements(t)
+			})
+			if !inherited && own.Name() != "Session" && m.Type.NumIn() > 0 && m.Type.In(0) == reflect.TypeFor[context.Context]() {
+				names = append(names, own.Name()+"."+m.Name)
+			}
+			for result := range m.Type.Outs() {
+				if result.Kind() == reflect.Interface && result.PkgPath() == own.PkgPath() && !slices.Contains(found, result) {
+					found = append(found, result)
+				}
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,237 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// A reader that claims between a writer's look and the writer's claim is let in
+// first; the writer, whose claim is carried out all the same, waits for it.
+func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
+	for _, try := range []bool{false, true} {
+		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, w recipes.Session) {
+			r := openVirtual(t, srv)
+			writers := must[recipes.PriorityLock](t)(w.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 5}))
+			if err := must[recipes.PriorityHold](t)(writers.AcquireWrite(ctx)).Release(ctx); err != nil { // makes the path
+				t.Fatal(err)
+			}
+			looked, goOn := make(chan struct{}), make(chan struct{})
+			held := false
+			srv.SetFault(func(q zkserver.Request) zkserver.Fault {
+				if q.SessionID == w.ID() && q.Op == zkserver.OpMulti && !held {
+					held = true
+					close(looked)
+					return zkserver.Fault{Hold: goOn}
+				}
+				return zkserver.Fault{}
+			})
+			acquire := writers.AcquireWrite
+			if try {
+				acquire = writers.TryWrite
+			}
+			type result struct {
+				hold recipes.PriorityHold
+				err  error
+			}
+			written := make(chan result, 1)
+			go func(ctx context.Context) {
+				h, err := acquire(ctx)
+				written <- result{h, err}
+			}(ctx)
+			<-looked
+			readers := must[recipes.PriorityLock](t)(r.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 0}))
+			reader := must[recipes.PriorityHold](t)(readers.AcquireRead(ctx))
+			close(goOn)
+			if !try {
+				synctest.Wait()
+				select {
+				case got := <-written:
+					t.Fatalf("beside a reader the writer got %v, %v", got.hold, got.err)
+				default:
+				}
+				// Nobody can come in any more.
+				if _, err := readers.TryRead(ctx); !errors.Is(err, recipes.ErrContended) {
+					t.Errorf("another reader: %v", err)
+				}
+				if err := reader.Release(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := <-written
+			if try && !errors.Is(got.err, recipes.ErrContended) || !try && got.err != nil {
+				t.Errorf("the writer, try %v: %v", try, got.err)
+			}
+		})
+	}
+}
+
+// A writer that has claimed and waits for a reader is not granted when somebody
+// has deleted its znode meanwhile: another writer may have claimed.
+func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
+	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+		contend := func(session recipes.Session, priority int) recipes.PriorityLock {
+			return must[recipes.PriorityLock](t)(session.PriorityLock(s.path, recipes.PriorityLockConfig{Priority: priority}))
+		}
+		victim := s.session()
+		writers := contend(victim, 5)
+		if err := must[recipes.PriorityHold](t)(writers.AcquireWrite(s.ctx)).Release(s.ctx); err != nil { // makes the path
+			t.Fatal(err)
+		}
+		looked, goOn, claimed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		var once, waits sync.Once
+		srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
+			switch {
+			case q.SessionID != victim.ID():
+			case q.Op == zkserver.OpMulti:
+				once.Do(func() { close(looked); f.Hold = goOn })
+			case q.Op == zkserver.OpGetData && strings.Contains(q.Path, "-reading-"):
+				waits.Do(func() { close(claimed) })
+			}
+			return f
+		})
+		written := make(chan error, 1)
+		go func() {
+			_, err := writers.AcquireWrite(s.ctx)
+			written <- err
+		}()
+		<-looked
+		reader := must[recipes.PriorityHold](t)(contend(s.session(), 0).AcquireRead(s.ctx))
+		close(goOn)
+		<-claimed
+		for _, n := range srv.Tree() {
+			if strings.Contains(n.Path, "-writing-") {
+				if err := s.raw.Delete(n.Path, -1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := reader.Release(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-written; !errors.Is(err, recipes.ErrRemoved) {
+			t.Errorf("the writer without a znode: %v", err)
+		}
+	})
+}
+
+// A successor that has gone before it claimed is in nobody's way: not in that of a later
+// holder, who names another one. One that is there is.
+func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		type waiter struct {
+			place   recipes.Place
+			session recipes.Session
+			granted chan recipes.PriorityHold
+		}
+		join := func() *waiter {
+			w := &waiter{session: openVirtual(t, srv), granted: make(chan recipes.PriorityHold, 1)}
+			joined := make(chan recipes.Place, 1)
+			l := must[recipes.PriorityLock](t)(w.session.PriorityLock("/s", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }}))
+			go func() {
+				if h, err := l.AcquireWrite(ctx); err == nil {
+					w.granted <- h
+				}
+			}()
+			w.place = <-joined
+			synctest.Wait()
+			return w
+		}
+		h := must[recipes.PriorityHold](t)(must[recipes.PriorityLock](t)(s.PriorityLock("/s", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
+		next, last, dies := join(), join(), join()
+		goOn := make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == dies.session.ID() && r.Op == zkserver.OpMulti {
+				return zkserver.Fault{Hold: goOn}
+			}
+			return zkserver.Fault{}
+		})
+		if err := h.HandOff(ctx, dies.place.Znode); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // it claims
+		srv.ExpireSession(dies.session.ID())
+		close(goOn)
+		h = <-next.granted
+		srv.SetFault(nil)
+		if err := h.HandOff(ctx, last.place.Znode); err != nil {
+			t.Errorf("hand-off to another: %v", err)
+		}
+		if h = <-last.granted; h == nil {
+			t.Fatal("the last one is not granted")
+		}
+		if err := h.HandOff(ctx, dies.place.Znode); !errors.Is(err, recipes.ErrNoNode) {
+			t.Errorf("hand-off to one that has gone: %v", err)
+		}
+		if err := h.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A hold whose session ends while it is handed off does not stand any more. HandOff says so
+// as every other call of the hold does.
+func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		waits := openVirtual(t, srv)
+		joined := make(chan recipes.Place, 1)
+		h := must[recipes.PriorityHold](t)(must[recipes.PriorityLock](t)(s.PriorityLock("/s", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
+		granted := make(chan error, 1)
+		l := must[recipes.PriorityLock](t)(waits.PriorityLock("/s", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { joined <- p }}))
+		go func() {
+			_, err := l.AcquireWrite(ctx)
+			granted <- err
+		}()
+		successor := <-joined
+		synctest.Wait()
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			return zkserver.Fault{ExpireBefore: r.SessionID == s.ID()}
+		})
+		err := h.HandOff(ctx, successor.Znode)
+		if !errors.Is(err, recipes.ErrNotHeld) || !errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("%v; want ErrNotHeld, for the session is lost", err)
+		}
+		if err := <-granted; err != nil {
+			t.Errorf("the waiter: %v", err)
+		}
+	})
+}
+
+// A waiter asks a holder to give way that has a lower priority, and no other.
+func TestWhoIsAskedToGiveWay(t *testing.T) {
+	for priority, want := range map[int]bool{4: true, 5: false, 6: false} {
+		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+			holding := must[recipes.PriorityLock](t)(s.PriorityLock("/ask", recipes.PriorityLockConfig{Priority: 5, Revocable: true, Grace: time.Hour}))
+			h := must[recipes.PriorityHold](t)(holding.AcquireWrite(ctx))
+			asking := must[recipes.PriorityLock](t)(openVirtual(t, srv).PriorityLock("/ask", recipes.PriorityLockConfig{Priority: priority, Ask: true}))
+			granted := make(chan recipes.PriorityHold, 1)
+			go func() {
+				if h, err := asking.AcquireWrite(ctx); err == nil {
+					granted <- h
+				}
+			}()
+			revoked := h.Revoked()
+			synctest.Wait()
+			asked := false
+			select {
+			case <-revoked:
+				asked = true
+			default:
+			}
+			if asked != want {
+				t.Errorf("priority %d asks 5: %v", priority, asked)
+			}
+			if err := h.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			<-granted
+		})
+	}
+}

@@ -1,0 +1,157 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// The reply to a claim is lost, somebody deletes the receipt before it is read, and the
+// look at the claim is throttled. The claim is there all the same, so its consumer has to
+// know of it: nobody else could receive the element as long as the session lives.
+func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, other recipes.Session) {
+		consumes := openVirtual(t, srv)
+		q := queueOf(t, consumes, "/q", recipes.QueueConfig{})
+		must[[]recipes.ElementID](t)(q.PutMany(ctx, []byte("first"), []byte("second")))
+		if err := must[recipes.Delivery](t)(q.Receive(ctx)).Ack(ctx); err != nil { // makes the receipt
+			t.Fatal(err)
+		}
+		var dropped, deleted, throttled int
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			receipt := strings.Contains(r.Path, "-receipt-")
+			switch {
+			case r.SessionID != consumes.ID():
+			case r.Op == zkserver.OpMulti && receipt && dropped == 0:
+				dropped++
+				return zkserver.Fault{DropReply: true}
+			case r.Op == zkserver.OpExists && receipt && deleted == 0:
+				deleted++
+				if err := barrierAt(t, other, r.Path).Remove(ctx); err != nil {
+					t.Error(err)
+				}
+			case r.Op == zkserver.OpExists && strings.Contains(r.Path, "/claims/") && throttled == 0:
+				throttled++
+				return zkserver.Fault{Throttle: true}
+			}
+			return zkserver.Fault{}
+		})
+		d := must[recipes.Delivery](t)(q.Receive(ctx))
+		srv.SetFault(nil)
+		if dropped != 1 || deleted != 1 || throttled != 1 {
+			t.Errorf("%d replies dropped, %d receipts deleted, %d looks throttled; want one of each", dropped, deleted, throttled)
+		}
+		for _, n := range srv.Tree() {
+			if n.Path == d.Znode() && recipes.Token(n.Stat.Czxid) != d.Token() {
+				t.Errorf("token %d; the claim's is %d", d.Token(), n.Stat.Czxid)
+			}
+		}
+		if err := d.Ack(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What is done is not done again because the server was busy for a moment.
+func TestAThrottledEndOfADeliveryIsItsEnd(t *testing.T) {
+	for name, end := range map[string]func(recipes.Delivery, context.Context) error{
+		"acknowledged": recipes.Delivery.Ack, "returned for the last time": recipes.Delivery.Return,
+	} {
+		t.Run(name, func(t *testing.T) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+				q := queueOf(t, s, "/q", recipes.QueueConfig{MaxDeliveries: 1})
+				must[recipes.ElementID](t)(q.Put(ctx, []byte("x")))
+				d := must[recipes.Delivery](t)(q.Receive(ctx))
+				throttled := 0
+				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+					if throttled == 3 {
+						return zkserver.Fault{}
+					}
+					throttled++
+					return zkserver.Fault{Throttle: true}
+				})
+				if err := end(d, ctx); err != nil || throttled != 3 {
+					t.Errorf("%v after %d throttled requests", err, throttled)
+				}
+				srv.SetFault(nil)
+				if n, err := q.Len(ctx); n != 0 || err != nil {
+					t.Errorf("%d elements, %v", n, err)
+				}
+			})
+		})
+	}
+}
+
+// Ephemeral elements live as long as their session, in whichever process that is. A
+// claim that nobody has taken up goes, also when a queue of that kind has it.
+func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
+	everywhere(t, func(t *testing.T, addr, path string) {
+		for _, dialect := range []recipes.Dialect{recipes.DefaultDialect, recipes.Curator, recipes.Kazoo} {
+			path := path + "-" + string(dialect)
+			ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
+			cfg := recipes.QueueConfig{Ephemeral: true, Dialect: dialect}
+			putting := must[recipes.Queue](t)(s.Queue(path, cfg))
+			if _, err := putting.PutMany(ctx, []byte("1"), []byte("2")); err != nil {
+				t.Fatal(err)
+			}
+			if dialect != recipes.Curator { // whose queue has no priorities
+				if _, err := must[recipes.PriorityQueue](t)(s.PriorityQueue(path+"-priority", cfg)).Put(ctx, 7, []byte("3")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if dialect == recipes.DefaultDialect {
+				must[recipes.Delivery](t)(putting.Receive(ctx))
+			}
+			must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(path+"-lock", recipes.LockConfig{})).Acquire(ctx))
+
+			s = move(t, addr, s)
+			if err := s.(movable).DropRest(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{"1", "2"} {
+				e := must[recipes.Element](t)(must[recipes.Queue](t)(other.Queue(path, cfg)).Take(ctx))
+				if string(e.Data) != want {
+					t.Errorf("%s: %s was taken", dialect, e.Data)
+				}
+			}
+			if dialect != recipes.Curator {
+				e := must[recipes.Element](t)(must[recipes.PriorityQueue](t)(other.PriorityQueue(path+"-priority", cfg)).Take(ctx))
+				if string(e.Data) != "3" {
+					t.Errorf("%s: %s was taken", dialect, e.Data)
+				}
+			}
+			must[recipes.Hold](t)(must[recipes.Lock](t)(other.Lock(path+"-lock", recipes.LockConfig{})).TryAcquire(ctx))
+			if _, err := must[recipes.Queue](t)(s.Queue(path, cfg)).Put(ctx, []byte("4")); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := must[recipes.Queue](t)(other.Queue(path, cfg)).Peek(ctx); !errors.Is(err, recipes.ErrEmpty) {
+				t.Errorf("%s: after the session's end: %v", dialect, err)
+			}
+		}
+	})
+}
+
+// An element that may be put can be received.
+func TestTheLargestElementIsReceived(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	q := queueOf(t, open(t, srv), "/q", recipes.QueueConfig{})
+	const most = 64<<10 - 3<<10
+	if _, err := q.Put(ctx, make([]byte, most+1)); !errors.Is(err, recipes.ErrTooLarge) {
+		t.Errorf("one byte more: %v", err)
+	}
+	must[recipes.ElementID](t)(q.Put(ctx, make([]byte, most)))
+	d := must[recipes.Delivery](t)(q.Receive(ctx))
+	if n := len(d.Element().Data); n != most {
+		t.Errorf("%d bytes were received", n)
+	}
+	if err := d.Ack(ctx); err != nil {
+		t.Error(err)
+	}
+}

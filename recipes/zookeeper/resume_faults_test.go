@@ -1,0 +1,189 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Every fault meets every request of a session that is resumed: the victim is the process
+// that takes up what another one held, or goes on waiting where another one waited.
+func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
+	var cases atomic.Int64
+	swept := func(t *testing.T, name string, run func(t *testing.T, f fault, at int64) int64) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sweep(t, &cases, run)
+		})
+	}
+	t.Run("cases", func(t *testing.T) {
+		// One of each way to hold and to wait: others differ in names.
+		few := []string{"lock by handoff", "priority lock for writing", "priority lock", "name", "delivery"}
+		for _, k := range things() {
+			if slices.Contains(few, k.name) {
+				swept(t, "held/"+k.name, func(t *testing.T, f fault, at int64) int64 { return sweepTakeUp(t, k, at, f) })
+			}
+		}
+		for _, c := range contentions() {
+			if slices.Contains(few, c.name) {
+				swept(t, "waiting/"+c.name, func(t *testing.T, f fault, at int64) int64 { return sweepRejoin(t, c, at, f) })
+			}
+		}
+	})
+	fmt.Printf("faults of a resumed session: %d cases\n", cases.Load())
+}
+
+// resumption is a session that has moved to its next process.
+type resumption struct {
+	srv           *zkserver.Server
+	ctx           context.Context
+	victim, other recipes.Session
+}
+
+// before has a session hold a lock that nobody will take up, beside what hold has.
+func (r *resumption) before(t *testing.T, hold func(recipes.Session)) {
+	r.srv, r.ctx = embedded(t), bounded(t)
+	r.other = open(t, r.srv)
+	first := open(t, r.srv)
+	hold(first)
+	must[recipes.Hold](t)(must[recipes.Lock](t)(first.Lock(stagePath+"-dropped", recipes.LockConfig{})).Acquire(r.ctx))
+	r.victim = move(t, r.srv.Addr(), first)
+}
+
+// settle does as a host: it calls again while the server is not reached or refuses for now.
+func settle(ctx context.Context, call func(context.Context) error) (err error) {
+	for {
+		err = call(ctx)
+		if !errors.Is(err, recipes.ErrUnavailable) && !errors.Is(err, recipes.ErrThrottled) || ctx.Err() != nil || errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrSessionLost) {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// giveBack gives a grant back, again if that is refused for now.
+func (r *resumption) giveBack(release func(context.Context) error) error {
+	return settle(r.ctx, func(context.Context) error { return giveBack(release) })
+}
+
+// after checks that nothing is left of the session, and that others get what it had.
+func (r *resumption) after(t *testing.T, get func(context.Context) (recipes.Grant, error)) {
+	t.Helper()
+	if err := settle(r.ctx, r.victim.(movable).DropRest); err != nil && !errors.Is(err, recipes.ErrSessionLost) {
+		t.Errorf("DropRest: %v", err)
+	}
+	must[recipes.Hold](t)(must[recipes.Lock](t)(r.other.Lock(stagePath+"-dropped", recipes.LockConfig{})).Acquire(r.ctx))
+	if _, err := get(r.ctx); err != nil {
+		t.Errorf("another session: %v", err)
+	}
+	_ = r.victim.Close(r.ctx)
+	for _, n := range r.srv.Tree() {
+		if n.Stat.EphemeralOwner == r.victim.ID() {
+			t.Errorf("left behind: %s", n.Path)
+		}
+	}
+}
+
+// sweepTakeUp runs one case of a session that held something.
+func sweepTakeUp(t *testing.T, k thing, at int64, f fault) int64 {
+	var r resumption
+	var held recipes.Grant
+	r.before(t, func(first recipes.Session) {
+		get, _, _ := k.at(t, first, stagePath)
+		held = must[recipes.Grant](t)(get(r.ctx))
+	})
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	requests := f.strike(r.srv, r.victim, at, cancel)
+	_, _, takeUp := k.at(t, r.victim, stagePath)
+	var taken recipes.Grant
+	err := settle(ctx, func(ctx context.Context) (err error) {
+		taken, err = takeUp(ctx, held.Znode(), held.Token())
+		return err
+	})
+	if err == nil {
+		if taken.Znode() != held.Znode() || taken.Token() != held.Token() {
+			t.Errorf("took up %s with %d, it was %s with %d", taken.Znode(), taken.Token(), held.Znode(), held.Token())
+		}
+		err = errors.Join(settle(ctx, r.victim.(movable).DropRest), guardedError(taken.Write(ctx)), r.giveBack(func(ctx context.Context) error { return k.giveBack(ctx, taken) }))
+	}
+	if !f.allows(err) {
+		t.Errorf("the session ended with %v", err)
+	}
+	made := requests.Load()
+	r.srv.SetFault(nil)
+	get, _, _ := k.at(t, r.other, stagePath)
+	r.after(t, get)
+	return made
+}
+
+// sweepRejoin runs one case of a session that waited.
+func sweepRejoin(t *testing.T, c contention, at int64, f fault) int64 {
+	var r resumption
+	var place recipes.Place
+	var holder recipes.Grant
+	r.before(t, func(first recipes.Session) {
+		holder = must[recipes.Grant](t)(c.enter(r.ctx, r.other, stagePath, nil))
+		joined := make(chan recipes.Place, 1)
+		go func() { _, _ = c.enter(r.ctx, first, stagePath, func(p recipes.Place) { joined <- p }) }()
+		place = <-joined
+	})
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	requests := f.strike(r.srv, r.victim, at, cancel)
+	granted := make(chan error, 1)
+	go func() {
+		g, err := c.rejoin(ctx, r.victim, stagePath, place.Znode)
+		if err == nil {
+			if holder.Err() == nil {
+				t.Error("granted beside the holder")
+			}
+			err = errors.Join(settle(ctx, r.victim.(movable).DropRest), guardedError(g.Write(ctx)), r.giveBack(func(ctx context.Context) error { return leave(ctx, g) }))
+		}
+		granted <- err
+	}()
+	if err := leave(r.ctx, holder); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-granted; !f.allows(err) {
+		t.Errorf("the session ended with %v", err)
+	}
+	made := requests.Load()
+	r.srv.SetFault(nil)
+	r.after(t, func(ctx context.Context) (recipes.Grant, error) { return c.enter(ctx, r.other, stagePath, nil) })
+	return made
+}
+
+// leave gives a grant back, of whatever recipe.
+func leave(ctx context.Context, g recipes.Grant) error {
+	if l, ok := g.(recipes.Leadership); ok {
+		return l.Resign(ctx)
+	}
+	return g.(recipes.Hold).Release(ctx)
+}
+
+func guardedError(err error) error {
+	if errors.Is(err, recipes.ErrUnknownOutcome) {
+		return nil
+	}
+	return err
+}
+
+// giveBack releases with a context of its own: that the victim was cancelled
+// does not mean that it may keep what it has.
+func giveBack(release func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	err := release(ctx)
+	if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) {
+		return fmt.Errorf("release lost the hold of a session that lives: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,331 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// revocable is a lock whose holders can be asked to give way.
+type revocable interface {
+	Revoke(context.Context, string) error
+	RevokeForced(context.Context, string) error
+}
+
+type revocableHold interface {
+	recipes.Hold
+	Revoked() <-chan struct{}
+}
+
+// revocations are about those who ask for what another holds.
+func revocations(of string, at func(s *stage, in recipes.Session) (revocable, func(context.Context) (revocableHold, error))) []operation {
+	held := func(s *stage) (revocable, revocableHold) {
+		lock, _ := at(s, s.victim)
+		_, acquire := at(s, s.other)
+		return lock, must[revocableHold](s.T)(acquire(s.ctx))
+	}
+	return []operation{
+		{of + ".Revoke", func(s *stage) doing {
+			lock, theirs := held(s)
+			revoked := theirs.Revoked()
+			return doing{
+				act:    func(ctx context.Context) error { return lock.Revoke(ctx, theirs.Znode()) },
+				denied: []denial{{znode: theirs.Znode(), perms: noWrite}},
+				after: func() error {
+					if s.lost() { // before it has asked, or after
+						return theirs.Release(s.ctx)
+					}
+					return errors.Join(signalled(revoked)(s.ctx), theirs.Release(s.ctx))
+				},
+			}
+		}},
+		{of + ".RevokeForced", func(s *stage) doing {
+			lock, theirs := held(s)
+			revoked, done := theirs.Revoked(), theirs.Done()
+			again := 0
+			return doing{
+				act: func(ctx context.Context) error {
+					err := lock.RevokeForced(ctx, theirs.Znode())
+					if lost := theirs.Err(); lost != nil && !errors.Is(lost, recipes.ErrRevoked) && !errors.Is(lost, recipes.ErrReleased) {
+						s.Errorf("the holder is told %v", lost)
+					}
+					return err
+				},
+				denied: []denial{{znode: stagePath, perms: noDelete}},
+				between: []meddling{
+					{name: "the holder releases", at: is(zkserver.OpGetData), do: func() error { return theirs.Release(s.ctx) }},
+					{name: "the holder releases once asked", at: is(zkserver.OpMulti), do: func() error { return theirs.Release(s.ctx) }},
+					{name: "it is taken back", at: func(r zkserver.Request) bool {
+						if r.Op == zkserver.OpMulti {
+							again++
+						}
+						return again == 1 && r.Op == zkserver.OpGetData // the one that watches for its end
+					}, do: func() error { return s.write(theirs.Znode(), "zkrecipes: revocable grace=1s\n") }, want: recipes.ErrBadVersion},
+				},
+				after: func() error {
+					if s.lost() {
+						return nil
+					}
+					if err := errors.Join(signalled(revoked)(s.ctx), signalled(done)(s.ctx)); err != nil {
+						return err
+					}
+					if lost := theirs.Err(); !errors.Is(lost, recipes.ErrRevoked) {
+						return fmt.Errorf("the holder is told %v", lost)
+					}
+					return nil
+				},
+			}
+		}},
+		{of + ".AcquireWrite, asked to give way", func(s *stage) doing {
+			_, acquire := at(s, s.victim)
+			lock, _ := at(s, s.other)
+			mine := must[revocableHold](s.T)(acquire(s.ctx))
+			return doing{
+				act: func(ctx context.Context) error {
+					select {
+					case <-mine.Revoked():
+						return nil
+					case <-mine.Done():
+						return mine.Err()
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				},
+				happen: func() error {
+					if err := lock.Revoke(s.ctx, mine.Znode()); err != nil && s.victim.Err() == nil && !s.expires {
+						return err
+					}
+					return nil
+				},
+				end: func() error { return mine.Release(s.ctx) },
+			}
+		}},
+	}
+}
+
+func sharedLockOperations() []operation {
+	written := func(s *stage, in recipes.Session) recipes.SharedHold {
+		return must[recipes.SharedHold](s.T)(s.shared(in).AcquireWrite(s.ctx))
+	}
+	besideDowngraded := func(method string, acquire func(recipes.SharedLock, context.Context) (recipes.SharedHold, error)) operation {
+		return operation{method + ", beside one that has downgraded", func(s *stage) doing {
+			s.ok(written(s, s.other).Downgrade(s.ctx))
+			var mine recipes.SharedHold
+			return doing{
+				act: func(ctx context.Context) (err error) { mine, err = acquire(s.shared(s.victim), ctx); return err },
+				end: func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
+			}
+		}}
+	}
+	return append(revocations("SharedLock", func(s *stage, in recipes.Session) (revocable, func(context.Context) (revocableHold, error)) {
+		l := s.shared(in)
+		return l, func(ctx context.Context) (revocableHold, error) { return l.AcquireWrite(ctx) }
+	}), operation{"SharedLock.TryRead, a writer that releases", func(s *stage) doing {
+		theirs := written(s, s.other)
+		return doing{
+			act: func(ctx context.Context) error {
+				_, err := s.shared(s.victim).TryRead(ctx)
+				if errors.Is(err, recipes.ErrContended) && !errors.Is(err, context.Canceled) {
+					return nil
+				}
+				return err
+			},
+			between: []meddling{{name: "the writer releases", at: reading(zkserver.OpGetData, "-write-"), do: func() error { return theirs.Release(s.ctx) }}},
+		}
+	}}, operation{"SharedHold.Downgrade", func(s *stage) doing {
+		mine := written(s, s.victim)
+		s.start(func(ctx context.Context) error { // is let in at the latest when the writer has gone
+			h, err := s.shared(s.other).AcquireRead(ctx)
+			if err != nil {
+				return err
+			}
+			return h.Release(ctx)
+		})
+		calm()
+		return doing{
+			act: func(ctx context.Context) error {
+				err := mine.Downgrade(ctx)
+				if mine.Mode() != recipes.Reading && mine.Err() == nil {
+					s.Error("not a reader after Downgrade")
+				}
+				return err
+			},
+			lost:   []error{recipes.ErrNotHeld},
+			denied: []denial{{znode: mine.Znode(), perms: noWrite, then: func() { s.ok(mine.Release(s.ctx)) }}},
+			between: []meddling{
+				{name: "its znode is deleted", at: is(zkserver.OpMulti), do: func() error { return s.remove(mine.Znode()) }, want: recipes.ErrRemoved},
+				{name: "it is asked to give way", at: is(zkserver.OpMulti), do: func() error { return s.shared(s.session()).Revoke(s.ctx, mine.Znode()) }, then: func() {
+					s.ok(errors.Join(signalled(mine.Revoked())(s.ctx), mine.Release(s.ctx)))
+				}},
+			},
+			end: func() error { s.started.Wait(); return mine.Release(s.ctx) },
+			after: func() error {
+				if !s.lost() {
+					return nil
+				}
+				s.started.Wait()
+				return nil
+			},
+		}
+	}}, operation{"SharedLock.AcquireRead, behind one that downgrades", func(s *stage) doing {
+		theirs := written(s, s.other)
+		var mine recipes.SharedHold
+		return doing{
+			act:    func(ctx context.Context) (err error) { mine, err = s.shared(s.victim).AcquireRead(ctx); return err },
+			happen: func() error { return theirs.Downgrade(s.ctx) },
+			end:    func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
+			after: func() error {
+				return errors.Join(theirs.Write(s.ctx), theirs.Release(s.ctx), written(s, s.other).Release(s.ctx))
+			},
+		}
+	}}, operation{"SharedLock.AcquireWrite, behind one that has downgraded", func(s *stage) doing {
+		theirs := written(s, s.other)
+		s.ok(theirs.Downgrade(s.ctx))
+		var mine recipes.SharedHold
+		return doing{
+			act:    func(ctx context.Context) (err error) { mine, err = s.shared(s.victim).AcquireWrite(ctx); return err },
+			happen: func() error { return theirs.Release(s.ctx) },
+			end:    func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
+			after:  func() error { return written(s, s.other).Release(s.ctx) },
+		}
+	}}, besideDowngraded("SharedLock.AcquireRead", recipes.SharedLock.AcquireRead), besideDowngraded("SharedLock.TryRead", recipes.SharedLock.TryRead))
+}
+
+func priorityLockOperations() []operation {
+	none := recipes.PriorityLockConfig{}
+	written := func(s *stage, in recipes.Session) recipes.PriorityHold {
+		return must[recipes.PriorityHold](s.T)(s.priority(in, none).AcquireWrite(s.ctx))
+	}
+	turn := func(s *stage) func() error {
+		return func() error {
+			h, err := s.priority(s.other, none).AcquireWrite(s.ctx)
+			if err != nil {
+				return err
+			}
+			return h.Release(s.ctx)
+		}
+	}
+	return append(revocations("PriorityLock", func(s *stage, in recipes.Session) (revocable, func(context.Context) (revocableHold, error)) {
+		l := s.priority(in, none)
+		return l, func(ctx context.Context) (revocableHold, error) { return l.AcquireWrite(ctx) }
+	}), operation{"PriorityLock.AcquireWrite, a claim", func(s *stage) doing {
+		var mine recipes.PriorityHold
+		return doing{
+			act: func(ctx context.Context) (err error) {
+				mine, err = s.priority(s.victim, none).AcquireWrite(ctx)
+				return err
+			},
+			end:     func() error { return mine.Release(s.ctx) },
+			denied:  []denial{{znode: stagePath, perms: noWrite}},
+			between: []meddling{{name: "the claim is deleted", at: reading(zkserver.OpExists, "-writing-"), do: func() error { return s.removeLike("-writing-") }, want: recipes.ErrRemoved}},
+			after:   turn(s),
+		}
+	}}, operation{"PriorityLock.AcquireRead, a claim", func(s *stage) doing {
+		var mine recipes.PriorityHold
+		return doing{
+			act: func(ctx context.Context) (err error) {
+				mine, err = s.priority(s.victim, none).AcquireRead(ctx)
+				return err
+			},
+			end:    func() error { return mine.Release(s.ctx) },
+			denied: []denial{{znode: stagePath, perms: noDelete}},
+			after:  turn(s),
+		}
+	}}, operation{"PriorityLock.TryRead, a claim", func(s *stage) doing {
+		s.ok(written(s, s.other).Release(s.ctx)) // makes the path
+		var mine, theirs recipes.PriorityHold
+		return doing{
+			act: func(ctx context.Context) (err error) {
+				mine, err = s.priority(s.victim, recipes.PriorityLockConfig{Priority: 50}).TryRead(ctx)
+				return err
+			},
+			end:     func() error { return mine.Release(s.ctx) },
+			between: []meddling{{name: "a writer claims before it", at: is(zkserver.OpMulti), do: func() error { theirs = written(s, s.other); return nil }, want: recipes.ErrContended, then: func() { s.ok(theirs.Write(s.ctx)) }}},
+		}
+	}}, operation{"PriorityHold.HandOff", func(s *stage) doing {
+		mine := written(s, s.victim)
+		// The last in line is the successor; a better one waits too.
+		join := func(priority int, granted chan<- int) string {
+			places := make(chan recipes.Place, 1)
+			waits := s.priority(s.other, recipes.PriorityLockConfig{Priority: priority, Joined: func(p recipes.Place) { places <- p }})
+			s.started.Go(func() {
+				h, err := waits.AcquireWrite(s.ctx)
+				if err == nil {
+					granted <- priority
+					err = h.Release(s.ctx)
+				}
+				if err != nil && !errors.Is(err, recipes.ErrRemoved) && !errors.Is(err, recipes.ErrAccessDenied) && s.Context().Err() == nil { // as a case wants
+					s.Errorf("priority %d: %v", priority, err)
+				}
+			})
+			return (<-places).Znode
+		}
+		granted := make(chan int, 2)
+		join(0, granted)
+		successor := join(9, granted)
+		first := 0
+		done := mine.Done()
+		return doing{
+			act: func(ctx context.Context) error { return mine.HandOff(ctx, successor) },
+			happened: func() bool {
+				calm() // until both have been granted, if one has
+				if first == 0 && len(granted) > 0 {
+					first = <-granted
+				}
+				return first == 9
+			},
+			once: true,
+			denied: []denial{{znode: stagePath, perms: noWrite, then: func() {
+				s.ok(mine.Err())
+				s.ok(s.remove(mine.Znode()))
+				<-done
+				if lost := mine.Err(); !errors.Is(lost, recipes.ErrRemoved) {
+					s.Errorf("then another client deletes its znode, and it is told %v", lost)
+				}
+			}}},
+			between: []meddling{
+				{name: "its own znode is deleted", at: is(zkserver.OpMulti), do: func() error { return s.remove(mine.Znode()) }, want: recipes.ErrRemoved},
+				{name: "the successor's znode is written", at: is(zkserver.OpMulti), do: func() error { return s.write(successor, "x") }},
+				{name: "the successor's znode is deleted", at: is(zkserver.OpMulti), do: func() error { return s.remove(successor) }, want: recipes.ErrNoNode, then: func() {
+					if err := errors.Join(mine.Err(), mine.Write(s.ctx), mine.Release(s.ctx)); err != nil {
+						s.Errorf("what was not handed off is held: %v", err)
+					}
+				}},
+			},
+			after: func() error {
+				if err := mine.Release(s.ctx); err != nil && !errors.Is(err, recipes.ErrNotHeld) && !s.lost() {
+					return err
+				}
+				return nil
+			},
+		}
+	}}, operation{"PriorityLock.AcquireWrite, as a successor", func(s *stage) doing {
+		theirs := written(s, s.other)
+		places := make(chan recipes.Place, 1)
+		lock := s.priority(s.victim, recipes.PriorityLockConfig{Priority: 9, Joined: func(p recipes.Place) {
+			select {
+			case places <- p:
+			default: // again
+			}
+		}})
+		var mine recipes.PriorityHold
+		return doing{
+			act: func(ctx context.Context) (err error) { mine, err = lock.AcquireWrite(ctx); return err },
+			happen: func() error {
+				select {
+				case p := <-places:
+					if err := theirs.HandOff(s.ctx, p.Znode); !errors.Is(err, recipes.ErrNoNode) {
+						return err
+					}
+				default: // it has not joined
+				}
+				return theirs.Release(s.ctx)
+			},
+			end:   func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
+			after: turn(s),
+		}
+	}})
+}

@@ -1,0 +1,151 @@
+package zookeeper_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// before35 starts a server that answers as ZooKeeper 3.4 does.
+func before35(t *testing.T) *zkserver.Server {
+	t.Helper()
+	srv := must[*zkserver.Server](t)(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute, Before35: true}))
+	t.Cleanup(func() { srv.Close() })
+	return srv
+}
+
+// PITFALLS 64: ZooKeeper 3.4 answers that it does not know create2, and closes the
+// connection.
+func TestAServerWithoutCreate2(t *testing.T) {
+	srv := before35(t)
+	ctx, s := bounded(t), open(t, srv)
+	for _, path := range []string{"/one", "/one", "/other"} {
+		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{})).Acquire(ctx))
+		if err := hold.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if stats := must[recipes.Stats](t)(s.Stats(ctx)); stats.ByKind["create2"] != 1 || stats.Reconnects != 1 {
+		t.Errorf("asked for %d places, on %d connections; one and one more have to do", stats.ByKind["create2"], stats.Reconnects)
+	}
+}
+
+// ZooKeeper 3.4 knows no containers either, and refuses their flag. Once it
+// has refused one it is asked for plain znodes, which nothing removes when they are empty.
+func TestAServerWithoutContainers(t *testing.T) {
+	srv := before35(t)
+	ctx, s := bounded(t), open(t, srv)
+	sent := func() (multi, create int64) {
+		stats := must[recipes.Stats](t)(s.Stats(ctx))
+		return stats.ByKind["multi"], stats.ByKind["create"]
+	}
+	for _, step := range []struct {
+		path          string
+		multi, create int64 // requests so far
+	}{
+		{"/a/b/barrier", 2, 3}, // /a/b, for want of /a, and /a; then all three as plain znodes
+		{"/c/d/barrier", 2, 7}, // /c/d, for want of /c, and then all three
+	} {
+		if err := must[recipes.Barrier](t)(s.Barrier(step.path)).Set(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		if multi, create := sent(); multi != step.multi || create != step.create {
+			t.Errorf("%s: %d containers and %d plain znodes were asked for so far; want %d and %d", step.path, multi, create, step.multi, step.create)
+		}
+		if err := must[recipes.Barrier](t)(s.Barrier(step.path)).Remove(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 { // it goes up one node at a time
+		srv.RunContainerCheck()
+	}
+	for _, path := range []string{"/a", "/a/b", "/c", "/c/d"} {
+		if !exists(srv, path) {
+			t.Errorf("%s was a container", path)
+		}
+	}
+}
+
+// Another client makes a missing parent first. Nothing is left to make then: a second
+// attempt could put a parent that stays in the place of a container that was reaped.
+func TestAParentThatAnotherMakesFirstIsNotMadeAgain(t *testing.T) {
+	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
+		session := s.session()
+		asked, goOn := make(chan struct{}), make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.SessionID == session.ID() && r.Op == zkserver.OpMulti {
+				close(asked)
+				return zkserver.Fault{Hold: goOn}
+			}
+			return zkserver.Fault{}
+		})
+		set := make(chan error)
+		go func() {
+			set <- must[recipes.Barrier](t)(session.Barrier("/parent/barrier")).Set(s.ctx, nil)
+		}()
+		<-asked
+		srv.SetFault(nil)
+		if _, err := s.raw.Create("/parent", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		close(goOn)
+		if err := <-set; err != nil {
+			t.Fatal(err)
+		}
+		if n := must[recipes.Stats](t)(session.Stats(s.ctx)).ByKind["create"]; n != 1 {
+			t.Errorf("%d creations beside the parent's; the barrier's is one", n)
+		}
+	})
+}
+
+// TestNoZnodeHasNullData: Curator's LeaderLatch and LeaderSelector read all children of
+// their path, and throw when one has null data instead of empty data.
+func TestNoZnodeHasNullData(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s := open(t, srv)
+	write := func(h recipes.Grant, err error) {
+		t.Helper()
+		if err == nil { // with the guard of a znode whose name may come back
+			err = h.Write(ctx, recipes.Create(h.Znode()[:len("/app/x")]+"/written", nil))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, strategy := range recipes.Strategies() {
+		path := "/app/" + strconv.Itoa(i)
+		write(must[recipes.Lock](t)(s.Lock(path, recipes.LockConfig{Strategy: strategy})).Acquire(ctx))
+	}
+	write(must[recipes.Election](t)(s.Election("/app/e", recipes.ElectionConfig{})).Campaign(ctx, nil))
+	write(must[recipes.SharedLock](t)(s.SharedLock("/app/s", recipes.SharedLockConfig{})).AcquireWrite(ctx))
+	write(must[recipes.PriorityLock](t)(s.PriorityLock("/app/w", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
+	write(must[recipes.Group](t)(s.Group("/app/g", recipes.GroupConfig{Name: "n"})).Join(ctx, nil))
+	must[recipes.Passage](t)(must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/app/d", recipes.DoubleBarrierConfig{Size: 1})).Enter(ctx, nil))
+	must[recipes.ElementID](t)(must[recipes.Queue](t)(s.Queue("/app/q", recipes.QueueConfig{Capacity: 1})).Put(ctx, nil))
+	must[int64](t)(must[recipes.Counter](t)(s.Counter("/app/c", recipes.CounterConfig{})).Add(ctx, 1))
+	for _, err := range []error{
+		must[recipes.Barrier](t)(s.Barrier("/app/b")).Set(ctx, nil),
+		must[recipes.Names](t)(s.Names("/app/n")).RegisterPersistent(ctx, "n", nil),
+		must[recipes.Transaction](t)(s.Transaction("/app/t", recipes.TransactionConfig{})).Begin(ctx, nil, "1"),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	checked := 0
+	for _, n := range srv.Tree() {
+		if len(n.Path) > len("/app") {
+			checked++
+		}
+		if n.Data == nil && len(n.Path) >= len("/app") && n.Path[:len("/app")] == "/app" {
+			t.Errorf("%s has null data", n.Path)
+		}
+	}
+	if checked < 30 {
+		t.Errorf("only %d znodes", checked)
+	}
+}

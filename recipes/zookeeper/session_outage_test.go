@@ -1,0 +1,260 @@
+package zookeeper_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
+)
+
+// A replaced is a znode that is changed by one session. Another one deletes it and creates
+// it again, with as many changes as it had.
+type replaced struct {
+	name    string
+	prepare func(t *testing.T, ctx context.Context, mine, theirs recipes.Session) (change, replace func() error)
+}
+
+func replacements() []replaced {
+	key := func(change func(context.Context, recipes.Configuration, recipes.Revision) error) func(*testing.T, context.Context, recipes.Session, recipes.Session) (func() error, func() error) {
+		return func(t *testing.T, ctx context.Context, mine, theirs recipes.Session) (func() error, func() error) {
+			c, other := configAt(t, mine, "/c"), configAt(t, theirs, "/c")
+			revision := must[recipes.Revision](t)(c.Set(ctx, "key", []byte("before"), recipes.NoRevision))
+			must[recipes.Revision](t)(other.Set(ctx, "receipt", nil, recipes.NoRevision))
+			return func() error { return change(ctx, c, revision) }, func() error {
+				err := other.Delete(ctx, "key", recipes.AnyRevision)
+				if err == nil || errors.Is(err, recipes.ErrNoNode) {
+					_, err = other.Set(ctx, "key", []byte("theirs"), recipes.NoRevision)
+				}
+				return err
+			}
+		}
+	}
+	return []replaced{
+		{"a key is set", key(func(ctx context.Context, c recipes.Configuration, r recipes.Revision) error {
+			_, err := c.Set(ctx, "key", []byte("mine"), r)
+			return err
+		})},
+		{"a key is deleted", key(func(ctx context.Context, c recipes.Configuration, r recipes.Revision) error {
+			return c.Delete(ctx, "key", r)
+		})},
+		{"a name is unregistered", func(t *testing.T, ctx context.Context, mine, theirs recipes.Session) (func() error, func() error) {
+			n, other := must[recipes.Names](t)(mine.Names("/c")), must[recipes.Names](t)(theirs.Names("/c"))
+			if err := errors.Join(n.RegisterPersistent(ctx, "key", nil), other.RegisterPersistent(ctx, "receipt", nil)); err != nil {
+				t.Fatal(err)
+			}
+			token := must[recipes.Record](t)(n.Lookup(ctx, "key")).Token
+			return func() error { return n.Unregister(ctx, "key", token) }, func() error {
+				err := other.Unregister(ctx, "key", 0)
+				if err == nil || errors.Is(err, recipes.ErrNoNode) {
+					err = other.RegisterPersistent(ctx, "key", []byte("theirs"))
+				}
+				return err
+			}
+		}},
+	}
+}
+
+// Between the read and the write, or with the reply, the connection is lost, and another
+// client replaces the znode before it is back. Its version is the same, so only another read
+// distinguishes the two.
+func TestAfterAnOutageNoChangeIsMadeToASuccessor(t *testing.T) {
+	for _, r := range replacements() {
+		for cut, fault := range map[string]struct {
+			at    zkserver.Op
+			fault zkserver.Fault
+			want  error
+		}{
+			"before the write is sent": {zkserver.OpExists, zkserver.Fault{CloseAfter: true}, recipes.ErrBadVersion},
+			"and the write with it":    {zkserver.OpMulti, zkserver.Fault{CloseBefore: true}, recipes.ErrBadVersion},
+			"and the reply with it":    {zkserver.OpMulti, zkserver.Fault{DropReply: true}, nil},
+		} {
+			t.Run(fmt.Sprintf("%s, lost %s", r.name, cut), func(t *testing.T) {
+				srv := embedded(t)
+				mine, theirs, ctx := open(t, srv), open(t, srv), bounded(t)
+				change, replace := r.prepare(t, ctx, mine, theirs)
+				var lost, done atomic.Bool
+				srv.SetFault(func(q zkserver.Request) zkserver.Fault {
+					switch {
+					case q.SessionID != mine.ID() || done.Load() || q.Op == zkserver.OpPing:
+					case !lost.Load() && q.Op == fault.at:
+						lost.Store(true)
+						return fault.fault
+					case lost.Load(): // the first request after the outage
+						done.Store(true)
+						if err := replace(); err != nil {
+							t.Error(err)
+						}
+					}
+					return zkserver.Fault{}
+				})
+				err := change()
+				if !done.Load() {
+					t.Fatal("the case was not met")
+				}
+				if !errors.Is(err, fault.want) {
+					t.Errorf("%v; want %v", err, fault.want)
+				}
+				if e, err := configAt(t, theirs, "/c").Get(ctx, "key"); string(e.Value) != "theirs" {
+					t.Errorf("what another client has made is %q, %v", e.Value, err)
+				}
+			})
+		}
+	}
+}
+
+// A counter has the receipt below its znode. A client that replaces the znode deletes that
+// too, so nothing is added to the successor.
+func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
+	srv := embedded(t)
+	mine, ctx := open(t, srv), bounded(t)
+	counter := must[recipes.Counter](t)(mine.Counter("/c", recipes.CounterConfig{}))
+	for range 3 {
+		must[int64](t)(counter.Add(ctx, 1))
+	}
+	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	replace := func() {
+		_, before, err := raw.Get("/c")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		removeAll(t, raw, "/c")
+		if _, err := raw.Create("/c", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Error(err)
+		}
+		for range before.Version {
+			if _, err := raw.Set("/c", []byte("100"), -1); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	var lost, done atomic.Bool
+	srv.SetFault(func(q zkserver.Request) zkserver.Fault {
+		switch {
+		case q.SessionID != mine.ID() || done.Load() || q.Op == zkserver.OpPing:
+		case !lost.Load() && q.Op == zkserver.OpMulti:
+			lost.Store(true)
+			return zkserver.Fault{CloseBefore: true}
+		case lost.Load(): // the first request after the outage
+			done.Store(true)
+			replace()
+		}
+		return zkserver.Fault{}
+	})
+	if _, err := counter.Add(ctx, 1); !errors.Is(err, recipes.ErrUnknownOutcome) || !done.Load() {
+		t.Errorf("%v; want ErrUnknownOutcome (replaced: %v)", err, done.Load())
+	}
+	if now := must[int64](t)(counter.Get(ctx)); now != 100 {
+		t.Errorf("the successor is %d; want 100", now)
+	}
+}
+
+// go-zookeeper arms the watches that it has anew after a reconnect. That can come after
+// whoever waited has looked again. What has changed since the old connection is no news
+// then: here it is another's znode of a name that has come back. So it has none.
+func TestNothingIsToldOfTheTimeBeforeAReconnect(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		elect := func(session recipes.Session, joined func(recipes.Place)) recipes.Election {
+			return must[recipes.Election](s.T)(session.Election(s.path, recipes.ElectionConfig{Joined: joined}))
+		}
+		network := &rearming{}
+		victim := must[recipes.Session](s.T)(zookeeper.OpenWith(network.dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+		s.Cleanup(func() { victim.Close(context.Background()) })
+		old := must[recipes.Leadership](s.T)(elect(s.session(), nil).Campaign(s.ctx, nil))
+		observing, stop := context.WithCancel(s.ctx)
+		<-must[<-chan recipes.Leader](s.T)(elect(victim, nil).Observe(observing)) // leaves a watch
+		stop()
+
+		network.cut()
+		s.remove(old.Znode())
+		leader := must[recipes.Leadership](s.T)(elect(s.session(), nil).Campaign(s.ctx, nil))
+		if leader.Znode() != old.Znode() {
+			s.Fatalf("%s and %s: the case was not met", leader.Znode(), old.Znode())
+		}
+		waits, won := make(chan struct{}), make(chan error, 1)
+		candidate := elect(victim, func(recipes.Place) { close(waits) })
+		go func() {
+			_, err := candidate.Campaign(s.ctx, nil)
+			won <- err
+		}()
+		<-waits
+		for range 20 { // round trips
+			if _, err := candidate.Candidates(s.ctx); err != nil {
+				s.Fatal(err)
+			}
+		}
+		select {
+		case err := <-won:
+			s.Fatalf("two lead (%v)", err)
+		default:
+		}
+		if n := network.rearmed(); n != 0 {
+			s.Errorf("go-zookeeper has armed watches anew, %d times", n)
+		}
+		if err := leader.Resign(s.ctx); err != nil {
+			s.Fatal(err)
+		}
+		if err := <-won; err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+// rearming is a network that counts go-zookeeper's setWatches.
+type rearming struct {
+	mu   sync.Mutex
+	conn net.Conn // the present one
+	seen int
+}
+
+func (n *rearming) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.conn = conn
+	return rearmingConn{conn, n}, nil
+}
+
+func (n *rearming) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.conn.Close()
+}
+
+func (n *rearming) rearmed() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.seen
+}
+
+type rearmingConn struct {
+	net.Conn
+	network *rearming
+}
+
+func (c rearmingConn) Write(frame []byte) (int, error) {
+	const setWatches = 101
+	own := func(xid int32) bool { return xid < -100 } // of requests past go-zookeeper
+	if len(frame) >= 12 && binary.BigEndian.Uint32(frame[8:]) == setWatches && !own(int32(binary.BigEndian.Uint32(frame[4:]))) {
+		c.network.mu.Lock()
+		c.network.seen++
+		c.network.mu.Unlock()
+	}
+	return c.Conn.Write(frame)
+}

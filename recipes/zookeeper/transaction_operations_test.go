@@ -1,0 +1,318 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// voted has a site of the session join and vote.
+func (s *stage) voted(in recipes.Session, name string, vote recipes.Vote) recipes.Site {
+	site := must[recipes.Site](s.T)(s.transaction(in, "").Join(s.ctx, name))
+	s.ok(site.Vote(s.ctx, vote))
+	return site
+}
+
+// deciding is an act that comes to a decision.
+func deciding(wait func(context.Context) (recipes.Decision, error), commit bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		d, err := wait(ctx)
+		if err == nil && d.Commit != commit {
+			err = fmt.Errorf("decided %+v", d)
+		}
+		return err
+	}
+}
+
+// finish has all sites learn the same decision, and act on it. A site of the victim that
+// has lost its session comes back in another one; without its vote the transaction aborts.
+func (s *stage) finish(commit bool, sites ...recipes.Site) error {
+	var decided []recipes.Decision
+	dead := false // with its session, as in own-nodes
+	for _, site := range sites {
+		d, err := site.Wait(s.ctx)
+		if errors.Is(err, recipes.ErrSessionLost) {
+			site, err = s.transaction(s.survivor(), "").Join(s.ctx, site.Name())
+			if errors.Is(err, recipes.ErrNoTransaction) && len(decided) > 0 {
+				continue // it was done before
+			}
+			if dead = errors.Is(err, recipes.ErrNotHeld); dead {
+				continue
+			}
+			if err == nil {
+				d, err = site.Wait(s.ctx)
+			}
+		}
+		if decided = append(decided, d); err != nil || d != decided[0] || d.Commit != commit && !s.lost() {
+			return fmt.Errorf("decided %+v, %w", decided, err)
+		}
+		if err := site.Done(s.ctx); err != nil {
+			return err
+		}
+	}
+	if s.present(stagePath) && !dead {
+		return errors.New("all are done, and the transaction is there")
+	}
+	return nil
+}
+
+func transactionOperations() (all []operation) {
+	decision := func(s *stage) func() bool { return func() bool { return s.present(stagePath + "/decision") } }
+	for _, v := range recipes.Variants() {
+		// begun is a transaction of the session.
+		begun := func(s *stage, in recipes.Session, names ...string) recipes.Transaction {
+			tx := s.transaction(in, v)
+			s.ok(tx.Begin(s.ctx, []byte("payload"), names...))
+			return tx
+		}
+		row := func(name string, prepare func(s *stage) doing) {
+			all = append(all, operation{name + ", " + string(v), prepare})
+		}
+		row("Transaction.Begin", func(s *stage) doing {
+			tx := s.transaction(s.victim, v)
+			return doing{
+				act:      func(ctx context.Context) error { return tx.Begin(ctx, []byte("payload"), "1") },
+				happened: func() bool { return s.present(stagePath) },
+				once:     true,
+				denied:   []denial{{znode: "/app", perms: noCreate}},
+				after: func() error {
+					if !s.present(stagePath) {
+						return nil
+					}
+					site := s.voted(s.other, "1", recipes.VoteCommit)
+					return errors.Join(deciding(s.transaction(s.other, "").Coordinate, true)(s.ctx), s.finish(true, site))
+				},
+			}
+		})
+		for _, vote := range []recipes.Vote{recipes.VoteCommit, recipes.VoteAbort} {
+			row("Transaction.Coordinate, all "+string(vote), func(s *stage) doing {
+				tx := begun(s, s.victim, "1", "2")
+				one, two := s.voted(s.other, "1", recipes.VoteCommit), s.voted(s.other, "2", vote)
+				commit := vote == recipes.VoteCommit
+				return doing{
+					act:      deciding(tx.Coordinate, commit),
+					happened: decision(s),
+					denied:   []denial{{znode: stagePath, perms: noCreate}},
+					after:    func() error { return s.finish(commit, one, two) },
+				}
+			})
+			row("Transaction.Coordinate, waits to "+string(vote), func(s *stage) doing {
+				tx := begun(s, s.victim, "1", "2")
+				one, two := s.voted(s.other, "1", recipes.VoteCommit), must[recipes.Site](s.T)(s.transaction(s.other, "").Join(s.ctx, "2"))
+				commit := vote == recipes.VoteCommit
+				return doing{
+					act:      deciding(tx.Coordinate, commit),
+					happen:   func() error { return two.Vote(s.ctx, vote) },
+					happened: decision(s),
+					after:    func() error { return s.finish(commit, one, two) },
+				}
+			})
+			row("Site.Wait, and another counts, "+string(vote), func(s *stage) doing {
+				tx := begun(s, s.other, "1", "2")
+				mine := s.voted(s.victim, "1", recipes.VoteCommit)
+				var theirs recipes.Site
+				commit := vote == recipes.VoteCommit
+				return doing{
+					act: deciding(mine.Wait, commit),
+					happen: func() error {
+						theirs = s.voted(s.other, "2", vote)
+						return sole(tx.Coordinate)(s.ctx)
+					},
+					happened: decision(s),
+					harmless: true,
+					after:    func() error { return s.finish(commit, mine, theirs) },
+				}
+			})
+		}
+		row("Site.Wait, and another aborts", func(s *stage) doing {
+			tx := begun(s, s.other, "1", "2")
+			mine := must[recipes.Site](s.T)(s.transaction(s.victim, "").Join(s.ctx, "1"))
+			return doing{
+				act:      deciding(mine.Wait, false),
+				happen:   func() error { _, err := tx.Abort(s.ctx, "no"); return err },
+				happened: decision(s),
+				harmless: true,
+			}
+		})
+		row("Transaction.Abort", func(s *stage) doing {
+			tx := begun(s, s.victim, "1")
+			return doing{
+				act:      deciding(func(ctx context.Context) (recipes.Decision, error) { return tx.Abort(ctx, "no") }, false),
+				happened: decision(s),
+				denied:   []denial{{znode: stagePath, perms: noCreate}},
+				after:    func() error { return s.finish(s.lost(), s.voted(s.other, "1", recipes.VoteCommit)) },
+			}
+		})
+		row("Transaction.Join", func(s *stage) doing {
+			tx := begun(s, s.other, "1", "2")
+			theirs := s.voted(s.other, "2", recipes.VoteCommit)
+			do := doing{
+				act: func(ctx context.Context) error { _, err := s.transaction(s.victim, "").Join(ctx, "1"); return err },
+				after: func() error {
+					if s.lost() {
+						return sole(func(ctx context.Context) (recipes.Decision, error) { return tx.Abort(ctx, "no") })(s.ctx)
+					}
+					mine := s.voted(s.victim, "1", recipes.VoteCommit)
+					return errors.Join(deciding(tx.Coordinate, true)(s.ctx), s.finish(true, mine, theirs))
+				},
+			}
+			if v == recipes.OwnNodes {
+				do.happened = func() bool { return s.present(stagePath + "/joined_1") }
+				do.denied = []denial{{znode: stagePath, perms: noCreate}}
+			}
+			return do
+		})
+		row("Site.Vote", func(s *stage) doing {
+			tx := begun(s, s.other, "1", "2")
+			mine, theirs := must[recipes.Site](s.T)(s.transaction(s.victim, "").Join(s.ctx, "1")), s.voted(s.other, "2", recipes.VoteCommit)
+			return doing{
+				act:      func(ctx context.Context) error { return mine.Vote(ctx, recipes.VoteCommit) },
+				happened: func() bool { return s.holds(stagePath+"/s_1", "commit") },
+				denied:   []denial{{znode: stagePath + "/s_1", perms: noWrite}},
+				after: func() error {
+					if s.lost() {
+						s.ok(sole(func(ctx context.Context) (recipes.Decision, error) { return tx.Abort(ctx, "no") })(s.ctx))
+					}
+					return errors.Join(sole(tx.Coordinate)(s.ctx), s.finish(true, mine, theirs))
+				},
+			}
+		})
+		row("Site.Done", func(s *stage) doing {
+			tx := begun(s, s.other, "1", "2")
+			mine, theirs := s.voted(s.victim, "1", recipes.VoteCommit), s.voted(s.other, "2", recipes.VoteCommit)
+			must[recipes.Decision](s.T)(tx.Coordinate(s.ctx))
+			return doing{
+				act:      mine.Done,
+				happened: func() bool { return s.present(stagePath + "/done_1") },
+				harmless: true,
+				after: func() error {
+					if s.lost() {
+						return s.finish(true, theirs, mine)
+					}
+					return s.finish(true, theirs)
+				},
+			}
+		})
+		row("Site.Done, the last", func(s *stage) doing {
+			tx := begun(s, s.victim, "1")
+			site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
+			must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
+			theirs, second := s.transaction(s.other, ""), nthOf(2, is(zkserver.OpMulti))
+			forget := func() error { return theirs.Forget(s.ctx) }
+			return doing{
+				act:      site.Done,
+				happened: func() bool { return !s.present(stagePath) },
+				denied:   []denial{{znode: stagePath, perms: noCreate}, {znode: stagePath, perms: noDelete}},
+				between: []meddling{
+					{name: "a child comes before all are deleted", at: second, do: func() error { return barrierAt(s.T, s.other, stagePath+"/new").Set(s.ctx, nil) }},
+					{name: "a child goes before all are deleted", at: second, do: func() error { return s.removeLike("/decision") }},
+					{name: "another deletes it", at: second, do: forget},
+					{name: "another deletes it before it is listed", at: is(zkserver.OpGetChildren2), do: forget},
+				},
+			}
+		})
+		if v != recipes.AllWatch {
+			row("Site.Wait, a coordinator's place", func(s *stage) doing {
+				begun(s, s.other, "1", "2")
+				mine, theirs := s.voted(s.victim, "1", recipes.VoteCommit), s.voted(s.other, "2", recipes.VoteCommit)
+				return doing{
+					act:      deciding(mine.Wait, true),
+					happen:   func() error { return s.remove(stagePath + "/coordinator") },
+					happened: decision(s),
+					harmless: true,
+					after:    func() error { return s.finish(true, mine, theirs) },
+				}
+			})
+			row("Site.Wait, a coordinator's place that is free", func(s *stage) doing {
+				begun(s, s.other, "1", "2")
+				mine, theirs := s.voted(s.victim, "1", recipes.VoteCommit), s.voted(s.other, "2", recipes.VoteCommit)
+				s.ok(s.remove(stagePath + "/coordinator"))
+				return doing{
+					act:      deciding(mine.Wait, true),
+					happened: decision(s),
+					between:  []meddling{{name: "another takes it first", at: is(zkserver.OpMulti), do: func() error { return sole(theirs.Wait)(s.ctx) }}},
+					after:    func() error { return s.finish(true, mine, theirs) },
+				}
+			})
+		}
+	}
+	return append(all, operation{"Transaction.Status", func(s *stage) doing {
+		theirs := s.transaction(s.other, recipes.OwnNodes)
+		s.ok(theirs.Begin(s.ctx, []byte("payload"), "1", "2", "3"))
+		s.voted(s.other, "1", recipes.VoteCommit)
+		s.voted(s.other, "2", recipes.VoteCommit)
+		s.ok(s.remove(stagePath + "/s_2")) // it dies
+		must[recipes.Decision](s.T)(theirs.Abort(s.ctx, "why"))
+		return asking(s.transaction(s.victim, "").Status, func(status recipes.TransactionStatus) string {
+			decision := status.Decision
+			status.Decision = nil
+			return fmt.Sprintf("%+v %+v", status, decision)
+		})
+	}}, operation{"Transaction.Coordinate, a site that joins, and dies", func(s *stage) doing {
+		begins := s.transaction(s.other, recipes.OwnNodes)
+		s.ok(begins.Begin(s.ctx, nil, "1"))
+		return doing{
+			act: deciding(s.transaction(s.victim, recipes.OwnNodes).Coordinate, false),
+			happen: func() error {
+				_, err := begins.Join(s.ctx, "1")
+				return errors.Join(err, s.remove(stagePath+"/s_1"))
+			},
+			happened: decision(s),
+		}
+	}}, operation{"Transaction.Forget", func(s *stage) doing {
+		tx, theirs := s.transaction(s.victim, ""), s.transaction(s.other, recipes.CoordinatorOnly)
+		s.ok(tx.Begin(s.ctx, nil, "1"))
+		must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
+		s.ok(barrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // it has died halfway
+		return doing{
+			act:      tx.Forget,
+			happened: func() bool { return !s.present(stagePath) },
+			denied:   []denial{{znode: stagePath, perms: noDelete}},
+			between: []meddling{{name: "another forgets it, and begins one", at: is(zkserver.OpGetChildren2), do: func() error {
+				return errors.Join(theirs.Forget(s.ctx), theirs.Begin(s.ctx, nil, "1"))
+			}, then: func() {
+				if _, err := theirs.Status(s.ctx); err != nil {
+					s.Errorf("the other transaction: %v", err)
+				}
+			}}},
+		}
+	}}, operation{"Site.Wait, a decision", func(s *stage) doing {
+		tx := s.transaction(s.victim, "")
+		s.ok(tx.Begin(s.ctx, nil, "1"))
+		site := must[recipes.Site](s.T)(tx.Join(s.ctx, "1"))
+		must[recipes.Decision](s.T)(tx.Abort(s.ctx, ""))
+		return doing{
+			act:      deciding(site.Wait, false),
+			happened: decision(s),
+			harmless: true,
+			between: []meddling{{name: "it is deleted before it is read", at: reading(zkserver.OpGetData, "/decision"), do: func() error {
+				return errors.Join(barrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil), s.transaction(s.other, "").Forget(s.ctx))
+			}, want: recipes.ErrNoTransaction}},
+		}
+	}}, operation{"Transaction.Coordinate, a listing", func(s *stage) doing {
+		tx := s.transaction(s.victim, recipes.CoordinatorOnly)
+		s.ok(tx.Begin(s.ctx, nil, "1"))
+		s.voted(s.other, "1", recipes.VoteAbort)
+		strange := func(child string, want error) meddling {
+			return meddling{name: "another program writes " + child, at: is(zkserver.OpGetChildren2), do: func() error {
+				if !s.present(stagePath + child) {
+					must[recipes.Decision](s.T)(s.transaction(s.other, "").Abort(s.ctx, ""))
+				}
+				return s.write(stagePath+child, "{strange")
+			}, want: want}
+		}
+		return doing{
+			act: func(ctx context.Context) error {
+				if _, err := s.victim.Contenders(ctx, stagePath); err != nil { // a listing
+					return err
+				}
+				return sole(tx.Coordinate)(ctx)
+			},
+			happened: decision(s),
+			between:  []meddling{strange("/s_1", recipes.ErrInvalid), strange("/protocol", recipes.ErrInvalid), strange("/decision", recipes.ErrNoTransaction)},
+		}
+	}})
+}
