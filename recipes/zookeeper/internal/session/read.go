@@ -100,8 +100,12 @@ func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
 	})
 }
 
-// Sync brings the server that answers this session up to date with all writes
-// that were completed before. A path that does not exist is as good as any.
+// Sync brings the server that answers this session up to date with all writes of this
+// session, and a follower with all that were completed before. The leader does not wait for
+// anything: it may not have applied yet what a follower has applied and answered (seen once
+// with 3.8.0 under load). So a read after Sync may miss what another session was just told,
+// for as long as the leader needs to apply it. No grant and no outcome depends on such a read.
+// A path that does not exist is as good as any.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	_, err := readWith(ctx, s, "sync", path, func(r conn.Requests) (struct{}, error) {
 		return struct{}{}, r.Sync(s.full(path))
