@@ -58,6 +58,8 @@ func (t *T) j(s fmt.Stringer) {
 
 func (t *T) k(a int) {}
 
+func (t *T) iLocked() {}
+
 func one(a int) int { return a }
 
 func other(b int) int { return b }
