@@ -1,6 +1,7 @@
 package recipestest
 
 import (
+	"context"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -53,6 +54,34 @@ func priorityRevokeWaiter(f *fixture) {
 	f.must(g.Release(f.ctx))
 	f.must(l.Revoke(f.ctx, w.place.Znode))
 	f.is(l.Revoke(f.ctx, f.path("a", "config")), recipes.ErrInvalid)
+}
+
+func priorityRevokeByOldName(f *fixture) {
+	s := f.open()
+	l := f.priority(s)
+	for _, revoke := range []func(context.Context, string) error{l.Revoke, l.RevokeForced} {
+		h := f.priorityHeld(s, recipes.Writing)
+		w := f.priorityWaits(f.open(), recipes.Writing, func(c *recipes.PriorityLockConfig) { c.Revocable, c.Grace = true, 20*time.Millisecond })
+		f.must(h.Release(f.ctx))
+		g := w.value1(f)
+		asked := g.Revoked()
+		f.must(revoke(f.ctx, w.place.Znode))
+		f.await(asked, "the request")
+		_ = g.Release(f.ctx) // by force it has gone
+		f.must(revoke(f.ctx, w.place.Znode))
+	}
+}
+
+func priorityRevokeNotAllowed(f *fixture) {
+	s := f.open()
+	h := f.priorityHeld(s, recipes.Writing)
+	w := f.priorityWaits(f.open(), recipes.Writing)
+	for _, znode := range []string{h.Znode(), w.place.Znode} {
+		f.is(f.priority(s).Revoke(f.ctx, znode), recipes.ErrNotRevocable)
+		f.is(f.priority(s).RevokeForced(f.ctx, znode), recipes.ErrNotRevocable)
+	}
+	f.held(h)
+	w.blocked(f)
 }
 
 func priorityForced(f *fixture) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -37,23 +38,31 @@ func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForAServerLongerThanItsContext(t *testing.T) {
-	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
-		srv.Freeze(true)
-		defer srv.Freeze(false)
-		const patience = 100 * time.Millisecond
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		began := time.Now()
-		if err := s.Close(ctx); !errors.Is(err, recipes.ErrUnknownOutcome) {
-			t.Fatalf("got %v", err)
-		}
-		if took := time.Since(began); took != patience {
-			t.Errorf("close took %v of the %v it was given", took, patience)
-		}
-		if err := s.Err(); !errors.Is(err, recipes.ErrClosed) {
-			t.Fatalf("the session says %v", err)
-		}
-	})
+	for unread := range 2 { // a request, behind which the server reads nothing
+		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+			time.Sleep(time.Second)
+			cutAndWait(t, srv, s) // so that the connection is younger than the session
+			srv.Freeze(true)
+			defer srv.Freeze(false)
+			for range unread {
+				go s.Stat(t.Context(), "/")
+				synctest.Wait()
+			}
+			const patience = 100 * time.Millisecond
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			began := time.Now()
+			if err := s.Close(ctx); !errors.Is(err, recipes.ErrUnknownOutcome) {
+				t.Fatalf("got %v", err)
+			}
+			if took := time.Since(began); took != patience {
+				t.Errorf("after %d requests close took %v of the %v it was given", unread, took, patience)
+			}
+			if err := s.Err(); !errors.Is(err, recipes.ErrClosed) {
+				t.Fatalf("the session says %v", err)
+			}
+		})
+	}
 }
 
 // A later Close with less patience does not cut the first one short.
