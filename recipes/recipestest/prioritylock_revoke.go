@@ -61,13 +61,13 @@ func priorityRevokeByOldName(f *fixture) {
 	l := f.priority(s)
 	for _, revoke := range []func(context.Context, string) error{l.Revoke, l.RevokeForced} {
 		h := f.priorityHeld(s, recipes.Writing)
-		w := f.priorityWaits(f.open(), recipes.Writing, func(c *recipes.PriorityLockConfig) { c.Revocable, c.Grace = true, 20*time.Millisecond })
+		w := f.priorityWaits(f.open(), recipes.Writing, func(c *recipes.PriorityLockConfig) { c.Revocable, c.Grace = true, patience })
 		f.must(h.Release(f.ctx))
 		g := w.value1(f)
-		asked := g.Revoked()
-		f.must(revoke(f.ctx, w.place.Znode))
-		f.await(asked, "the request")
-		_ = g.Release(f.ctx) // by force it has gone
+		revoked := start(f, func() (struct{}, error) { return struct{}{}, revoke(f.ctx, w.place.Znode) })
+		f.await(g.Revoked(), "the request")
+		f.must(g.Release(f.ctx)) // for which the one by force waits
+		revoked.value1(f)
 		f.must(revoke(f.ctx, w.place.Znode))
 	}
 }
@@ -87,8 +87,9 @@ func priorityRevokeNotAllowed(f *fixture) {
 func priorityForced(f *fixture) {
 	s := f.open()
 	h := f.priorityHeld(f.open(), recipes.Writing, at(9), func(c *recipes.PriorityLockConfig) { c.Revocable, c.Grace = true, 20*time.Millisecond })
-	h.Revoked()
 	w := f.priorityWaits(s, recipes.Writing)
+	f.must(f.priority(s).Revoke(f.ctx, h.Znode()))
+	f.await(h.Revoked(), "the request") // which a busy machine may read too late in the grace
 	f.must(f.priority(s).RevokeForced(f.ctx, h.Znode()))
 	f.lost(h, recipes.ErrRevoked)
 	g := w.value1(f)
