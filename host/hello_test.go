@@ -20,3 +20,16 @@ func TestStdoutThatIsClosedAfterTheProcessHasExitedHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What is not go-plugin's handshake has no version, however much it looks like one.
+func TestVersionOfAHandshake(t *testing.T) {
+	for line, want := range map[string]int{
+		"1|7|unix|/s|grpc|x\nmore": 7, "1|7|unix|/s|grpc": 7, "2|7|unix|/s|grpc": 0, "1|7|unix|/s": 0, "1|x|unix|/s|grpc": 0, "": 0,
+	} {
+		var h hello
+		h.add([]byte(line))
+		if v, ok := h.version(); v != want || ok != (want != 0) {
+			t.Errorf("%q has version %d, %v; want %d", line, v, ok, want)
+		}
+	}
+}

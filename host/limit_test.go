@@ -38,6 +38,9 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a second session: %v", err)
 	}
 	h := acquire(t, s)
+	if err := h.Write(ctx(t), recipes.Create("/written", nil)); err != nil { // which ends no hold
+		t.Error(err)
+	}
 	l, err := s.Lock("/other", recipes.LockConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -256,10 +256,16 @@ func TestSocketDirectoryIsPrivateAndIsRemoved(t *testing.T) {
 	closes(t, "Exited", p.Exited()) // nobody has called Close
 	empty(t, tmp)
 
-	if _, err := host.Launch(ctx(t), config(t, "dying")); err == nil {
-		t.Error("launched")
+	unstarted := filepath.Join(shortTempDir(t), "plugin")
+	if err := os.WriteFile(unstarted, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
+		t.Fatal(err)
 	}
-	empty(t, tmp)
+	for _, cfg := range []host.Config{config(t, "dying"), {Path: unstarted}} {
+		if _, err := host.Launch(ctx(t), cfg); err == nil {
+			t.Error("launched")
+		}
+		empty(t, tmp)
+	}
 }
 
 // TestLongTempDirectory: the path of a Unix socket has room for 108 bytes.

@@ -34,6 +34,8 @@ func priorityTests() []test {
 		{"ask/holders of lower priority are asked, others are not", priorityAsk},
 		{"ask/a holder that is not revocable is left alone", priorityAskNot},
 		{"revoke/a waiter takes the request along", priorityRevokeWaiter},
+		{"revoke/a holder is asked by the name that it waited with", priorityRevokeByOldName},
+		{"revoke/one that is not revocable is left alone", priorityRevokeNotAllowed},
 		{"revoke/forced takes the hold, and writes are refused", priorityForced},
 		{"hand-off/the successor goes before better priorities", handOffSuccessor},
 		{"hand-off/a successor that leaves holds nobody back", handOffLeaves},

@@ -1,6 +1,7 @@
 package recipestest
 
 import (
+	"context"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -55,11 +56,40 @@ func priorityRevokeWaiter(f *fixture) {
 	f.is(l.Revoke(f.ctx, f.path("a", "config")), recipes.ErrInvalid)
 }
 
+func priorityRevokeByOldName(f *fixture) {
+	s := f.open()
+	l := f.priority(s)
+	for _, revoke := range []func(context.Context, string) error{l.Revoke, l.RevokeForced} {
+		h := f.priorityHeld(s, recipes.Writing)
+		w := f.priorityWaits(f.open(), recipes.Writing, func(c *recipes.PriorityLockConfig) { c.Revocable, c.Grace = true, patience })
+		f.must(h.Release(f.ctx))
+		g := w.value1(f)
+		revoked := start(f, func() (struct{}, error) { return struct{}{}, revoke(f.ctx, w.place.Znode) })
+		f.await(g.Revoked(), "the request")
+		f.must(g.Release(f.ctx)) // for which the one by force waits
+		revoked.value1(f)
+		f.must(revoke(f.ctx, w.place.Znode))
+	}
+}
+
+func priorityRevokeNotAllowed(f *fixture) {
+	s := f.open()
+	h := f.priorityHeld(s, recipes.Writing)
+	w := f.priorityWaits(f.open(), recipes.Writing)
+	for _, znode := range []string{h.Znode(), w.place.Znode} {
+		f.is(f.priority(s).Revoke(f.ctx, znode), recipes.ErrNotRevocable)
+		f.is(f.priority(s).RevokeForced(f.ctx, znode), recipes.ErrNotRevocable)
+	}
+	f.held(h)
+	w.blocked(f)
+}
+
 func priorityForced(f *fixture) {
 	s := f.open()
 	h := f.priorityHeld(f.open(), recipes.Writing, at(9), func(c *recipes.PriorityLockConfig) { c.Revocable, c.Grace = true, 20*time.Millisecond })
-	h.Revoked()
 	w := f.priorityWaits(s, recipes.Writing)
+	f.must(f.priority(s).Revoke(f.ctx, h.Znode()))
+	f.await(h.Revoked(), "the request") // which a busy machine may read too late in the grace
 	f.must(f.priority(s).RevokeForced(f.ctx, h.Znode()))
 	f.lost(h, recipes.ErrRevoked)
 	g := w.value1(f)

@@ -167,13 +167,15 @@ func permitsAtPath(f *fixture) {
 }
 
 func permitsMismatch(f *fixture) {
-	s := f.open()
-	h := f.permit(s, f.path("a"), 2)
-	_, err := f.semaphore(f.open(), f.path("a"), 3).Acquire(f.ctx)
-	f.is(err, recipes.ErrMismatch)
-	f.isNot(err, recipes.ErrContended, recipes.ErrNotHeld)
-	f.awaitChildren(f.path("a"), 1)
-	f.held(h)
+	s, other := f.open(), f.open()
+	for path, permits := range map[string][2]int{"a": {2, 3}, "b": {1, 2}, "c": {2, 1}} { // one permit is handed on
+		h := f.permit(s, f.path(path), permits[0])
+		_, err := f.semaphore(other, f.path(path), permits[1]).Acquire(f.ctx)
+		f.is(err, recipes.ErrMismatch)
+		f.isNot(err, recipes.ErrContended, recipes.ErrNotHeld)
+		f.awaitChildren(f.path(path), 1)
+		f.held(h)
+	}
 }
 
 func permitsChanged(f *fixture) {

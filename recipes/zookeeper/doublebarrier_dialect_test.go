@@ -233,6 +233,30 @@ func TestADoubleBarrierInADialectIsNotEnteredByAnOlderReady(t *testing.T) {
 	})
 }
 
+// A ready that is younger than the member lets it in, though it was made before the member
+// looked for it, and though some of those that it was made for have left.
+func TestADoubleBarrierInADialectIsEnteredByAYoungerReady(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		s.theirs(d)
+		b := s.barrier(d, 3)
+		looks := 0
+		s.srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op == zkserver.OpExists && r.Path == s.ready() {
+				if looks++; looks == 1 {
+					s.make(s.ready(), nil, 0)
+				}
+			}
+			return zkserver.Fault{}
+		})
+		if p := s.enter(s.ctx, b).returns(); len(p.Members()) != 2 {
+			s.Errorf("entered with %q", p.Members())
+		}
+		if looks == 0 {
+			s.Error("the case was not met")
+		}
+	})
+}
+
 // A member of theirs keeps its name when it enters again. Ours does not wait for it, for
 // it waits for ours.
 func TestADoubleBarrierInADialectIsLeftThoughAnotherEntersAgain(t *testing.T) {

@@ -189,7 +189,7 @@ func (f *finder) swaps(list []ast.Stmt) {
 }
 
 // operates reports a statement that calls something, and whose place may matter. That a
-// mutex is locked too late only the race detector notices.
+// mutex is locked too late, or unlocked too early, only the race detector notices.
 func (f *finder) operates(s ast.Stmt) bool {
 	switch s.(type) {
 	case *ast.ExprStmt, *ast.AssignStmt, *ast.GoStmt, *ast.SendStmt:
@@ -197,7 +197,7 @@ func (f *finder) operates(s ast.Stmt) bool {
 		return false
 	}
 	text := f.text(s)
-	if e, ok := s.(*ast.ExprStmt); ok && f.says(e.X) || strings.HasSuffix(text, "Lock()") || strings.HasSuffix(text, ".Helper()") {
+	if e, ok := s.(*ast.ExprStmt); ok && f.says(e.X) || strings.HasSuffix(text, "ock()") || strings.HasSuffix(text, ".Helper()") {
 		return false
 	}
 	found := false
@@ -209,7 +209,8 @@ func (f *finder) operates(s ast.Stmt) bool {
 	return found
 }
 
-// call plants the call of another function that has the same signature.
+// call plants the call of another function that has the same signature. That it is the
+// one for callers that have locked, only the race detector notices.
 func (f *finder) call(c *ast.CallExpr) {
 	var before, name string
 	switch fun := c.Fun.(type) {
@@ -221,7 +222,7 @@ func (f *finder) call(c *ast.CallExpr) {
 		}
 		before, name = f.text(fun.X)+".", "."+fun.Sel.Name
 	}
-	if other := strings.TrimPrefix(f.same[name], "."); other != "" {
+	if other := strings.TrimPrefix(f.same[name], "."); other != "" && f.same[name] != name+"Locked" {
 		f.around("call "+other+" for", c.Fun, "planted.Or(%[1]d, ", ", "+escape(before+other)+")")
 	}
 }

@@ -52,11 +52,14 @@ func (t *T) j(s fmt.Stringer) {
 	t.i()
 	t.k(one(two()))
 	t.n = 1
+	t.mu.Unlock()
 	t.next().i()
 	s.String()
 }
 
 func (t *T) k(a int) {}
+
+func (t *T) iLocked() {}
 
 func one(a int) int { return a }
 
@@ -92,6 +95,7 @@ var mistakes = []string{
 	"*T.j: drop `t.i()`",
 	"*T.j: drop `t.k(one(two()))`",
 	"*T.j: drop `t.n = 1`",
+	"*T.j: drop `t.mu.Unlock()`",
 	"*T.j: drop `t.next().i()`",
 	"*T.j: drop `s.String()`",
 	"*T.j: swap `t.i(); t.k(one(two()))`",
@@ -151,8 +155,8 @@ func TestMistakesArePlantedTogether(t *testing.T) {
 		"if !planted.On(5) { t.n++ }",
 		"planted.Without(6, 0, planted.Without(7, 1, []int{a, b}))",
 		"if !planted.On(10) { ok = (!planted.On(11) && true) }",
-		"if !planted.On(15) { if !planted.On(20) { t.i() } }",
-		"{ planted.Or(22, t.k, t.h)(planted.Or(23, one, other)(two())) }; if planted.On(20) { t.i() }",
+		"if !planted.On(15) { if !planted.On(21) { t.i() } }",
+		"{ planted.Or(23, t.k, t.h)(planted.Or(24, one, other)(two())) }; if planted.On(21) { t.i() }",
 	} {
 		if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, want) }) {
 			t.Errorf("there is no %s in\n%s", want, text)

@@ -104,7 +104,7 @@ func (n *names) unregister(ctx context.Context, path string, token recipes.Token
 		t.Delete(path, stat.Version)
 		return t, err
 	})
-	if znode.RefusedOp(err) >= 0 && (errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode)) {
+	if znode.GoneOrChanged(err) {
 		return znode.ErrReadAgain
 	}
 	return err

@@ -131,3 +131,19 @@ func TestWatchedMissesNoWakeUp(t *testing.T) {
 		}
 	}
 }
+
+// In the dialect of another library nothing is handed over. The other strategies are free.
+func TestTheStrategyOfALineInADialect(t *testing.T) {
+	for _, dialect := range recipes.Dialects() {
+		for _, strategy := range recipes.Strategies() {
+			want := strategy
+			if strategy == recipes.Handoff && dialect != recipes.ZooKeeper {
+				want = recipes.Predecessor
+			}
+			l, err := Of(nil).At("lock", "/l", strategy, dialect, Spoken{dialect: {Lock}})
+			if err != nil || l.Strategy != want {
+				t.Errorf("%s of %s: %+v, %v; want %s", strategy, dialect, l, err, want)
+			}
+		}
+	}
+}

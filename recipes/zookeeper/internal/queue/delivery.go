@@ -110,7 +110,7 @@ func (d *delivery) end(life context.Context, ack bool) error {
 		return fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
 	case znode.RefusedOp(err) == ofClaim && errors.Is(err, recipes.ErrNoNode):
 		return fmt.Errorf("%w: %s", recipes.ErrRemoved, d.Znode())
-	case isGoneOrChanged(err):
+	case znode.GoneOrChanged(err):
 		// Another client has deleted or written the element itself.
 		q.session.Delete(d.Znode())
 		return fmt.Errorf("%w: %s", recipes.ErrRemoved, q.child(d.Name))

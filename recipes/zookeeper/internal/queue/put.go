@@ -54,7 +54,7 @@ func (q *queue) commitPut(ctx context.Context, prefix string, data [][]byte) (se
 			t.CreateSequential(q.child(prefix), d, q.cfg.Ephemeral)
 		}
 		outcome, err := q.once(ctx, t)
-		if q.cfg.Capacity > 0 && znode.RefusedOp(err) == 0 && isGoneOrChanged(err) {
+		if q.cfg.Capacity > 0 && znode.RefusedOp(err) == 0 && znode.GoneOrChanged(err) {
 			continue // another client has put since the elements were counted
 		}
 		if !q.claims() && znode.RefusedOp(err) >= 0 && errors.Is(err, recipes.ErrNoNode) {

@@ -106,7 +106,7 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 		switch {
 		case err == nil:
 			taken = c.element()
-		case isGoneOrChanged(err):
+		case znode.GoneOrChanged(err):
 			err = errNotAvailable
 		case errors.Is(err, recipes.ErrUnknownOutcome):
 			err = fmt.Errorf("%s may have been taken, and would be lost: %w", c.Name, err)
@@ -117,12 +117,6 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 		return recipes.Element{}, q.failed(err)
 	}
 	return taken, nil
-}
-
-// isGoneOrChanged reports whether a transaction was refused because another client was
-// faster.
-func isGoneOrChanged(err error) bool {
-	return znode.RefusedOp(err) >= 0 && (errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrBadVersion))
 }
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
@@ -200,7 +194,7 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 		case err == nil: // the reply was lost, and the receipt could not be read
 			stat, err := session.Insist(ctx, q.session, func() (session.Stat, error) { return q.session.Stat(ctx, claim) })
 			return recipes.Token(stat.Czxid), err
-		case znode.RefusedOp(err) == 0 && isGoneOrChanged(err):
+		case znode.RefusedOp(err) == 0 && znode.GoneOrChanged(err):
 			return 0, errNotAvailable
 		case znode.RefusedOp(err) == 1 && errors.Is(err, recipes.ErrNoNode):
 			if err := q.provide(ctx, q.child(claimsName)); err != nil {
@@ -228,7 +222,7 @@ func (q *queue) bury(ctx context.Context, e queued, node session.Node, claim str
 			if err := q.provide(ctx, q.child(deadName)); err != nil {
 				return err
 			}
-		case claim == "" && znode.RefusedOp(err) == 1 && isGoneOrChanged(err):
+		case claim == "" && znode.RefusedOp(err) == 1 && znode.GoneOrChanged(err):
 			return errNotAvailable
 		default:
 			return err

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func TestDataOfAContender(t *testing.T) {
@@ -42,6 +44,21 @@ func TestDataOfAContender(t *testing.T) {
 	}
 	if raw := (nodeData{data: []byte("me")}).encode(); string(raw) != "me" {
 		t.Errorf("data without marks is stored as %q", raw)
+	}
+}
+
+// The name says whether a contender reads or writes, and the data that a writer only reads now.
+func TestTheModeOfAContender(t *testing.T) {
+	for name, mode := range map[string]recipes.Mode{
+		"read-0000000001": recipes.Reading, "_c_1-__READ__0000000001": recipes.Reading, "1__rlock__0000000001": recipes.Reading,
+		"write-0000000001": recipes.Writing, "_c_1-__WRIT__0000000001": recipes.Writing, "1__lock__0000000001": recipes.Writing,
+	} {
+		c, downgraded := recipes.Contender{Znode: "/l/" + name}, recipes.Contender{Znode: "/l/" + name, Data: nodeData{downgraded: true}.encode()}
+		readMarks(&c)
+		readMarks(&downgraded)
+		if c.Mode != mode || downgraded.Mode != recipes.Reading || !downgraded.Downgraded {
+			t.Errorf("%s is %s; want %s. Downgraded it is %+v", name, c.Mode, mode, downgraded)
+		}
 	}
 }
 

@@ -39,23 +39,31 @@ func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForAServerLongerThanItsContext(t *testing.T) {
-	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
-		srv.Freeze(true)
-		defer srv.Freeze(false)
-		const patience = 100 * time.Millisecond
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		began := time.Now()
-		if err := s.Close(ctx); !errors.Is(err, recipes.ErrUnknownOutcome) {
-			t.Fatalf("got %v", err)
-		}
-		if took := time.Since(began); took != patience {
-			t.Errorf("close took %v of the %v it was given", took, patience)
-		}
-		if err := s.Err(); !errors.Is(err, recipes.ErrClosed) {
-			t.Fatalf("the session says %v", err)
-		}
-	})
+	for unread := range 2 { // a request, behind which the server reads nothing
+		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+			time.Sleep(time.Second)
+			cutAndWait(t, srv, s) // so that the connection is younger than the session
+			srv.Freeze(true)
+			defer srv.Freeze(false)
+			for range unread {
+				go s.Stat(t.Context(), "/")
+				synctest.Wait()
+			}
+			const patience = 100 * time.Millisecond
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			began := time.Now()
+			if err := s.Close(ctx); !errors.Is(err, recipes.ErrUnknownOutcome) {
+				t.Fatalf("got %v", err)
+			}
+			if took := time.Since(began); took != patience {
+				t.Errorf("after %d requests close took %v of the %v it was given", unread, took, patience)
+			}
+			if err := s.Err(); !errors.Is(err, recipes.ErrClosed) {
+				t.Fatalf("the session says %v", err)
+			}
+		})
+	}
 }
 
 // A later Close with less patience does not cut the first one short.
@@ -138,12 +146,16 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 	const cut = 2 * time.Second // since the last contact
 	for name, test := range map[string]struct {
 		back, patience time.Duration // 0: never, and for ever
+		frozen         bool          // servers take connections, and do not answer
 		takes          func(timeout time.Duration) (least, most time.Duration)
 		want           error
 	}{
-		"no server comes back": {0, 0, func(timeout time.Duration) (least, most time.Duration) { return timeout - cut, timeout - cut }, recipes.ErrUnknownOutcome},
-		"the context ends":     {0, time.Second, func(time.Duration) (least, most time.Duration) { return time.Second, time.Second }, recipes.ErrUnknownOutcome},
-		"a server comes back":  {3 * time.Second, 0, func(time.Duration) (least, most time.Duration) { return 3 * time.Second, 4 * time.Second }, nil},
+		"no server comes back":                     {0, 0, false, func(timeout time.Duration) (least, most time.Duration) { return timeout - cut, timeout - cut }, recipes.ErrUnknownOutcome},
+		"the context ends":                         {0, time.Second, false, func(time.Duration) (least, most time.Duration) { return time.Second, time.Second }, recipes.ErrUnknownOutcome},
+		"the context has ended":                    {0, -1, false, func(time.Duration) (least, most time.Duration) { return 0, 0 }, recipes.ErrUnknownOutcome},
+		"a server comes back":                      {3 * time.Second, 0, false, func(time.Duration) (least, most time.Duration) { return 3 * time.Second, 4 * time.Second }, nil},
+		"no server answers":                        {0, 0, true, func(timeout time.Duration) (least, most time.Duration) { return timeout - cut, timeout - cut }, recipes.ErrUnknownOutcome},
+		"no server answers until the context ends": {0, time.Second, true, func(time.Duration) (least, most time.Duration) { return time.Second, time.Second }, recipes.ErrUnknownOutcome},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -170,7 +182,9 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				down <- struct{}{}
+				if srv.Freeze(test.frozen); !test.frozen {
+					down <- struct{}{}
+				}
 				srv.CloseConnection(s.ID())
 				<-disconnected
 				synctest.Wait()
@@ -181,7 +195,7 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 					time.AfterFunc(test.back, func() { <-down })
 				}
 				ctx := t.Context()
-				if test.patience > 0 {
+				if test.patience != 0 {
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(ctx, test.patience)
 					defer cancel()
@@ -195,8 +209,9 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 				if least, most := test.takes(s.Timeout()); took < least || took > most {
 					t.Errorf("it took %v; want %v to %v", took, least, most)
 				}
-				// At the time of the first case the server ends the session itself.
-				if left := len(srv.Sessions()); test.back+test.patience > 0 && (left == 0) != (test.want == nil) {
+				srv.Freeze(false)
+				// Where the server could end the session by itself, it does at that time.
+				if left := len(srv.Sessions()); test.back+test.patience != 0 && (left == 0) != (test.want == nil) {
 					t.Errorf("%d sessions are left at the server", left)
 				}
 				time.Sleep(2 * time.Second) // go-zookeeper's Close waits for one

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -215,5 +216,39 @@ func TestAHandOverThatWasNotWrittenMayHaveArrived(t *testing.T) {
 	}
 	if !once.Load() {
 		t.Error("the case was not met")
+	}
+}
+
+// stranger gives another identity than the session's, as a server takes it that hashes it
+// in another way.
+type stranger struct{ net.Conn }
+
+func (c stranger) Write(frame []byte) (int, error) {
+	return c.Conn.Write(bytes.Replace(frame, []byte(":handoff"), []byte(":another"), 1))
+}
+
+// A place that its own session may not write to is deleted, and is the last one.
+func TestAPlaceThatMayNotBeWritten(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	s, err := session.Open(ctx, to(srv), func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		return stranger{c}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(s) })
+	place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	if err != nil || !s.TakesPlaces() {
+		t.Fatalf("%v; it takes places: %v", err, s.TakesPlaces())
+	}
+	if err := <-s.HandOver(ctx, place); err != nil {
+		t.Errorf("told %v", err)
+	}
+	if n := s.Counters().Fallbacks; n != 1 || s.TakesPlaces() {
+		t.Errorf("%d fallbacks are counted; it takes places: %v", n, s.TakesPlaces())
+	}
+	if _, err := s.Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
+		t.Errorf("afterwards a look says %v", err)
 	}
 }

@@ -79,3 +79,9 @@ func RefusedOp(err error) int {
 	}
 	return -1
 }
+
+// GoneOrChanged reports whether the server refused a transaction because another client
+// was faster.
+func GoneOrChanged(err error) bool {
+	return RefusedOp(err) >= 0 && (errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrBadVersion))
+}

@@ -36,11 +36,16 @@ func TestTheOwnerOfAZnode(t *testing.T) {
 func TestWhichOperationWasRefused(t *testing.T) {
 	refused := &session.TxnError{Index: 3, Err: recipes.ErrNoNode}
 	for _, test := range []struct {
-		err  error
-		want int
-	}{{nil, -1}, {recipes.ErrNoNode, -1}, {refused, 3}, {fmt.Errorf("wrapped: %w", refused), 3}} {
-		if got := RefusedOp(test.err); got != test.want {
-			t.Errorf("of %v it says %d", test.err, got)
+		err    error
+		want   int
+		faster bool // another client was
+	}{
+		{nil, -1, false}, {recipes.ErrNoNode, -1, false}, {refused, 3, true}, {fmt.Errorf("wrapped: %w", refused), 3, true},
+		{recipes.ErrBadVersion, -1, false}, {&session.TxnError{Err: recipes.ErrBadVersion}, 0, true},
+		{&session.TxnError{Index: 1, Err: recipes.ErrNodeExists}, 1, false},
+	} {
+		if got, faster := RefusedOp(test.err), GoneOrChanged(test.err); got != test.want || faster != test.faster {
+			t.Errorf("of %v it says %d, %v", test.err, got, faster)
 		}
 	}
 	if err := UnknownOutcome(nil); err != nil {

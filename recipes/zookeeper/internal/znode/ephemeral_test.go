@@ -10,27 +10,58 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// TestANameThatIsGivenUpAtOnceIsDeletedOnce: who gives up a name just after getting it
-// deletes only that registration. The deletion whose reply is lost is not sent again
-// when the next session has the name.
-func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
+const path = "/names/n"
+
+// two are sessions that want the name at path, one after the other.
+func two(t *testing.T) (srv *zkserver.Server, s, next *session.Session) {
 	srv, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer srv.Close()
-	ctx := t.Context()
+	t.Cleanup(func() { srv.Close() })
 	open := func() *session.Session {
-		s, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}, nil)
+		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { s.Close(context.Background()) })
 		return s
 	}
-	s, next := open(), open()
-	defer next.Close(context.Background())
-	defer s.Close(context.Background())
-	const path = "/names/n"
+	return srv, open(), open()
+}
+
+// Nothing that an update could compare tells the next one's registration, whose version is
+// the same. Its result does: the update has not changed what it was called for.
+func TestAnUpdateKnowsAnotherZnodeOfItsName(t *testing.T) {
+	srv, s, next := two(t)
+	e, err := CreateEphemeral(t.Context(), s, "/names", "n", "", nil, s.Ensure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	met := false
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.SessionID == s.ID() && r.Op == zkserver.OpSetData && !met {
+			met = true
+			if err := next.DeleteOnce(t.Context(), path, -1); err != nil {
+				t.Error(err)
+			}
+			if _, err := next.CreateNamed(t.Context(), path, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		return zkserver.Fault{}
+	})
+	if err := e.Update(t.Context(), []byte("x")); !met || !errors.Is(err, recipes.ErrRemoved) || !errors.Is(e.Err(), recipes.ErrRemoved) {
+		t.Errorf("updated with %v, and ended with %v; met: %v", err, e.Err(), met)
+	}
+}
+
+// TestANameThatIsGivenUpAtOnceIsDeletedOnce: who gives up a name just after getting it
+// deletes only that registration. The deletion whose reply is lost is not sent again
+// when the next session has the name.
+func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
+	srv, s, next := two(t)
+	ctx := t.Context()
 	made, err := s.CreateNamed(ctx, path, nil)
 	if err != nil {
 		t.Fatal(err)
