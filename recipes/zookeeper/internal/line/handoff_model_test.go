@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/race"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
@@ -903,11 +904,21 @@ func modelFaults(t *testing.T) int8 {
 	return int8(n)
 }
 
+// withoutRaceDetector leaves the model to the part of make test that runs without it: it
+// has no goroutines, and takes six times as long with it.
+func withoutRaceDetector(t *testing.T) {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("SKIPPED: make test runs it without the race detector")
+	}
+}
+
 // TestHandoffModel holds what package line promises of handoff. A contender that
 // holds has been first in the leader's order, and its place was there, for the
 // leader too when it was asked. No waiter
 // sleeps in a state that nothing can follow. No contender goes round in circles.
 func TestHandoffModel(t *testing.T) {
+	withoutRaceDetector(t)
 	for faults := range modelFaults(t) + 1 {
 		m := newModel()
 		began := time.Now()
@@ -939,6 +950,7 @@ func starts(faults int8) []mstate {
 
 // TestHandoffModelFindsMistakes plants a mistake in each guard.
 func TestHandoffModelFindsMistakes(t *testing.T) {
+	withoutRaceDetector(t)
 	concludes := func(change func(*wake)) func(*model) {
 		return func(m *model) {
 			m.outcome = func(w wake) outcome {
@@ -992,6 +1004,7 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 // it. A waiter is told that its place is gone before the name is given again. And
 // on a connection that is lost the leader cannot be asked.
 func TestHandoffModelKnowsWhatIsSpare(t *testing.T) {
+	withoutRaceDetector(t)
 	for guard, change := range map[string]func(*wake){
 		"the predecessor was not written before": func(w *wake) { w.ahead.version = 0 },
 		"the predecessor is older":               func(w *wake) { w.ahead.czxid = 0 },
