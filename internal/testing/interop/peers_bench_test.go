@@ -23,7 +23,8 @@ import (
 // with another lock. The round before the first one warms up and is not counted.
 //
 // No drain can be faster than floor: one committed delete and one watch event, after
-// which the next session deletes. No cycle can be faster than plain, which sends the least
+// which the next session deletes. A drain by handoff cannot be faster than handover, which
+// deletes by the transaction of a release. No cycle can be faster than plain, which sends the least
 // that a wait queue can.
 func BenchmarkPeers(b *testing.B) {
 	rounds, window := numbers(b, "ZKRECIPES_PEERS_ROUNDS", "6")[0], numbers(b, "ZKRECIPES_PEERS_WINDOW_MS", "3000")[0]

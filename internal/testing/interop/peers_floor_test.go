@@ -15,7 +15,7 @@ import (
 // floor has sessions delete znodes in turn, each when it sees that the one before has
 // been deleted. The znodes and the watches are made before.
 // There are as many as milliseconds in the window, and at least one for each session.
-func floor(tb testing.TB, conns []*zk.Conn, window time.Duration) float64 {
+func floor(tb testing.TB, conns []*zk.Conn, window time.Duration, remove func(*zk.Conn, string) error) float64 {
 	length := max(int(window.Milliseconds()), len(conns))
 	const path = "/peers/floor"
 	if _, err := conns[0].Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
@@ -46,7 +46,7 @@ func floor(tb testing.TB, conns []*zk.Conn, window time.Duration) float64 {
 				if i > 0 {
 					<-events[i-1]
 				}
-				if err := conns[c].Delete(znodes[i], -1); err != nil {
+				if err := remove(conns[c], znodes[i]); err != nil {
 					return err
 				}
 			}
@@ -57,6 +57,15 @@ func floor(tb testing.TB, conns []*zk.Conn, window time.Duration) float64 {
 		tb.Fatal(err)
 	}
 	return float64(length) / time.Since(begun).Seconds()
+}
+
+func deletes(c *zk.Conn, znode string) error { return c.Delete(znode, -1) }
+
+// handsOver deletes a znode in the transaction by which a release hands over: it writes the
+// znode first, which tells the next in line that it was a release.
+func handsOver(c *zk.Conn, znode string) error {
+	_, err := c.Multi(&zk.SetDataRequest{Path: znode, Version: 0}, &zk.DeleteRequest{Path: znode, Version: 1})
+	return err
 }
 
 // plain is a lock with a wait queue that sends the least that one can: a create, a read

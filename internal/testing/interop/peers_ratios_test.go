@@ -28,6 +28,7 @@ var compared = []struct{ workload, lock, to string }{
 	{"cycle", "handoff", "plain"},
 	{"cycle", "go-zookeeper", "plain"},
 	{"drain", "handoff", "floor"},
+	{"drain", "handoff", "handover"},
 }
 
 // ratios is a table of the ratios of what was measured in one round: their median, and

@@ -73,7 +73,9 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 	raw := rawSessions(tb, addrs, min(max(n, 2), most.raw))
 	inGo("plain", func(i int, path string) lock { return newPlain(tb, raw[i%len(raw)], path) })
 	if n <= most.listing {
-		ways = append(ways, way{name: "floor", drain: func(tb testing.TB) float64 { return floor(tb, raw, time.Second) }})
+		ways = append(ways,
+			way{name: "floor", drain: func(tb testing.TB) float64 { return floor(tb, raw, time.Second, deletes) }},
+			way{name: "handover", drain: func(tb testing.TB) float64 { return floor(tb, raw, time.Second, handsOver) }})
 		inGo("go-zookeeper", func(i int, path string) lock { return goZookeeper{zk.NewLock(raw[i], path, zk.WorldACL(zk.PermAll))} })
 	}
 	if n <= most.libraries {
