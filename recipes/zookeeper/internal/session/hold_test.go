@@ -159,6 +159,27 @@ func TestOneGoroutineAsksTheLeader(t *testing.T) {
 	})
 }
 
+// A session that writes more often than ten times in a timeout asks the leader by that.
+func TestWritesConfirmAHold(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		beginHold(t, s)
+		defer s.EndHold()
+		before := srv.Counters().Requests[zkserver.OpSync]
+		for range 40 {
+			if _, err := s.SetOnce(t.Context(), "/", nil, -1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(s.Timeout() / 20)
+		}
+		if n := srv.Counters().Requests[zkserver.OpSync] - before; n != 0 {
+			t.Errorf("it sent %d syncs beside", n)
+		}
+		if err := s.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func beginHold(t *testing.T, s *session.Session) {
 	t.Helper()
 	if err := s.BeginHold(t.Context()); err != nil {

@@ -51,6 +51,25 @@ func TestWhatFitsIntoAPacketIsSent(t *testing.T) {
 	}
 }
 
+// The server sees a path with its chroot, so that takes room too.
+func TestAChrootTakesRoomInAPacket(t *testing.T) {
+	srv, ctx := embedded(t), bounded(t)
+	most := func(chroot string) (n int) {
+		cfg := to(srv)
+		cfg.MaxPacket, cfg.Chroot = 4<<10, chroot
+		err := open(t, cfg).Create(ctx, "/large", make([]byte, cfg.MaxPacket))
+		_, rest, _ := strings.Cut(fmt.Sprint(err), "at most ")
+		if _, err := fmt.Sscan(rest, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	chroot := "/" + strings.Repeat("c", 1000)
+	if with, without := most(chroot), most(""); with != without-len(chroot) {
+		t.Errorf("%d bytes fit below a chroot of %d, and %d without it", with, len(chroot), without)
+	}
+}
+
 // A reply that is as large as a packet may be is read, and a larger one is an error that
 // ends no connection.
 func TestAReplyAsLargeAsAPacket(t *testing.T) {
