@@ -473,3 +473,35 @@ func TestAWriterThatHasOnlyClaimedIsNotTakenUp(t *testing.T) {
 		t.Errorf("the writer: %v", err)
 	}
 }
+
+// Other readers hold a priority lock beside one that is taken up, and writers wait beside
+// each.
+func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
+	for name, acquire := range map[string]func(recipes.PriorityLock, context.Context) (recipes.PriorityHold, error){
+		"reading": recipes.PriorityLock.AcquireRead, "writing": recipes.PriorityLock.AcquireWrite,
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := embedded(t)
+			ctx, s, other := bounded(t), open(t, srv), open(t, srv)
+			at := func(s recipes.Session, joined func(recipes.Place)) recipes.PriorityLock {
+				return must[recipes.PriorityLock](t)(s.PriorityLock("/p", recipes.PriorityLockConfig{Joined: joined}))
+			}
+			had := must[recipes.PriorityHold](t)(acquire(at(s, nil), ctx))
+			if name == "reading" {
+				must[recipes.PriorityHold](t)(at(other, nil).AcquireRead(ctx))
+			}
+			waiting, leave := context.WithCancel(ctx)
+			defer leave()
+			waits := make(chan struct{})
+			go at(other, func(recipes.Place) { close(waits) }).AcquireWrite(waiting)
+			<-waits
+			taken, err := at(move(t, srv.Addr(), s), nil).(taker[recipes.PriorityHold]).TakeUp(ctx, had.Znode(), had.Token())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := taken.Write(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
