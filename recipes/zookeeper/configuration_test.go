@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -155,4 +156,31 @@ func TestAConfigurationMayBeOneOfZooKeepersOwnZnodes(t *testing.T) {
 			s.Errorf("%d, %v", revision, err)
 		}
 	})
+}
+
+// A client that may no longer read a key is told nothing of it. After the next reconnect the
+// reading fails. The watch ends then, though others of its znodes are watched, and the
+// caller's context goes on.
+func TestAWatchEndsWhenReadingFails(t *testing.T) {
+	srv := embedded(t)
+	ctx, s := bounded(t), open(t, srv)
+	c := configAt(t, s, "/c")
+	must[recipes.Revision](t)(c.Set(ctx, "key", nil, recipes.NoRevision))
+	entries := must[<-chan []recipes.Entry](t)(c.WatchTree(ctx))
+	<-entries
+	raw, _, err := zk.Connect([]string{srv.Addr()}, deadline, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.SetACL("/c/key", zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
+		t.Fatal(err)
+	}
+	srv.CloseConnection(s.ID())
+	for now := range entries {
+		t.Errorf("%+v", now)
+	}
+	if err := ctx.Err(); err != nil {
+		t.Error(err)
+	}
 }
