@@ -104,7 +104,8 @@ func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
 // session, and a follower with all that were completed before. The leader does not wait for
 // anything: it may not have applied yet what a follower has applied and answered (seen once
 // with 3.8.0 under load). So a read after Sync may miss what another session was just told,
-// for as long as the leader needs to apply it. No grant and no outcome depends on such a read.
+// for as long as the leader needs to apply it. Assumption: it orders the sync behind what the
+// session itself has sent by another server, which every search for a lost creation relies on.
 // A path that does not exist is as good as any.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	_, err := readWith(ctx, s, "sync", path, func(r conn.Requests) (struct{}, error) {
