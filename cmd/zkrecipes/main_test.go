@@ -1,11 +1,8 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"os/exec"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,11 +32,7 @@ type tests struct{ *testing.M }
 
 func (t tests) Run() int {
 	scripttest.ResetSignals()
-	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue { // scripts wait more than they compute
-		_ = f.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0)))
-	}
-	return t.M.Run()
+	return leaktest.SideBySide{Tests: t.M, Processor: 2}.Run()
 }
 
 // TestToolDoesNotCarryZooKeeper: all of it goes through the plugin.

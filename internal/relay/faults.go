@@ -72,7 +72,8 @@ func (r *Relay) pass(w way) {
 	}
 }
 
-// Greeting is what a server said first on the latest connection, up to a piece.
+// Greeting is what the first read of the latest connection has brought. A relay with a
+// Delay keeps none.
 func (r *Relay) Greeting() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()

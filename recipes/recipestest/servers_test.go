@@ -88,7 +88,9 @@ func TestLossComesBeforeTheNextGrant(t *testing.T) {
 	}
 }
 
-// TestLeadersSessionsKilled kills the session of each leader in turn.
+// TestLeadersSessionsKilled kills the session of each leader in turn, by a fault of the
+// embedded server. What a real one does at an expiry, the contract sees (its cells on a real
+// server).
 func TestLeadersSessionsKilled(t *testing.T) {
 	t.Parallel()
 	const path = "/killed"

@@ -21,8 +21,8 @@ func TestWhatIsWaitedForIsNoticedWheneverItHappens(t *testing.T) {
 				"then the connection is lost":  {CloseBefore: true},
 				"then the reply to it is lost": {DropReply: true},
 			} {
-				for at := 1; o.happensAt(t, at, fault); at++ {
-					if t.Failed() {
+				for at, met := 1, true; met; at++ {
+					if met = o.happensAt(t, at, fault); t.Failed() {
 						t.Fatalf("request %d, %s", at, what)
 					}
 				}
@@ -86,5 +86,5 @@ func (o operation) happensAt(t *testing.T, at int, fault zkserver.Fault) (met bo
 		}
 		s.started.Wait()
 	})
-	return met && !t.Failed()
+	return met
 }

@@ -2,6 +2,7 @@
 package leaktest
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -56,7 +57,10 @@ func find(rounds int, opts ...goleak.Option) error {
 // SideBySide is tests of which more run at a time than there are processors, unless the
 // command line says how many: most of them wait most of the time, for a session to expire
 // or a process to start.
-type SideBySide struct{ Tests interface{ Run() int } }
+type SideBySide struct {
+	Tests     interface{ Run() int }
+	Processor int // how many run for each processor; 0: 4
+}
 
 // Run runs the tests and returns their exit code.
 func (s SideBySide) Run() int {
@@ -65,7 +69,7 @@ func (s SideBySide) Run() int {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == parallel })
 	if !given {
-		_ = flag.Set(parallel, strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+		_ = flag.Set(parallel, strconv.Itoa(cmp.Or(s.Processor, 4)*runtime.GOMAXPROCS(0)))
 	}
 	return s.Tests.Run()
 }
