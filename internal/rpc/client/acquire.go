@@ -52,7 +52,7 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 			a, err = ask(ctx, id, w.had)
 			return err
 		})
-		if e, _ := wire.Error(err); w.had != nil && errors.Is(e, recipes.ErrUnsupported) {
+		if e, said := wire.Error(err); said && w.had != nil && errors.Is(e, recipes.ErrUnsupported) {
 			continue // it has lost its place, and gets another one
 		}
 		w.telling.Wait()

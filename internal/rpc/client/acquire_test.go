@@ -2,9 +2,15 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
@@ -26,4 +32,77 @@ func TestWaitThatHasEndedIsForgotten(t *testing.T) {
 	if len(s.waiters) > 0 {
 		t.Errorf("%d are remembered", len(s.waiters))
 	}
+}
+
+// resumable returns a session that goes on when its plugin ends, and how to make generations.
+func resumable(t *testing.T) (*session, func() *generation) {
+	c := Unconnected()
+	t.Cleanup(c.Close)
+	p := c.Connect(nil, nil, func(context.Context) bool { return true })
+	opened := &pb.Opened{Ticket: []byte("ticket"), Timeout: durationpb.New(time.Hour), State: pb.State_STATE_CONNECTED}
+	of := func() *generation { return newGeneration(p, nil, func() {}, nil, opened) }
+	return newSession(c, recipes.SessionConfig{}, of(), opened), of
+}
+
+// A waiter takes its turn, and that plugin ends. The next one cannot resume sessions. That is
+// no refusal of the waiter's place, after which it would ask again, for ever.
+func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, of := resumable(t)
+		s.mu.Lock()
+		s.serve(nil)
+		s.mu.Unlock()
+		next, got := of(), make(chan error, 1)
+		go func() {
+			_, err := recipe{s: s}.acquire(t.Context(), "lock", nil, func(_ context.Context, _ string, had *pb.Grant) (answer, error) {
+				if had.GetZnode() != "/l/lock-1" {
+					t.Errorf("it takes up %v", had)
+				}
+				close(next.ended)
+				return nil, status.Error(codes.Unavailable, "the connection has ended")
+			})
+			got <- err
+		}()
+		synctest.Wait()
+		s.mu.Lock()
+		for _, w := range s.waiters {
+			w.znode = "/l/lock-1"
+		}
+		s.mu.Unlock()
+		s.untaken(next)
+		synctest.Wait()
+		s.lose(fmt.Errorf("%w: %w", recipes.ErrPluginLost, recipes.ErrUnsupported))
+		if err := <-got; !errors.Is(err, recipes.ErrPluginLost) {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}
+
+// releases notes when it is asked to release, and fails the first time.
+type releases struct {
+	pb.GrantServiceClient
+	at []time.Time
+}
+
+func (r *releases) Release(context.Context, *pb.ReleaseRequest, ...grpc.CallOption) (*pb.ReleaseResponse, error) {
+	if r.at = append(r.at, time.Now()); len(r.at) == 1 {
+		return nil, status.Error(codes.Unavailable, "the connection has ended")
+	}
+	return &pb.ReleaseResponse{}, nil
+}
+
+// The next contender waits for it: a release is sent again at once where gRPC has failed, and
+// does not wait to hear whether its plugin has ended.
+func TestAReleaseIsRepeatedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := resumable(t)
+		sent := new(releases)
+		s.Client.grants = sent
+		if err := (&grant{s: s, id: "1", lost: make(chan struct{})}).giveBack(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(sent.at) != 2 || !sent.at[1].Equal(sent.at[0]) {
+			t.Errorf("it was sent at %v", sent.at)
+		}
+	})
 }

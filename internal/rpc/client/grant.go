@@ -176,9 +176,10 @@ func unexplained(err error) bool {
 // tryRelease tells the plugin. If that is not answered before ctx ends, the session
 // goes on with it.
 func (g *grant) tryRelease(ctx context.Context, r *release) {
-	ended, err := g.s.send(ctx, way{counted: true}, g.rpcRelease)
+	t, err := g.s.send(ctx, way{counted: true}, g.rpcRelease)
 	e, said := wire.Error(err)
-	if err == nil || said && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) && !ended {
+	// Where gRPC failed it goes on at once: the next contender waits.
+	if err == nil || said && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) && !g.s.outlived(ctx, t, err) {
 		g.released(r, e)
 		return
 	}

@@ -32,17 +32,18 @@ type unanswered struct{}
 
 func (unanswered) Error() string { return "the plugin has ended before it answered" }
 
-// complete makes a call until a plugin has answered it. A plugin that lets go of the session
+// complete makes a call, and again where its plugin has ended and it may be. A plugin that lets go of the session
 // refuses writes that it has not begun, and these are made again. If another one has ended
 // before it answered a write, and the session goes on, the outcome is unknown, unless the
 // call is repeated and answered.
 func (s *session) complete(ctx context.Context, how way, rpc func(context.Context) error) error {
 	for sent := false; ; {
-		ended, err := s.send(ctx, how, rpc)
+		t, err := s.send(ctx, how, rpc)
 		if err == nil {
 			return nil
 		}
 		e, said := wire.Error(err)
+		ended := s.outlived(ctx, t, err)
 		switch {
 		case ended && (how.once || how.answers != nil):
 			sent = sent || !said || errors.Is(e, recipes.ErrUnknownOutcome)
@@ -73,20 +74,19 @@ func (s *session) persist(ctx context.Context, how way, rpc func(context.Context
 	}
 }
 
-// send makes a call when a plugin serves the session. It reports whether that plugin has
-// ended, or let go of the session, before it answered, and the session goes on. Otherwise
-// the error is gRPC's, or says why the call was not made.
+// send makes a call when a plugin serves the session, and returns the generation in which it
+// was made, or nil. The error is gRPC's, or says why the call was not made.
 //
 // The call goes to the plugin that served the session when it began, also when another one
 // does by then. So it can never reach a plugin that is still taking the session up. It ends
 // with that generation or the session.
-func (s *session) send(ctx context.Context, how way, rpc func(context.Context) error) (ended bool, err error) {
+func (s *session) send(ctx context.Context, how way, rpc func(context.Context) error) (*generation, error) {
 	if err := cmp.Or(s.Err(), ctx.Err()); err != nil {
-		return false, unserved{err}
+		return nil, unserved{err}
 	}
 	t, err := s.enter(ctx, how)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	left := how.left // so that the function does not keep the rest
 	calling, cancel := context.WithCancel(ctx)
@@ -100,7 +100,7 @@ func (s *session) send(ctx context.Context, how way, rpc func(context.Context) e
 	if how.waiter != nil {
 		s.answered(how.waiter)
 	}
-	return s.outlived(ctx, t, err), err
+	return t, err
 }
 
 // enter waits until a plugin serves the session, or the call's waiter is offered a turn, and
@@ -157,7 +157,7 @@ func (s *session) count(t *generation) bool {
 // ended or let go of the session, which goes on. The stream tells that, if not at once. A
 // plugin that has let go takes some time to end.
 func (s *session) outlived(ctx context.Context, t *generation, err error) bool {
-	if err == nil || !s.resumable {
+	if err == nil || t == nil || !s.resumable {
 		return false
 	}
 	e, said := wire.Error(err)

@@ -29,7 +29,7 @@ func (s *session) takeUp(t *generation) {
 		_, err := s.sessions.DropRest(ctx, &pb.DropRestRequest{Session: s.handle})
 		return err
 	})
-	if refused != nil {
+	if refused != nil && t.over.Err() == nil {
 		s.lose(fmt.Errorf("%w: the session was resumed, and what is left of it cannot be deleted: %w", recipes.ErrPluginLost, refused))
 	}
 	if refused != nil || !ok {

@@ -4,20 +4,16 @@ import (
 	"context"
 	"testing"
 
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // TestAPluginThatHasEndedDoesNotBeginToServe: its stream has ended while it took up the
 // last grant. Calls would be made to it again and again, and waiters lose their place.
 func TestAPluginThatHasEndedDoesNotBeginToServe(t *testing.T) {
-	c := Unconnected()
-	defer c.Close()
-	p := c.Connect(nil, nil, func(context.Context) bool { return true })
-	generationOf := func() *generation {
-		return newGeneration(p, nil, func() {}, nil, &pb.Opened{State: pb.State_STATE_CONNECTED})
-	}
-	s := newSession(c, recipes.SessionConfig{}, generationOf(), &pb.Opened{Ticket: []byte("ticket")})
+	s, generationOf := resumable(t)
 	s.mu.Lock()
 	s.serve(nil)
 	s.mu.Unlock()
@@ -31,5 +27,27 @@ func TestAPluginThatHasEndedDoesNotBeginToServe(t *testing.T) {
 	s.begin(last)
 	if s.serving.Load() != last {
 		t.Error("the next one does not serve")
+	}
+}
+
+// drops answers DropRest as a plugin does that ends meanwhile.
+type drops struct {
+	pb.SessionServiceClient
+	ends func()
+}
+
+func (d drops) DropRest(context.Context, *pb.DropRestRequest, ...grpc.CallOption) (*pb.DropRestResponse, error) {
+	d.ends()
+	return nil, wire.ToStatus(context.Canceled, nil)
+}
+
+// What a plugin that has ended answered last is no refusal: the next one resumes the session.
+func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
+	s, generationOf := resumable(t)
+	next := generationOf()
+	s.sessions = drops{ends: next.stop}
+	s.takeUp(next)
+	if err := s.Err(); err != nil {
+		t.Error(err)
 	}
 }
