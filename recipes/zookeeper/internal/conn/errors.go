@@ -21,6 +21,7 @@ const (
 
 	unimplemented Code = -6
 	oversized     Code = -117 // of a reply larger than allowed; servers never send it
+	moved         Code = -118
 )
 
 var sentinels = map[Code]error{
@@ -44,7 +45,11 @@ func (c Code) Error() string {
 	if sentinel := sentinels[c]; sentinel != nil {
 		return sentinel.Error()
 	}
-	return fmt.Sprintf("%v: the server answered: error %d", recipes.ErrInternal, int32(c))
+	what := fmt.Sprint("error ", int32(c))
+	if c == moved {
+		what = "the session has moved to another server"
+	}
+	return fmt.Sprintf("%v: the server answered: %s", recipes.ErrInternal, what)
 }
 
 // Unwrap returns the sentinel, which is ErrInternal for an error without a name.

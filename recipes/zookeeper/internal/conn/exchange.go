@@ -95,18 +95,19 @@ func Happened(event <-chan struct{}) bool {
 // lost; what the server thinks of a request is in its reply. It may be called again after
 // ctx has ended.
 func (b *Batch) Await(ctx context.Context) ([]Reply, error) {
+	life := b.Conn.wire.Life
+	var err error
+	select {
+	case <-b.answered:
+	case <-b.Conn.closed:
+		err = errClosed
+	case <-life.Done():
+		err = context.Cause(life)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
 	if Happened(b.answered) { // the answer is worth more than what else has happened
 		return b.replies, nil
 	}
-	life := b.Conn.wire.Life
-	select {
-	case <-b.answered:
-		return b.replies, nil
-	case <-b.Conn.closed:
-		return nil, errClosed
-	case <-life.Done():
-		return nil, context.Cause(life)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return nil, err
 }

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -180,5 +181,43 @@ func TestASilentServerIsLeft(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+	}
+}
+
+// Whatever else has happened when both have: the connection has ended, the session is lost,
+// the caller has given up.
+func TestAnAnswerIsWorthMoreThanAnEnd(t *testing.T) {
+	w := newWire(t)
+	var lose context.CancelFunc
+	w.Life, lose = context.WithCancel(t.Context())
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := &Conn{wire: w, closed: make(chan struct{})}
+	close(c.closed)
+	lose()
+	for range 100 { // select would choose each of four by chance
+		b := &Batch{Conn: c, answered: make(chan struct{}), replies: make([]Reply, 1)}
+		close(b.answered)
+		if replies, err := b.Await(ended); len(replies) != 1 || err != nil {
+			t.Fatalf("%v, %v", replies, err)
+		}
+		if !b.Settled() {
+			t.Fatal("it is answered and not settled")
+		}
+	}
+	if b := (&Batch{Conn: c, answered: make(chan struct{})}); !b.Settled() {
+		t.Error("what is not answered on a connection that has ended is waited for")
+	}
+}
+
+// The connection of a session that is lost may be open for a moment yet.
+func TestALostSessionSendsNothing(t *testing.T) {
+	w := newWire(t)
+	reason := errors.New("lost")
+	life, lose := context.WithCancelCause(t.Context())
+	w.Life = life
+	lose(reason)
+	if _, err := w.Requests().Send(Sync("/")); !errors.Is(err, reason) {
+		t.Errorf("got %v", err)
 	}
 }

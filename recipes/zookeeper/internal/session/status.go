@@ -20,11 +20,13 @@ func (s *Session) accepted(id int64) bool {
 	before := s.id
 	if before == 0 {
 		s.id = id
+		if s.ctx.Err() == nil { // else its end has found nothing to stop
+			s.lease.Start(s.end)
+		}
 	}
 	s.mu.Unlock()
 	switch before {
 	case 0:
-		s.lease.Start(s.end)
 	case id:
 		s.wire.Counters.Reconnects.Add(1)
 		s.lease.Reset() // the timeout may be another one
