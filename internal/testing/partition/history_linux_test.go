@@ -167,7 +167,7 @@ type judged struct {
 }
 
 // judge checks all histories in which at least two operations were made.
-func judge(t *testing.T, histories map[string][]porcupine.Operation) (sum judged) {
+func judge(t testing.TB, histories map[string][]porcupine.Operation) (sum judged) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	next := make(chan string)

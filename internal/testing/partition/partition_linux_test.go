@@ -216,7 +216,7 @@ func (r *run) checkHistories() {
 	for name := range histories {
 		kinds[path.Dir(name)]++
 	}
-	sum := judge(r.T, histories)
+	sum := judge(r, histories)
 	r.Logf("histories of counters, keys and queues: %+v, of kinds %v", sum, kinds)
 	if len(kinds) != 3 {
 		r.Errorf("histories of %v only", kinds)

@@ -37,7 +37,7 @@ const (
 // run is three servers and three clients on a network that can be broken. Hosts 0 to 2
 // are the servers', the others the clients'.
 type run struct {
-	*testing.T
+	*repeating
 	network  *partition.Network
 	ensemble *ensemble.Ensemble
 	clients  [clients]*process
@@ -61,6 +61,42 @@ type store struct {
 	writes   int64 // that were acknowledged
 }
 
+// repeating is a test that says at its very end again why it failed. Before that stand the
+// logs of the servers, and who looks at CI sees the last lines first.
+type repeating struct {
+	*testing.T
+	reasons []string
+}
+
+func (r *repeating) repeat() {
+	if r.Failed() {
+		r.Logf("failed, for: %s", strings.Join(r.reasons, "\n"))
+	}
+}
+
+func (r *repeating) Error(args ...any) {
+	r.Helper()
+	r.Errorf("%s", fmt.Sprint(args...))
+}
+
+func (r *repeating) Errorf(format string, args ...any) {
+	r.Helper()
+	r.reasons = append(r.reasons, fmt.Sprintf(format, args...))
+	r.T.Errorf(format, args...)
+}
+
+func (r *repeating) Fatal(args ...any) {
+	r.Helper()
+	r.Error(args...)
+	r.FailNow()
+}
+
+func (r *repeating) Fatalf(format string, args ...any) {
+	r.Helper()
+	r.Errorf(format, args...)
+	r.FailNow()
+}
+
 // process is a client process.
 type process struct {
 	number int
@@ -76,7 +112,8 @@ type trapped struct {
 }
 
 func newRun(t *testing.T) *run {
-	r := &run{T: t, stores: map[string]*store{fenced: {compares: true}, unfenced: {}}, network: network(t, servers+clients)}
+	r := &run{repeating: &repeating{T: t}, stores: map[string]*store{fenced: {compares: true}, unfenced: {}}, network: network(t, servers+clients)}
+	t.Cleanup(r.repeat)
 	r.changed = sync.NewCond(&r.mu)
 	cfg := ensembletest.Quick(servers)
 	cfg.TickTime = tick
