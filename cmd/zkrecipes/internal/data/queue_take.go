@@ -71,8 +71,8 @@ func takeWith[T any](v *queueTakeVerb, get func(recipes.Consumer, context.Contex
 			got, err = get(q, ctx)
 			return got, verb.Foreign(err)
 		}
-		// Somebody else may take what Peek has seen, and then get would wait. It
-		// is not let wait for long, and the queue is looked at again.
+		// Another consumer may take the element that Peek has found. Then get would wait,
+		// so its time is bounded, and the queue is read again.
 		const patience = time.Second
 		for {
 			if _, err := q.Peek(ctx); errors.Is(err, recipes.ErrEmpty) {

@@ -104,8 +104,8 @@ func (v *txBeginVerb) begin(ctx context.Context, tx recipes.Transaction, payload
 	return tx.Begin(beginning, payload, v.sites...)
 }
 
-// coordinate waits for the decision, and makes it if it may not wait any longer:
-// a coordinator that just left would have the sites wait, perhaps for nobody.
+// coordinate waits for the decision, and decides itself when its time is over: if it just
+// left, the sites could wait for ever.
 func (v *txBeginVerb) coordinate(ctx, waiting context.Context, tx recipes.Transaction) (recipes.Decision, error) {
 	d, err := tx.Coordinate(waiting)
 	if !ended(waiting, err) {

@@ -42,7 +42,7 @@ Exit code: 0 if all were asked or, with -wait or -force, are gone. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
-    3    nobody holds a shared lock or a priority lock there
+    3    no shared lock or priority lock is held there
     4    a holder does not allow it to be asked, or forced; the others were asked
     6    unknown: the answer was lost; look before you repeat it
     123  the session was lost
@@ -111,7 +111,7 @@ func (v *revokeVerb) targets(ctx context.Context, s recipes.Session) (targets []
 	case v.znode != "":
 		return nil, exit.With(exit.Absent, "%s does not stand in the line of a shared lock or a priority lock at %s", v.znode, v.path)
 	}
-	return nil, exit.With(exit.Absent, "nobody holds a shared lock or a priority lock at %s; zkrecipes contenders %s shows who is there", v.path, v.path)
+	return nil, exit.With(exit.Absent, "no shared lock or priority lock is held at %s; zkrecipes contenders %s lists the contenders", v.path, v.path)
 }
 
 // revocation is one contender's answer.

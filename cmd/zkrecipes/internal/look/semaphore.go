@@ -54,7 +54,7 @@ func (v *semaphoreVerb) Run(ctx context.Context, t *verb.Tool) error {
 	}, func(lines recipes.Lines) error {
 		n, line := lines.Permits, lines.Of(recipes.KindSemaphore)
 		if n == 0 {
-			return exit.With(exit.Absent, "%s is not a semaphore: nobody has agreed on a number of permits there", v.Path)
+			return exit.With(exit.Absent, "%s is not a semaphore: it has no number of permits", v.Path)
 		}
 		held := min(n, len(line))
 		p := permits{v.Path, n, held, n - held, len(line) - held}

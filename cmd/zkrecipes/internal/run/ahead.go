@@ -41,7 +41,7 @@ func aheadOf(session int64, line []recipes.Contender) (a ahead) {
 	return a
 }
 
-// String tells who holds, since when, and how many are ahead.
+// String names the holder, since when it is in the wait queue, and how many are ahead.
 func (a ahead) String() string {
 	text := fmt.Sprintf("%d ahead", a.waiting)
 	if names := a.names(); names != "" {
@@ -50,7 +50,7 @@ func (a ahead) String() string {
 	return text
 }
 
-// names tells of the first holder, and how many others there are.
+// names describes the first holder, and counts the others.
 func (a ahead) names() string {
 	if len(a.holders) == 0 {
 		return ""
@@ -151,11 +151,11 @@ func (w *waitLine) clear() {
 func (g *guard) heldBy(ctx context.Context, s recipes.Session) error {
 	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 	defer cancel()
-	who := "somebody else"
+	who := "another client"
 	if lines, err := s.Contenders(ctx, g.path, g.kindOfLine); err == nil {
 		if names := aheadOf(s.ID(), lines.Of(g.kindOfLine)).names(); names != "" {
 			who += ": " + names
 		}
 	}
-	return exit.With(exit.Timeout, "%s is held by %s; zkrecipes contenders %s shows who holds it", g.path, who, g.path)
+	return exit.With(exit.Timeout, "%s is held by %s; zkrecipes contenders %s lists the contenders", g.path, who, g.path)
 }

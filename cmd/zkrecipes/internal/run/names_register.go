@@ -92,7 +92,7 @@ func (v *namesRegisterVerb) persist(ctx context.Context, t *verb.Tool) error {
 		defer cancel()
 		r, err := n.Lookup(ctx, v.name)
 		if errors.Is(err, recipes.ErrNoNode) {
-			err = fmt.Errorf("%w: it was registered, and somebody has unregistered it at once", recipes.ErrNoNode)
+			err = fmt.Errorf("%w: it was registered, and another client has unregistered it at once", recipes.ErrNoNode)
 		}
 		if err != nil {
 			return err

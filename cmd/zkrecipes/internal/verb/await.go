@@ -154,7 +154,7 @@ type attempts struct {
 }
 
 // Rests are the pauses between attempts. They grow from the first to the last. After an
-// attempt that has lasted for as long as stable they begin anew.
+// attempt that lasted at least as long as stable, they start from the first again.
 type Rests struct{ pause time.Duration }
 
 const (
@@ -213,5 +213,5 @@ func (r *Rests) Rest(ctx context.Context) {
 	}
 }
 
-// Reset has the pauses begin anew.
+// Reset starts from the first pause again.
 func (r *Rests) Reset() { r.pause = 0 }

@@ -73,7 +73,7 @@ func (p *OnePath) Arguments(args []string) error {
 	return recipes.ValidatePath(p.Path)
 }
 
-// Priorities tells whether the queue at PATH is one with priorities.
+// Priorities reports whether the queue at PATH has priorities.
 type Priorities bool
 
 // Flag defines -priorities.

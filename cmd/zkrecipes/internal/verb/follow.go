@@ -42,8 +42,8 @@ func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Session) (
 	return err
 }
 
-// whyClosed says why a watch has ended. The loss of the session may be told a
-// moment later than the end of the watch.
+// whyClosed returns why a watch has ended. The loss of the session may be reported a moment
+// after the end of the watch.
 func whyClosed(ctx context.Context, s recipes.Session) error {
 	const moment = 2 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, moment, errWatch)

@@ -17,7 +17,7 @@ const OnceCodes = `Exit code: 0 if it was done. Otherwise:
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
     3    what was asked for is not there
-    4    it belongs to somebody else, or has changed; nothing was done
+    4    it belongs to another client, or has changed; nothing was done
     6    unknown: the answer was lost; look before you repeat it
     123  the session was lost
     124  the time is over, and ZooKeeper answers`
