@@ -145,12 +145,12 @@ func TestServerFiguresAreDifferences(t *testing.T) {
 
 func TestFailureToOpenClosesWhatWasOpened(t *testing.T) {
 	server := new(fake.World)
-	var opened []recipes.Session
+	var opened []recipes.Client
 	e := experiment(server)
 	trial := e.Trials()[0]
 	trial.Contenders = 3
 	gate := make(chan struct{}, 1)
-	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		gate <- struct{}{}
 		defer func() { <-gate }()
 		if len(opened) == 2 {
@@ -176,7 +176,7 @@ func TestSessionsTakeAListingOfTheWholeLine(t *testing.T) {
 	trial := e.Trials()[0]
 	trial.Contenders = 20
 	var got int
-	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		if cfg.MaxPacket != bench.MaxPacket(20) {
 			got = cfg.MaxPacket
 		}

@@ -104,7 +104,7 @@ func TestHerdDrainWakesEverybodyAtEveryStep(t *testing.T) {
 	server := embedded(t)
 	var left atomic.Int64
 	left.Store(n)
-	open := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	open := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := zookeeper.Open(ctx, cfg)
 		return considerate{s, server, &left}, err
 	}
@@ -117,13 +117,13 @@ func TestHerdDrainWakesEverybodyAtEveryStep(t *testing.T) {
 // considerate is a session whose locks are released only when all others who
 // are left in line watch.
 type considerate struct {
-	recipes.Session
+	recipes.Client
 	server *zkserver.Server
 	left   *atomic.Int64
 }
 
 func (c considerate) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	lock, err := c.Session.Lock(path, cfg)
+	lock, err := c.Client.Lock(path, cfg)
 	return considerateLock{lock, c}, err
 }
 

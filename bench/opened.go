@@ -12,7 +12,7 @@ import (
 
 // opened is the sessions of a trial, and how to kill one of them.
 type opened struct {
-	sessions []recipes.Session
+	sessions []recipes.Client
 	kill     func(ctx context.Context, session int) error
 	cutOff   bool // kill leaves the session to its own clock
 	relays   []*relay.Relay

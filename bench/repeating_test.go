@@ -9,15 +9,15 @@ import (
 )
 
 // repeating opens sessions whose queues give every element twice.
-func repeating(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+func repeating(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	s, err := zookeeper.Open(ctx, cfg)
 	return repeatingSession{s}, err
 }
 
-type repeatingSession struct{ recipes.Session }
+type repeatingSession struct{ recipes.Client }
 
 func (s repeatingSession) Queue(path string, cfg recipes.QueueConfig) (recipes.Queue, error) {
-	q, err := s.Session.Queue(path, cfg)
+	q, err := s.Client.Queue(path, cfg)
 	return &repeatingQueue{Queue: q}, err
 }
 

@@ -31,9 +31,9 @@ func (e Experiment) counter(what string, of int) func() {
 
 // open opens n sessions, each with a configuration of its own, or none. It calls one for
 // each that is open.
-func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes.SessionConfig, n int, one func()) ([]recipes.Session, error) {
+func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes.SessionConfig, n int, one func()) ([]recipes.Client, error) {
 	defer collectLess(n)()
-	sessions := make([]recipes.Session, n)
+	sessions := make([]recipes.Client, n)
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelism)
 	for i := range sessions {
@@ -62,7 +62,7 @@ func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes
 // closeAll closes sessions even if ctx has ended. An error means that the server
 // has not confirmed it. What such a session leaves behind goes with its timeout
 // and is in nobody's way: every trial has a path of its own.
-func closeAll(ctx context.Context, sessions []recipes.Session) {
+func closeAll(ctx context.Context, sessions []recipes.Client) {
 	var group errgroup.Group
 	group.SetLimit(parallelism)
 	for _, s := range sessions {

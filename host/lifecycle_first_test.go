@@ -12,14 +12,14 @@ type contender interface {
 }
 
 type (
-	locking  struct{ recipes.Session }
-	campaign struct{ recipes.Session }
+	locking  struct{ recipes.Client }
+	campaign struct{ recipes.Client }
 )
 
-func (l locking) Acquire(ctx context.Context) (recipes.Hold, error) { return lockOf(ctx, l.Session) }
+func (l locking) Acquire(ctx context.Context) (recipes.Hold, error) { return lockOf(ctx, l.Client) }
 
 func (c campaign) Acquire(ctx context.Context) (recipes.Hold, error) {
-	l, err := leadershipOf(ctx, c.Session)
+	l, err := leadershipOf(ctx, c.Client)
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func launch(t testing.TB, cfg host.Config) *host.Plugin {
 	return p
 }
 
-func open(t testing.TB, p *host.Plugin, timeout time.Duration) recipes.Session {
+func open(t testing.TB, p *host.Plugin, timeout time.Duration) recipes.Client {
 	t.Helper()
 	s, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout})
 	if err != nil {
@@ -74,7 +74,7 @@ func open(t testing.TB, p *host.Plugin, timeout time.Duration) recipes.Session {
 	return s
 }
 
-func acquire(t testing.TB, s recipes.Session) recipes.Hold {
+func acquire(t testing.TB, s recipes.Recipes) recipes.Hold {
 	t.Helper()
 	l, err := s.Lock("/l", recipes.LockConfig{})
 	if err != nil {

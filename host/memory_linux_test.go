@@ -42,7 +42,7 @@ func BenchmarkWaitingSessions(b *testing.B) {
 	}
 }
 
-func lock(b *testing.B, s recipes.Session) {
+func lock(b *testing.B, s recipes.Recipes) {
 	l, err := s.Lock("/l", recipes.LockConfig{})
 	if err == nil {
 		_, err = l.Acquire(b.Context())

@@ -111,7 +111,7 @@ func TestAPluginTakesUpOnlyWhatTheSessionHad(t *testing.T) {
 	}
 }
 
-func acquired(ctx context.Context, t *testing.T, s recipes.Session, at string) recipes.Hold {
+func acquired(ctx context.Context, t *testing.T, s recipes.Recipes, at string) recipes.Hold {
 	t.Helper()
 	l, err := s.Lock(at, recipes.LockConfig{})
 	if err != nil {

@@ -128,7 +128,7 @@ func (s *Supervisor) Plugin() *Plugin {
 // the next one. It is a recipes.Opener. If ctx ends before a plugin runs, the error
 // matches recipes.ErrUnavailable and says why none does. Without a deadline of ctx that
 // is after recipes.DefaultOpenTimeout.
-func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, recipes.DefaultOpenTimeout)

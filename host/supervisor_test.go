@@ -53,7 +53,7 @@ func crash(t *testing.T, pid int) {
 	}
 }
 
-func supervised(t *testing.T, s *host.Supervisor) recipes.Session {
+func supervised(t *testing.T, s *host.Supervisor) recipes.Client {
 	t.Helper()
 	session, err := s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	if err != nil {

@@ -21,7 +21,7 @@ type passed struct {
 }
 
 // enter has a member of two enter.
-func enter(ctx context.Context, t *testing.T, s recipes.Session, path string) <-chan passed {
+func enter(ctx context.Context, t *testing.T, s recipes.Recipes, path string) <-chan passed {
 	t.Helper()
 	b, err := s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2})
 	if err != nil {

@@ -265,7 +265,7 @@ func TestAWaiterKeepsItsPlaceInAnUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-members
-	stand := func(s recipes.Session) <-chan recipes.Hold {
+	stand := func(s recipes.Client) <-chan recipes.Hold {
 		joined, got := make(chan struct{}), make(chan recipes.Hold, 1)
 		l, _ := s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }})
 		go func() {

@@ -14,9 +14,9 @@
 //
 // # Order of use
 //
-//  1. Open a [Session] with a [SessionConfig] (zookeeper.Open, or Open of a launched
-//     plugin).
-//  2. Take a recipe by its path: Session.Lock, Session.Queue, and so on.
+//  1. Open a session with a [SessionConfig] (zookeeper.Open, or Open of a launched
+//     plugin). What you get is a [Client]: the [Session] and its [Recipes].
+//  2. Take a recipe by its path: Client.Lock, Client.Queue, and so on.
 //  3. Wait: Lock.Acquire, Election.Campaign. What they return ([Hold],
 //     [Leadership]) is also how you give it back.
 //  4. While you hold it, watch Done. Protect what you write: either pass the

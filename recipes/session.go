@@ -6,7 +6,8 @@ import (
 )
 
 // Session is one ZooKeeper session. Ephemeral znodes live as long as it, and so do
-// holds and places in line. It hands out recipes by path.
+// holds and places in line. Opening one returns a [Client], which has the recipes too;
+// code that needs only the life of the session takes a Session.
 //
 // A session ends once. When it is lost it stays lost. Nothing replaces it silently,
 // because everything that it held is gone, and only the application can know what
@@ -38,6 +39,27 @@ type Session interface {
 	// ErrSessionLost and one of its reasons.
 	Err() error
 
+	// Stats returns what this session has sent and received so far.
+	Stats(ctx context.Context) (Stats, error)
+
+	// Close ends the session: its ephemeral znodes are deleted, its holds are lost
+	// (ErrClosed), and calls that wait return. It returns nil when the server has
+	// confirmed that.
+	//
+	// If ctx ends or the connection fails first, the session is over all the same
+	// for this process, and the error matches ErrUnknownOutcome. The server then
+	// removes the znodes at the session timeout at the latest. Later calls wait for
+	// the first and return its result.
+	Close(ctx context.Context) error
+}
+
+// Recipes hands out the recipes of one session by path, and reads who contends at a path.
+//
+// Later versions add methods. A type that has only some of them, such as a fake in a test,
+// embeds Recipes, and so compiles with those that it does not know.
+//
+// All methods may be called from several goroutines.
+type Recipes interface {
 	// Lock returns the lock at path. It sends nothing, so the error can only be
 	// ErrInvalid (a bad path or strategy). Locks of one path are interchangeable. A
 	// Lock needs no closing.
@@ -100,19 +122,13 @@ type Session interface {
 	// ErrInvalid. It costs one read for the line and one for each contender. For
 	// semaphores and priority locks it costs one more for the path.
 	Contenders(ctx context.Context, path string, kinds ...Kind) (Lines, error)
+}
 
-	// Stats returns what this session has sent and received so far.
-	Stats(ctx context.Context) (Stats, error)
-
-	// Close ends the session: its ephemeral znodes are deleted, its holds are lost
-	// (ErrClosed), and calls that wait return. It returns nil when the server has
-	// confirmed that.
-	//
-	// If ctx ends or the connection fails first, the session is over all the same
-	// for this process, and the error matches ErrUnknownOutcome. The server then
-	// removes the znodes at the session timeout at the latest. Later calls wait for
-	// the first and return its result.
-	Close(ctx context.Context) error
+// Client is what opening a session returns: the session, and the recipes that live in it.
+// It ends when its session ends.
+type Client interface {
+	Session
+	Recipes
 }
 
 // Opener opens a session. Each way to reach ZooKeeper, in process or through a
@@ -121,7 +137,7 @@ type Session interface {
 // It returns when the session is established. If no server could be reached before
 // ctx ended, the error matches ErrUnavailable and says what the last attempt met.
 // Where ctx has no deadline, [DefaultOpenTimeout] is one.
-type Opener func(ctx context.Context, cfg SessionConfig) (Session, error)
+type Opener func(ctx context.Context, cfg SessionConfig) (Client, error)
 
 // DefaultOpenTimeout bounds an Opener whose context has no deadline.
 const DefaultOpenTimeout = 15 * time.Second

@@ -38,7 +38,7 @@ func (l Load) contenders(joined func(id int64)) ([]contender, error) {
 }
 
 // enter returns how to take a turn at the recipe over a session.
-func (l Load) enter(s recipes.Session, joined func(recipes.Place)) (func(context.Context) (turn, error), error) {
+func (l Load) enter(s recipes.Recipes, joined func(recipes.Place)) (func(context.Context) (turn, error), error) {
 	switch l.Recipe {
 	case Lock:
 		lock, err := s.Lock(l.Path, recipes.LockConfig{Strategy: l.Strategy, Joined: joined})

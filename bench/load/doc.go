@@ -1,6 +1,6 @@
 // Package load puts contenders in line and times how a lock or a leadership
 // passes from one to the next. It knows only the contract (package recipes), so
-// whatever implements a [recipes.Session] can be measured.
+// whatever implements a [recipes.Client] can be measured.
 //
 // A [Load] names the recipe, the path and the sessions. Its workload is the shape:
 //

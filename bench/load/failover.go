@@ -19,7 +19,7 @@ type failover struct {
 	rest    *rest
 	guard   guard
 	grants  chan failoverGrant // of capacity two: the first holder and the next
-	victim  atomic.Pointer[recipes.Session]
+	victim  atomic.Pointer[recipes.Client]
 }
 
 type failoverGrant struct {
@@ -168,7 +168,7 @@ func (f *failover) next(ctx context.Context) (failoverGrant, error) {
 }
 
 // without returns sessions without the i-th.
-func without(sessions []recipes.Session, i int) []recipes.Session {
-	others := append([]recipes.Session(nil), sessions[:i]...)
+func without(sessions []recipes.Client, i int) []recipes.Client {
+	others := append([]recipes.Client(nil), sessions[:i]...)
 	return append(others, sessions[i+1:]...)
 }

@@ -20,7 +20,7 @@ type Load struct {
 	Path string
 
 	// Sessions are the contenders, one each. They stay open.
-	Sessions []recipes.Session
+	Sessions []recipes.Client
 
 	// Hold is for how long each holder keeps what it was granted.
 	Hold time.Duration

@@ -16,9 +16,9 @@ import (
 const path = "/bench/line"
 
 // sessions opens n sessions and has them closed with the test.
-func sessions(t *testing.T, server *fake.World, n int) []recipes.Session {
+func sessions(t *testing.T, server *fake.World, n int) []recipes.Client {
 	t.Helper()
-	all := make([]recipes.Session, n)
+	all := make([]recipes.Client, n)
 	for i := range all {
 		s, err := server.Open(t.Context(), recipes.SessionConfig{})
 		if err != nil {
@@ -115,10 +115,10 @@ func TestGrantsThatCrossWithTheEndArePassedOn(t *testing.T) {
 }
 
 // deafSession is a session whose locks do not hear that they need not wait any more.
-type deafSession struct{ recipes.Session }
+type deafSession struct{ recipes.Client }
 
 func (s deafSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Session.Lock(path, cfg)
+	l, err := s.Client.Lock(path, cfg)
 	return deafLock{l}, err
 }
 
@@ -129,10 +129,10 @@ func (l deafLock) Acquire(ctx context.Context) (recipes.Hold, error) {
 }
 
 // lateSession is a session whose locks are acquired a second later.
-type lateSession struct{ recipes.Session }
+type lateSession struct{ recipes.Client }
 
 func (s lateSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Session.Lock(path, cfg)
+	l, err := s.Client.Lock(path, cfg)
 	return lateLock{l}, err
 }
 
@@ -366,7 +366,7 @@ func TestParseNamesWhatExists(t *testing.T) {
 // itself adds to every operation.
 func BenchmarkHarness(b *testing.B) {
 	server := new(fake.World)
-	all := make([]recipes.Session, 10)
+	all := make([]recipes.Client, 10)
 	for i := range all {
 		all[i], _ = server.Open(b.Context(), recipes.SessionConfig{})
 		defer all[i].Close(b.Context())

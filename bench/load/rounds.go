@@ -46,7 +46,7 @@ func (l Load) rounds(ctx context.Context, r round) (Measurement, error) {
 }
 
 // each calls do for sessions side by side. The first error ends the others.
-func each(ctx context.Context, sessions []recipes.Session, do func(ctx context.Context, i int, s recipes.Session) error) error {
+func each(ctx context.Context, sessions []recipes.Client, do func(ctx context.Context, i int, s recipes.Client) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, s := range sessions {
 		group.Go(func() error { return do(ctx, i, s) })

@@ -24,7 +24,7 @@ func (l Load) barrierRound(ctx context.Context, path string, rec *recorder) (int
 	var removed atomic.Pointer[time.Time]
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return each(gctx, l.Sessions[1:], func(ctx context.Context, _ int, s recipes.Session) error {
+		return each(gctx, l.Sessions[1:], func(ctx context.Context, _ int, s recipes.Client) error {
 			barrier, err := s.Barrier(path)
 			if err != nil {
 				return err
@@ -60,7 +60,7 @@ func (l Load) doubleBarrierRound(ctx context.Context, path string, rec *recorder
 	n := int64(len(l.Sessions))
 	var entering, leaving atomic.Int64
 	start := time.Now()
-	err := each(ctx, l.Sessions, func(ctx context.Context, _ int, s recipes.Session) error {
+	err := each(ctx, l.Sessions, func(ctx context.Context, _ int, s recipes.Client) error {
 		barrier, err := s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: int(n)})
 		if err != nil {
 			return err

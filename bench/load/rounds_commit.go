@@ -36,7 +36,7 @@ func (l Load) commitRound(ctx context.Context, path string, rec *recorder) (int6
 		return err
 	})
 	group.Go(func() error {
-		return each(gctx, l.Sessions[1:], func(ctx context.Context, i int, s recipes.Session) error {
+		return each(gctx, l.Sessions[1:], func(ctx context.Context, i int, s recipes.Client) error {
 			return vote(ctx, s, path, names[i], rec)
 		})
 	})
@@ -49,7 +49,7 @@ func (l Load) commitRound(ctx context.Context, path string, rec *recorder) (int6
 }
 
 // vote is what a site does.
-func vote(ctx context.Context, s recipes.Session, path, name string, rec *recorder) error {
+func vote(ctx context.Context, s recipes.Recipes, path, name string, rec *recorder) error {
 	tx, err := s.Transaction(path, recipes.TransactionConfig{})
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func (l Load) queueRound(ctx context.Context, path string, rec *recorder) (int64
 	q := &queueing{recorder: rec, producers: producers, start: time.Now(), seen: map[[2]uint64]bool{}}
 	total := int64(producers * elementsEach)
 	q.left.Store(total)
-	err := each(ctx, l.Sessions, func(ctx context.Context, i int, s recipes.Session) error {
+	err := each(ctx, l.Sessions, func(ctx context.Context, i int, s recipes.Client) error {
 		queue, err := s.Queue(path, recipes.QueueConfig{})
 		if err != nil {
 			return err

@@ -31,7 +31,7 @@ func buildMain() {
 			panic(err)
 		}
 		c.transports[direct] = func(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
-			return bench.Transport{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+			return bench.Transport{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 				s, err := zookeeper.Open(ctx, cfg)
 				return slowSession{s, by}, err
 			}}, nil
@@ -41,12 +41,12 @@ func buildMain() {
 }
 
 type slowSession struct {
-	recipes.Session
+	recipes.Client
 	by *slowness
 }
 
 func (s slowSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Session.Lock(path, cfg)
+	l, err := s.Client.Lock(path, cfg)
 	return slowLock{l, s.by}, err
 }
 

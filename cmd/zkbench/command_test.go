@@ -49,7 +49,7 @@ func over(stdout, stderr io.Writer, open recipes.Opener) command {
 // One session more is used up by the trial of the transport.
 func after(sessions int64, first, second recipes.Opener) recipes.Opener {
 	var opened atomic.Int64
-	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		if opened.Add(1) <= sessions+1 {
 			return first(ctx, cfg)
 		}
@@ -86,7 +86,7 @@ func TestBrokenLockFailsTheRun(t *testing.T) {
 }
 
 func TestLostServerFailsTheRun(t *testing.T) {
-	gone := func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+	gone := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
 		return nil, recipes.ErrUnavailable
 	}
 	code, _, stderr := zkbench(t.Context(), after(2, new(fake.World).Open, gone),
@@ -119,7 +119,7 @@ func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
 
 func TestInterruptBeforeTheFirstResultWritesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
 		cancel()
 		return nil, ctx.Err()
 	}
@@ -138,7 +138,7 @@ func TestInterruptDoesNotHideThatResultsAreLost(t *testing.T) {
 	for _, verb := range []string{"run", "slo"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		file := filepath.Join(t.TempDir(), "records.jsonl")
-		interrupting := func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+		interrupting := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
 			_ = os.Mkdir(file, 0o777) // which no file takes the place of
 			cancel()
 			return nil, ctx.Err()

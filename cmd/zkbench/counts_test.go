@@ -107,7 +107,7 @@ func TestAHandoffSendsNothingBeforeTheGrant(t *testing.T) {
 // TestPlantedReadFailsTheGate has each lock read once more after each grant.
 func TestPlantedReadFailsTheGate(t *testing.T) {
 	now := filepath.Join(t.TempDir(), "now.txt")
-	countStrategies(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	countStrategies(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := zookeeper.Open(ctx, cfg)
 		return readsOnce{s}, err
 	}, now)
@@ -128,16 +128,16 @@ func TestPlantedReadFailsTheGate(t *testing.T) {
 }
 
 // readsOnce is a session whose locks read a node after each grant.
-type readsOnce struct{ recipes.Session }
+type readsOnce struct{ recipes.Client }
 
 func (s readsOnce) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	lock, err := s.Session.Lock(path, cfg)
+	lock, err := s.Client.Lock(path, cfg)
 	return lockThatReads{lock, s}, err
 }
 
 type lockThatReads struct {
 	recipes.Lock
-	session recipes.Session
+	session recipes.Client
 }
 
 func (l lockThatReads) Acquire(ctx context.Context) (recipes.Hold, error) {

@@ -23,18 +23,18 @@ import (
 // are in line.
 type planted struct{ server *fake.World }
 
-func (p planted) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+func (p planted) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	s, err := p.server.Open(ctx, cfg)
 	return plantedSession{s, p.server}, err
 }
 
 type plantedSession struct {
-	recipes.Session
+	recipes.Client
 	server *fake.World
 }
 
 func (s plantedSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Session.Lock(path, cfg)
+	l, err := s.Client.Lock(path, cfg)
 	return plantedLock{l, s.server}, err
 }
 
@@ -90,12 +90,12 @@ func TestSearchFindsThePlantedRate(t *testing.T) {
 
 // stuck is a session whose locks are granted to nobody. It notes their paths.
 type stuck struct {
-	recipes.Session
+	recipes.Client
 	paths chan<- string
 }
 
 func (s stuck) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Session.Lock(path, cfg)
+	l, err := s.Client.Lock(path, cfg)
 	s.paths <- path
 	return stuckLock{l}, err
 }
@@ -111,7 +111,7 @@ func (stuckLock) Acquire(ctx context.Context) (recipes.Hold, error) {
 func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, paths := new(fake.World), make(chan string, 9)
-		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 			session, err := server.Open(ctx, cfg)
 			return stuck{session, paths}, err
 		}, load.Open)
@@ -148,7 +148,7 @@ func TestInvalidProbesAreMadeAgain(t *testing.T) {
 // What was found before an interrupt is told, and after how much of it that was.
 func TestInterruptedSearchTellsWhatItFound(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Session, error) {
+	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
 		cancel()
 		return nil, ctx.Err()
 	}

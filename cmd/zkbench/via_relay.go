@@ -51,7 +51,7 @@ func launchRelay(_ context.Context, _ settings, cfg recipes.SessionConfig, end *
 	}
 	through := strings.Split(strings.TrimSpace(line), ",")
 	return bench.Transport{
-		Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 			return zookeeper.Open(ctx, relay.Through(cfg, through...))
 		},
 		Processes: func() []int { return []int{child.Process.Pid} },

@@ -37,7 +37,7 @@ import (
 const cleanUp = 10 * time.Second
 
 // Session returns a session in a World of its own: it is New and Open.
-func Session(t testing.TB) recipes.Session {
+func Session(t testing.TB) recipes.Client {
 	t.Helper()
 	return New(t).Open(t)
 }
@@ -119,7 +119,7 @@ func (w *World) Config() recipes.SessionConfig {
 
 // Open opens a session through the plugin. It is closed at the latest when the test
 // ends.
-func (w *World) Open(t testing.TB) recipes.Session {
+func (w *World) Open(t testing.TB) recipes.Client {
 	t.Helper()
 	s, err := w.Plugin.Open(t.Context(), w.Config())
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-func hold(t *testing.T, s recipes.Session) recipes.Hold {
+func hold(t *testing.T, s recipes.Recipes) recipes.Hold {
 	t.Helper()
 	l, err := s.Lock("/jobs/nightly", recipes.LockConfig{})
 	if err != nil {

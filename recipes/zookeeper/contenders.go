@@ -22,7 +22,7 @@ var readers = map[recipes.Kind]line.Reader{
 	recipes.KindElection:     election.Candidates,
 }
 
-// Contenders implements recipes.Session. It lists the path once for all kinds, and
+// Contenders implements recipes.Recipes. It lists the path once for all kinds, and
 // reads its data only if one of the kinds needs it.
 func (s zkSession) Contenders(ctx context.Context, path string, kinds ...recipes.Kind) (recipes.Lines, error) {
 	if err := errors.Join(recipes.ValidatePath(path), recipes.ValidateKinds(kinds...)); err != nil {

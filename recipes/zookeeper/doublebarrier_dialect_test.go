@@ -28,7 +28,7 @@ func inDialects(t *testing.T, test func(s virtual, d recipes.Dialect)) {
 	t.Helper()
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		t.Run(string(d), func(t *testing.T) {
-			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Session) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
 				dial := func(_, _ string, _ time.Duration) (net.Conn, error) { return (&network{srv: srv}).dial(ctx, "", "") }
 				raw, _, err := zk.Connect([]string{"127.0.0.1:1"}, deadline, zk.WithLogInfo(false), zk.WithDialer(dial))
 				if err != nil {

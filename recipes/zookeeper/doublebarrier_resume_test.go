@@ -21,7 +21,7 @@ type member interface {
 	Rejoin(context.Context, string, func(recipes.Place)) (recipes.Passage, error)
 }
 
-func memberAt(t *testing.T, s recipes.Session, path string, size int) member {
+func memberAt(t *testing.T, s recipes.Recipes, path string, size int) member {
 	t.Helper()
 	return doubleBarrierAt(t, s, path, size).(member)
 }
@@ -159,7 +159,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 	everywhere(t, func(t *testing.T, addr, path string) {
 		for who, itsZnodeIsGone := range []bool{false, true} { // the lowest waits for the highest, and keeps its znode
 			path := path + "-" + string(rune('a'+who))
-			ctx, sessions := bounded(t), []recipes.Session{openAt(t, addr), openAt(t, addr)}
+			ctx, sessions := bounded(t), []recipes.Client{openAt(t, addr), openAt(t, addr)}
 			_, entered := waitIn(ctx, memberAt(t, sessions[0], path, 2))
 			second := must[recipes.Passage](t)(memberAt(t, sessions[1], path, 2).Enter(ctx, nil))
 			first := <-entered
@@ -200,7 +200,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 }
 
 // awaitGone waits until a znode is gone.
-func awaitGone(t *testing.T, ctx context.Context, s recipes.Session, znode string) {
+func awaitGone(t *testing.T, ctx context.Context, s recipes.Client, znode string) {
 	t.Helper()
 	_, watch, err := s.(interface {
 		DeletionW(context.Context, string) (session.Stat, *session.Watch, error)
@@ -216,7 +216,7 @@ func awaitGone(t *testing.T, ctx context.Context, s recipes.Session, znode strin
 	}
 }
 
-func statOf(t *testing.T, ctx context.Context, s recipes.Session, znode string) session.Stat {
+func statOf(t *testing.T, ctx context.Context, s recipes.Client, znode string) session.Stat {
 	t.Helper()
 	return must[session.Stat](t)(s.(interface {
 		Stat(context.Context, string) (session.Stat, error)
@@ -292,12 +292,12 @@ func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
 		for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 			path := path + "-" + string(d)
 			ctx, s, other := bounded(t), openAt(t, addr), openAt(t, addr)
-			at := func(s recipes.Session) member {
+			at := func(s recipes.Client) member {
 				return must[recipes.DoubleBarrier](t)(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d})).(member)
 			}
 			must[recipes.Registration](t)(must[recipes.Names](t)(other.Names(path)).Register(ctx, nameOfMember(d), nil))
 			had := must[recipes.Passage](t)(at(s).Enter(ctx, nil)) // the last, which makes ready
-			ready := func(s recipes.Session) error {
+			ready := func(s recipes.Client) error {
 				_, err := must[recipes.Names](t)(s.Names(path)).Lookup(ctx, "ready")
 				return err
 			}
@@ -327,7 +327,7 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 		for _, left := range []int{0, 1, 2} { // of the member's znode, ready, and the path
 			srv, ctx := embedded(t), bounded(t)
 			s, other := open(t, srv), open(t, srv)
-			at := func(s recipes.Session) member {
+			at := func(s recipes.Client) member {
 				cfg := recipes.DoubleBarrierConfig{Size: 1, Dialect: d}
 				return must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/b", cfg)).(member)
 			}
@@ -363,7 +363,7 @@ func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
 		srv, ctx := embedded(t), bounded(t)
 		s, other := open(t, srv), open(t, srv)
-		at := func(s recipes.Session) member {
+		at := func(s recipes.Client) member {
 			return must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 2, Dialect: d})).(member)
 		}
 		names := must[recipes.Names](t)(other.Names("/b"))

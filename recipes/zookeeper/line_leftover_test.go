@@ -20,7 +20,7 @@ type giving struct {
 	*testing.T
 	ctx      context.Context
 	srv      *zkserver.Server
-	s, other recipes.Session
+	s, other recipes.Client
 	grant    recipes.Grant
 	giveBack func(context.Context) error
 }
@@ -104,7 +104,7 @@ func TestNothingIsLeftOfAGrantThatHasEnded(t *testing.T) {
 		for name, e := range ends {
 			t.Run(k.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+				onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 					get, _, _ := k.at(t, s, "/left")
 					g := &giving{T: t, ctx: ctx, srv: srv, s: s, other: openVirtual(t, srv)}
 					g.grant = must[recipes.Grant](t)(get(ctx))

@@ -18,29 +18,29 @@ import (
 // however long the contender's own callback takes before the grant: when the leader
 // expires the session, nothing is held by it.
 func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
-	type enter = func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error)
+	type enter = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error)
 	ways := map[string]enter{
-		"priority write": func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error) {
+		"priority write": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.PriorityLock](t)(s.PriorityLock("/it", recipes.PriorityLockConfig{Joined: joined})).AcquireWrite(ctx)
 		},
-		"priority read": func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error) {
+		"priority read": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.PriorityLock](t)(s.PriorityLock("/it", recipes.PriorityLockConfig{Joined: joined})).AcquireRead(ctx)
 		},
-		"lease": func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error) {
+		"lease": func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.Semaphore](t)(s.Semaphore("/it", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator, Joined: joined})).Acquire(ctx)
 		},
-		"name": func(ctx context.Context, s recipes.Session, _ func(recipes.Place)) (recipes.Grant, error) {
+		"name": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.Names](t)(s.Names("/it")).Register(ctx, "name", nil)
 		},
-		"member": func(ctx context.Context, s recipes.Session, _ func(recipes.Place)) (recipes.Grant, error) {
+		"member": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.Group](t)(s.Group("/it", recipes.GroupConfig{})).Join(ctx, nil)
 		},
-		"delivery": func(ctx context.Context, s recipes.Session, _ func(recipes.Place)) (recipes.Grant, error) {
+		"delivery": func(ctx context.Context, s recipes.Client, _ func(recipes.Place)) (recipes.Grant, error) {
 			return queueOf(t, s, "/queue", recipes.QueueConfig{}).Receive(ctx)
 		},
 	}
 	for _, strategy := range recipes.Strategies() {
-		ways["lock by "+string(strategy)] = func(ctx context.Context, s recipes.Session, joined func(recipes.Place)) (recipes.Grant, error) {
+		ways["lock by "+string(strategy)] = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
 			return must[recipes.Lock](t)(s.Lock("/it", recipes.LockConfig{Strategy: strategy, Joined: joined})).Acquire(ctx)
 		}
 	}
@@ -71,7 +71,7 @@ func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
 	}
 }
 
-func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creation int, holds bool, enter func(context.Context, recipes.Session, func(recipes.Place)) (recipes.Grant, error)) (granted bool) {
+func cutOffAtACreation(t *testing.T, timeout, phase, blocks time.Duration, creation int, holds bool, enter func(context.Context, recipes.Client, func(recipes.Place)) (recipes.Grant, error)) (granted bool) {
 	srv := zkserver.New(zkserver.Config{})
 	defer srv.Close()
 	setUp := linkTo(srv.ServeConn).open(t, timeout)
@@ -176,7 +176,7 @@ func (c watchedConn) Read(p []byte) (int, error) {
 func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
 	for _, k := range things() {
 		t.Run(k.name, func(t *testing.T) {
-			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 				syncs := func() int64 {
 					synctest.Wait()
 					before := srv.Counters()
@@ -203,7 +203,7 @@ func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
 
 // Readers that wait behind a writer hold nothing, however many there are.
 func TestReadersBehindAWriterDoNotHold(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		l := must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{}))
 		reader := must[recipes.SharedHold](t)(l.AcquireRead(ctx))
 		got := make(chan recipes.SharedHold, 3)

@@ -13,7 +13,7 @@ import (
 
 // What it costs, as the README says, and that waiting costs nothing.
 func TestCostsOfAPriorityLock(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		l := must[recipes.PriorityLock](t)(s.PriorityLock("/cost", recipes.PriorityLockConfig{Priority: 5}))
 		if err := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx)).Release(ctx); err != nil { // makes the path
 			t.Fatal(err)
@@ -23,7 +23,7 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 		if d := srv.Counters().Sub(before); d.Writes != 2 || d.Reads != 4 {
 			t.Errorf("a grant costs %d writes, %d reads; want 2, 4", d.Writes, d.Reads)
 		}
-		var waiting []recipes.Session
+		var waiting []recipes.Client
 		granted := make(chan recipes.PriorityHold, 3)
 		var last recipes.Place
 		for i := range 3 {
@@ -68,7 +68,7 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 
 // Readers that are let in together do not refuse each other's claims.
 func TestReadersClaimTogether(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		const readers = 8
 		l := must[recipes.PriorityLock](t)(s.PriorityLock("/together", recipes.PriorityLockConfig{}))
 		h := must[recipes.PriorityHold](t)(l.AcquireWrite(ctx))

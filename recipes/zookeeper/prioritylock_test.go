@@ -17,7 +17,7 @@ import (
 // first; the writer, whose claim is carried out all the same, waits for it.
 func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 	for _, try := range []bool{false, true} {
-		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, w recipes.Session) {
+		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, w recipes.Client) {
 			r := openVirtual(t, srv)
 			writers := must[recipes.PriorityLock](t)(w.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 5}))
 			if err := must[recipes.PriorityHold](t)(writers.AcquireWrite(ctx)).Release(ctx); err != nil { // makes the path
@@ -77,7 +77,7 @@ func TestAReaderClaimsBetweenAWritersLookAndItsClaim(t *testing.T) {
 // has deleted its znode meanwhile: another writer may have claimed.
 func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 	onEmbedded(t, func(s *scene, srv *zkserver.Server) {
-		contend := func(session recipes.Session, priority int) recipes.PriorityLock {
+		contend := func(session recipes.Client, priority int) recipes.PriorityLock {
 			return must[recipes.PriorityLock](t)(session.PriorityLock(s.path, recipes.PriorityLockConfig{Priority: priority}))
 		}
 		victim := s.session()
@@ -125,10 +125,10 @@ func TestAClaimThatIsRemovedIsNotGranted(t *testing.T) {
 // A successor that has gone before it claimed is in nobody's way: not in that of a later
 // holder, who names another one. One that is there is.
 func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		type waiter struct {
 			place   recipes.Place
-			session recipes.Session
+			session recipes.Client
 			granted chan recipes.PriorityHold
 		}
 		join := func() *waiter {
@@ -179,7 +179,7 @@ func TestASuccessorThatHasGoneIsForgotten(t *testing.T) {
 // A hold whose session ends while it is handed off does not stand any more. HandOff says so
 // as every other call of the hold does.
 func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		waits := openVirtual(t, srv)
 		joined := make(chan recipes.Place, 1)
 		h := must[recipes.PriorityHold](t)(must[recipes.PriorityLock](t)(s.PriorityLock("/s", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
@@ -207,7 +207,7 @@ func TestAHandOffWhoseSessionEndsIsNotHeld(t *testing.T) {
 // A waiter asks a holder to give way that has a lower priority, and no other.
 func TestWhoIsAskedToGiveWay(t *testing.T) {
 	for priority, want := range map[int]bool{4: true, 5: false, 6: false} {
-		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
+		onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 			holding := must[recipes.PriorityLock](t)(s.PriorityLock("/ask", recipes.PriorityLockConfig{Priority: 5, Revocable: true, Grace: time.Hour}))
 			h := must[recipes.PriorityHold](t)(holding.AcquireWrite(ctx))
 			asking := must[recipes.PriorityLock](t)(openVirtual(t, srv).PriorityLock("/ask", recipes.PriorityLockConfig{Priority: priority, Ask: true}))

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func queueOf(t *testing.T, s recipes.Session, path string, cfg recipes.QueueConfig) recipes.Queue {
+func queueOf(t *testing.T, s recipes.Recipes, path string, cfg recipes.QueueConfig) recipes.Queue {
 	t.Helper()
 	return must[recipes.Queue](t)(s.Queue(path, cfg))
 }
@@ -237,7 +237,7 @@ func TestALastReturnThatComesTooLateSaysSo(t *testing.T) {
 
 // A delivery that was lost before its end was not given back by anybody. Each call says so.
 func TestALostDeliveryIsNotReleased(t *testing.T) {
-	onVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Session) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
 		q := queueOf(t, s, "/q", recipes.QueueConfig{})
 		must[recipes.ElementID](t)(q.Put(ctx, nil))
 		d := must[recipes.Delivery](t)(q.Receive(ctx))

@@ -44,11 +44,11 @@ func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 type resumption struct {
 	srv           *zkserver.Server
 	ctx           context.Context
-	victim, other recipes.Session
+	victim, other recipes.Client
 }
 
 // before has a session hold a lock that nobody will take up, beside what hold has.
-func (r *resumption) before(t *testing.T, hold func(recipes.Session)) {
+func (r *resumption) before(t *testing.T, hold func(recipes.Client)) {
 	r.srv, r.ctx = embedded(t), bounded(t)
 	r.other = open(t, r.srv)
 	first := open(t, r.srv)
@@ -95,7 +95,7 @@ func (r *resumption) after(t *testing.T, get func(context.Context) (recipes.Gran
 func sweepTakeUp(t *testing.T, k thing, at int64, f fault) int64 {
 	var r resumption
 	var held recipes.Grant
-	r.before(t, func(first recipes.Session) {
+	r.before(t, func(first recipes.Client) {
 		get, _, _ := k.at(t, first, stagePath)
 		held = must[recipes.Grant](t)(get(r.ctx))
 	})
@@ -129,7 +129,7 @@ func sweepRejoin(t *testing.T, c contention, at int64, f fault) int64 {
 	var r resumption
 	var place recipes.Place
 	var holder recipes.Grant
-	r.before(t, func(first recipes.Session) {
+	r.before(t, func(first recipes.Client) {
 		holder = must[recipes.Grant](t)(c.enter(r.ctx, r.other, stagePath, nil))
 		joined := make(chan recipes.Place, 1)
 		go func() { _, _ = c.enter(r.ctx, first, stagePath, func(p recipes.Place) { joined <- p }) }()

@@ -20,20 +20,20 @@ import (
 
 // movable is what a session offers to the process that takes it up.
 type movable interface {
-	recipes.Session
+	recipes.Client
 	ResumeTicket() []byte
 	Detach(context.Context) error
 	DropRest(context.Context) error
 }
 
 // move has another session object take up s, as another process would.
-func move(t *testing.T, addr string, s recipes.Session) recipes.Session {
+func move(t *testing.T, addr string, s recipes.Client) recipes.Client {
 	t.Helper()
 	if err := s.(movable).Detach(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
 	cfg := recipes.SessionConfig{Servers: []string{addr}, MaxPacket: 64 << 10}
-	next := must[recipes.Session](t)(zookeeper.Resume(bounded(t), cfg, s.(movable).ResumeTicket(), time.Now()))
+	next := must[recipes.Client](t)(zookeeper.Resume(bounded(t), cfg, s.(movable).ResumeTicket(), time.Now()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), deadline)
 		defer cancel()
@@ -51,13 +51,13 @@ type thing struct {
 	name string
 	// at returns how to get one, try to get one (nil if that cannot be contended),
 	// and take one up, in that session.
-	at func(t *testing.T, s recipes.Session, path string) (get, try func(context.Context) (recipes.Grant, error), takeUp func(context.Context, string, recipes.Token) (recipes.Grant, error))
+	at func(t *testing.T, s recipes.Client, path string) (get, try func(context.Context) (recipes.Grant, error), takeUp func(context.Context, string, recipes.Token) (recipes.Grant, error))
 	// giveBack gives one back.
 	giveBack func(context.Context, recipes.Grant) error
 }
 
 // kind makes a thing of a recipe's methods.
-func kind[R any, G recipes.Grant](name string, of func(recipes.Session, string) (R, error), get, try func(R, context.Context) (G, error), giveBack func(G, context.Context) error) thing {
+func kind[R any, G recipes.Grant](name string, of func(recipes.Client, string) (R, error), get, try func(R, context.Context) (G, error), giveBack func(G, context.Context) error) thing {
 	asGrant := func(g G, err error) (recipes.Grant, error) {
 		if err != nil {
 			return nil, err
@@ -66,7 +66,7 @@ func kind[R any, G recipes.Grant](name string, of func(recipes.Session, string) 
 	}
 	return thing{
 		name: name,
-		at: func(t *testing.T, s recipes.Session, path string) (_, _ func(context.Context) (recipes.Grant, error), _ func(context.Context, string, recipes.Token) (recipes.Grant, error)) {
+		at: func(t *testing.T, s recipes.Client, path string) (_, _ func(context.Context) (recipes.Grant, error), _ func(context.Context, string, recipes.Token) (recipes.Grant, error)) {
 			t.Helper()
 			r := must[R](t)(of(s, path))
 			return func(ctx context.Context) (recipes.Grant, error) { return asGrant(get(r, ctx)) },
@@ -84,29 +84,29 @@ func things() []thing {
 	var all []thing
 	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor, recipes.Herd} {
 		all = append(all,
-			kind("lock by "+string(strategy), func(s recipes.Session, p string) (recipes.Lock, error) {
+			kind("lock by "+string(strategy), func(s recipes.Client, p string) (recipes.Lock, error) {
 				return s.Lock(p, recipes.LockConfig{Strategy: strategy})
 			}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release),
-			kind("election by "+string(strategy), func(s recipes.Session, p string) (recipes.Election, error) {
+			kind("election by "+string(strategy), func(s recipes.Client, p string) (recipes.Election, error) {
 				return s.Election(p, recipes.ElectionConfig{Strategy: strategy})
 			}, campaign, nil, recipes.Leadership.Resign))
 	}
-	semaphore := func(s recipes.Session, p string) (recipes.Semaphore, error) {
+	semaphore := func(s recipes.Client, p string) (recipes.Semaphore, error) {
 		return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1})
 	}
-	leased := func(d recipes.Dialect) func(s recipes.Session, p string) (recipes.Semaphore, error) {
-		return func(s recipes.Session, p string) (recipes.Semaphore, error) {
+	leased := func(d recipes.Dialect) func(s recipes.Client, p string) (recipes.Semaphore, error) {
+		return func(s recipes.Client, p string) (recipes.Semaphore, error) {
 			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Dialect: d})
 		}
 	}
-	shared := func(s recipes.Session, p string) (recipes.SharedLock, error) {
+	shared := func(s recipes.Client, p string) (recipes.SharedLock, error) {
 		return s.SharedLock(p, recipes.SharedLockConfig{Revocable: true})
 	}
-	priority := func(s recipes.Session, p string) (recipes.PriorityLock, error) {
+	priority := func(s recipes.Client, p string) (recipes.PriorityLock, error) {
 		return s.PriorityLock(p, recipes.PriorityLockConfig{})
 	}
 	return append(all,
-		kind("lock of Curator", func(s recipes.Session, p string) (recipes.Lock, error) {
+		kind("lock of Curator", func(s recipes.Client, p string) (recipes.Lock, error) {
 			return s.Lock(p, recipes.LockConfig{Dialect: recipes.Curator})
 		}, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release),
 		kind("semaphore", semaphore, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release),
@@ -116,14 +116,14 @@ func things() []thing {
 		kind("shared lock for reading", shared, recipes.SharedLock.AcquireRead, recipes.SharedLock.TryWrite, recipes.SharedHold.Release),
 		kind("priority lock for writing", priority, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.TryRead, recipes.PriorityHold.Release),
 		kind("priority lock for reading", priority, recipes.PriorityLock.AcquireRead, recipes.PriorityLock.TryWrite, recipes.PriorityHold.Release),
-		kind("membership", func(s recipes.Session, p string) (recipes.Group, error) {
+		kind("membership", func(s recipes.Client, p string) (recipes.Group, error) {
 			return s.Group(p, recipes.GroupConfig{})
 		}, func(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }, nil, recipes.Membership.Leave),
-		kind("name", func(s recipes.Session, p string) (recipes.Names, error) { return s.Names(p) },
+		kind("name", func(s recipes.Client, p string) (recipes.Names, error) { return s.Names(p) },
 			register, register, recipes.Registration.Unregister),
-		kind("delivery", func(s recipes.Session, p string) (recipes.Queue, error) { return s.Queue(p, recipes.QueueConfig{}) },
+		kind("delivery", func(s recipes.Client, p string) (recipes.Queue, error) { return s.Queue(p, recipes.QueueConfig{}) },
 			receive, nil, recipes.Delivery.Return),
-		kind("delivery by priority", func(s recipes.Session, p string) (recipes.PriorityQueue, error) {
+		kind("delivery by priority", func(s recipes.Client, p string) (recipes.PriorityQueue, error) {
 			return s.PriorityQueue(p, recipes.QueueConfig{})
 		}, receiveByPriority, nil, recipes.Delivery.Return),
 	)
@@ -189,7 +189,7 @@ func TestDropRestIsRepeated(t *testing.T) {
 func TestADeliveryIsTakenUp(t *testing.T) {
 	srv := embedded(t)
 	ctx, s := bounded(t), open(t, srv)
-	at := func(s recipes.Session) recipes.PriorityQueue {
+	at := func(s recipes.Client) recipes.PriorityQueue {
 		return must[recipes.PriorityQueue](t)(s.PriorityQueue("/q", recipes.QueueConfig{}))
 	}
 	if _, err := at(s).Put(ctx, 7, []byte("data")); err != nil {
@@ -396,7 +396,7 @@ func TestAReaderBehindAWriterIsTakenUpIfItWasLetIn(t *testing.T) {
 	for _, downgraded := range []bool{true, false} {
 		srv := embedded(t)
 		ctx, s := bounded(t), open(t, srv)
-		lock := func(s recipes.Session, joined func(recipes.Place)) recipes.SharedLock {
+		lock := func(s recipes.Client, joined func(recipes.Place)) recipes.SharedLock {
 			return must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{Joined: joined}))
 		}
 		writer := must[recipes.SharedHold](t)(lock(open(t, srv), nil).AcquireWrite(ctx))
@@ -483,7 +483,7 @@ func TestAPriorityLockIsTakenUpBesideOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := embedded(t)
 			ctx, s, other := bounded(t), open(t, srv), open(t, srv)
-			at := func(s recipes.Session, joined func(recipes.Place)) recipes.PriorityLock {
+			at := func(s recipes.Client, joined func(recipes.Place)) recipes.PriorityLock {
 				return must[recipes.PriorityLock](t)(s.PriorityLock("/p", recipes.PriorityLockConfig{Joined: joined}))
 			}
 			had := must[recipes.PriorityHold](t)(acquire(at(s, nil), ctx))

@@ -15,18 +15,18 @@ import (
 // A contention is one way to wait in a line.
 type contention struct {
 	name   string
-	enter  func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Grant, error)
-	rejoin func(ctx context.Context, s recipes.Session, path, znode string) (recipes.Grant, error)
+	enter  func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error)
+	rejoin func(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error)
 }
 
 type rejoiner[G recipes.Grant] interface {
 	Rejoin(ctx context.Context, znode string, try bool) (G, error)
 }
 
-func contending[R any, G recipes.Grant](name string, of func(recipes.Session, string, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error)) contention {
+func contending[R any, G recipes.Grant](name string, of func(recipes.Client, string, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error)) contention {
 	return contention{
 		name: name,
-		enter: func(ctx context.Context, s recipes.Session, path string, joined func(recipes.Place)) (recipes.Grant, error) {
+		enter: func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error) {
 			r, err := of(s, path, joined)
 			if err != nil {
 				return nil, err
@@ -37,7 +37,7 @@ func contending[R any, G recipes.Grant](name string, of func(recipes.Session, st
 			}
 			return g, nil
 		},
-		rejoin: func(ctx context.Context, s recipes.Session, path, znode string) (recipes.Grant, error) {
+		rejoin: func(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error) {
 			r, err := of(s, path, nil)
 			if err != nil {
 				return nil, err
@@ -54,21 +54,21 @@ func contending[R any, G recipes.Grant](name string, of func(recipes.Session, st
 func contentions() []contention {
 	var all []contention
 	for _, strategy := range recipes.Strategies() {
-		all = append(all, contending("lock by "+string(strategy), func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.Lock, error) {
+		all = append(all, contending("lock by "+string(strategy), func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Lock, error) {
 			return s.Lock(p, recipes.LockConfig{Strategy: strategy, Joined: joined})
 		}, recipes.Lock.Acquire))
 	}
 	return append(all,
-		contending("election", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.Election, error) {
+		contending("election", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Election, error) {
 			return s.Election(p, recipes.ElectionConfig{Joined: joined})
 		}, campaign),
-		contending("semaphore", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.Semaphore, error) {
+		contending("semaphore", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.Semaphore, error) {
 			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Joined: joined})
 		}, recipes.Semaphore.Acquire),
-		contending("shared lock", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.SharedLock, error) {
+		contending("shared lock", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.SharedLock, error) {
 			return s.SharedLock(p, recipes.SharedLockConfig{Joined: joined})
 		}, recipes.SharedLock.AcquireWrite),
-		contending("priority lock", func(s recipes.Session, p string, joined func(recipes.Place)) (recipes.PriorityLock, error) {
+		contending("priority lock", func(s recipes.Client, p string, joined func(recipes.Place)) (recipes.PriorityLock, error) {
 			return s.PriorityLock(p, recipes.PriorityLockConfig{Joined: joined})
 		}, recipes.PriorityLock.AcquireWrite),
 	)
@@ -94,7 +94,7 @@ type turnOf struct {
 }
 
 // start has s contend, and returns its znode when it stands in line.
-func (c contention) start(ctx context.Context, s recipes.Session, path string) (znode string, granted <-chan turnOf) {
+func (c contention) start(ctx context.Context, s recipes.Client, path string) (znode string, granted <-chan turnOf) {
 	joined, done := make(chan recipes.Place, 1), make(chan turnOf, 1)
 	go func() {
 		g, err := c.enter(ctx, s, path, func(p recipes.Place) { joined <- p })
@@ -103,7 +103,7 @@ func (c contention) start(ctx context.Context, s recipes.Session, path string) (
 	return (<-joined).Znode, done
 }
 
-func (c contention) goOn(ctx context.Context, s recipes.Session, path, znode string) <-chan turnOf {
+func (c contention) goOn(ctx context.Context, s recipes.Client, path, znode string) <-chan turnOf {
 	done := make(chan turnOf, 1)
 	go func() {
 		g, err := c.rejoin(ctx, s, path, znode)
@@ -157,7 +157,7 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 }
 
 // kept reports whether the session has taken up the znode.
-func kept(s recipes.Session, znode string) bool {
+func kept(s recipes.Client, znode string) bool {
 	return s.(interface{ Kept(string) bool }).Kept(znode)
 }
 

@@ -18,8 +18,8 @@ import (
 // does not know it yet. That server must not make a recipe say that it does not exist.
 func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	const path = "/app/it"
-	for name, use := range map[string]func(ctx context.Context, first, other recipes.Session) error{
-		"joining a transaction": func(ctx context.Context, first, other recipes.Session) error {
+	for name, use := range map[string]func(ctx context.Context, first, other recipes.Client) error{
+		"joining a transaction": func(ctx context.Context, first, other recipes.Client) error {
 			tx := must[recipes.Transaction](t)(first.Transaction(path, recipes.TransactionConfig{}))
 			if err := tx.Begin(ctx, nil, "1"); err != nil {
 				return err
@@ -27,17 +27,17 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 			_, err := must[recipes.Transaction](t)(other.Transaction(path, recipes.TransactionConfig{})).Join(ctx, "1")
 			return err
 		},
-		"deleting a key": func(ctx context.Context, first, other recipes.Session) error {
+		"deleting a key": func(ctx context.Context, first, other recipes.Client) error {
 			must[recipes.Revision](t)(configAt(t, first, path).Set(ctx, "a", nil, recipes.AnyRevision))
 			return configAt(t, other, path).Delete(ctx, "a", recipes.AnyRevision)
 		},
-		"setting a key of a revision": func(ctx context.Context, first, other recipes.Session) error {
+		"setting a key of a revision": func(ctx context.Context, first, other recipes.Client) error {
 			revision := must[recipes.Revision](t)(configAt(t, first, path).Set(ctx, "a", nil, recipes.AnyRevision))
 			_, err := configAt(t, other, path).Set(ctx, "a", nil, revision)
 			return err
 		},
-		"unregistering a name": func(ctx context.Context, first, other recipes.Session) error {
-			directory := func(s recipes.Session) recipes.Names {
+		"unregistering a name": func(ctx context.Context, first, other recipes.Client) error {
+			directory := func(s recipes.Client) recipes.Names {
 				return must[recipes.Names](t)(s.Names(path))
 			}
 			if err := directory(first).RegisterPersistent(ctx, "a", nil); err != nil {
@@ -49,7 +49,7 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv, ctx := embedded(t), bounded(t)
 			server := &lagging{path: path}
-			other := must[recipes.Session](t)(zookeeper.OpenWith(server.dial)(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))
+			other := must[recipes.Client](t)(zookeeper.OpenWith(server.dial)(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))
 			defer other.Close(ctx)
 			if err := use(ctx, open(t, srv), other); err != nil {
 				t.Error(err)

@@ -20,12 +20,12 @@ import (
 // it again, with as many changes as it had.
 type replaced struct {
 	name    string
-	prepare func(t *testing.T, ctx context.Context, mine, theirs recipes.Session) (change, replace func() error)
+	prepare func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (change, replace func() error)
 }
 
 func replacements() []replaced {
-	key := func(change func(context.Context, recipes.Configuration, recipes.Revision) error) func(*testing.T, context.Context, recipes.Session, recipes.Session) (func() error, func() error) {
-		return func(t *testing.T, ctx context.Context, mine, theirs recipes.Session) (func() error, func() error) {
+	key := func(change func(context.Context, recipes.Configuration, recipes.Revision) error) func(*testing.T, context.Context, recipes.Client, recipes.Client) (func() error, func() error) {
+		return func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (func() error, func() error) {
 			c, other := configAt(t, mine, "/c"), configAt(t, theirs, "/c")
 			revision := must[recipes.Revision](t)(c.Set(ctx, "key", []byte("before"), recipes.NoRevision))
 			must[recipes.Revision](t)(other.Set(ctx, "receipt", nil, recipes.NoRevision))
@@ -46,7 +46,7 @@ func replacements() []replaced {
 		{"a key is deleted", key(func(ctx context.Context, c recipes.Configuration, r recipes.Revision) error {
 			return c.Delete(ctx, "key", r)
 		})},
-		{"a name is unregistered", func(t *testing.T, ctx context.Context, mine, theirs recipes.Session) (func() error, func() error) {
+		{"a name is unregistered", func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (func() error, func() error) {
 			n, other := must[recipes.Names](t)(mine.Names("/c")), must[recipes.Names](t)(theirs.Names("/c"))
 			if err := errors.Join(n.RegisterPersistent(ctx, "key", nil), other.RegisterPersistent(ctx, "receipt", nil)); err != nil {
 				t.Fatal(err)
@@ -167,11 +167,11 @@ func TestAfterAnOutageNothingIsAddedToASuccessor(t *testing.T) {
 // then: here it is another's znode of a name that has come back. So it has none.
 func TestNothingIsToldOfTheTimeBeforeAReconnect(t *testing.T) {
 	onBoth(t, func(s *scene) {
-		elect := func(session recipes.Session, joined func(recipes.Place)) recipes.Election {
+		elect := func(session recipes.Client, joined func(recipes.Place)) recipes.Election {
 			return must[recipes.Election](s.T)(session.Election(s.path, recipes.ElectionConfig{Joined: joined}))
 		}
 		network := &rearming{}
-		victim := must[recipes.Session](s.T)(zookeeper.OpenWith(network.dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
+		victim := must[recipes.Client](s.T)(zookeeper.OpenWith(network.dial)(s.ctx, recipes.SessionConfig{Servers: []string{s.addr}, MaxPacket: 64 << 10}))
 		s.Cleanup(func() { victim.Close(context.Background()) })
 		old := must[recipes.Leadership](s.T)(elect(s.session(), nil).Campaign(s.ctx, nil))
 		observing, stop := context.WithCancel(s.ctx)

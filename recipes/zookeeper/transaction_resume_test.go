@@ -21,7 +21,7 @@ type resumable interface {
 	TakeUpSite(ctx context.Context, site, id string) (recipes.Site, error)
 }
 
-func resumableAt(t *testing.T, s recipes.Session, path string, v recipes.Variant) resumable {
+func resumableAt(t *testing.T, s recipes.Recipes, path string, v recipes.Variant) resumable {
 	t.Helper()
 	return must[recipes.Transaction](t)(s.Transaction(path, recipes.TransactionConfig{Variant: v})).(resumable)
 }

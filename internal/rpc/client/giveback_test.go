@@ -14,41 +14,41 @@ import (
 type giveBack func(context.Context) error
 
 // taken are the kinds of things that a session can hold, and how each is given back.
-var taken = map[string]func(ctx context.Context, s recipes.Session) (giveBack, error){
-	"lock": func(ctx context.Context, s recipes.Session) (giveBack, error) {
+var taken = map[string]func(ctx context.Context, s recipes.Client) (giveBack, error){
+	"lock": func(ctx context.Context, s recipes.Client) (giveBack, error) {
 		return take(ctx, recipes.Lock.Acquire, recipes.Hold.Release)(s.Lock("/lock", recipes.LockConfig{}))
 	},
-	"shared lock": func(ctx context.Context, s recipes.Session) (giveBack, error) {
+	"shared lock": func(ctx context.Context, s recipes.Client) (giveBack, error) {
 		return take(ctx, recipes.SharedLock.AcquireRead, recipes.SharedHold.Release)(s.SharedLock("/shared", recipes.SharedLockConfig{}))
 	},
-	"priority lock": func(ctx context.Context, s recipes.Session) (giveBack, error) {
+	"priority lock": func(ctx context.Context, s recipes.Client) (giveBack, error) {
 		return take(ctx, recipes.PriorityLock.AcquireWrite, recipes.PriorityHold.Release)(s.PriorityLock("/priority", recipes.PriorityLockConfig{}))
 	},
-	"semaphore": func(ctx context.Context, s recipes.Session) (giveBack, error) {
+	"semaphore": func(ctx context.Context, s recipes.Client) (giveBack, error) {
 		return take(ctx, recipes.Semaphore.Acquire, recipes.Hold.Release)(s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 1}))
 	},
-	"election": func(ctx context.Context, s recipes.Session) (giveBack, error) {
+	"election": func(ctx context.Context, s recipes.Client) (giveBack, error) {
 		campaign := func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) { return e.Campaign(ctx, nil) }
 		return take(ctx, campaign, recipes.Leadership.Resign)(s.Election("/election", recipes.ElectionConfig{}))
 	},
-	"group": func(ctx context.Context, s recipes.Session) (giveBack, error) {
+	"group": func(ctx context.Context, s recipes.Client) (giveBack, error) {
 		join := func(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }
 		return take(ctx, join, recipes.Membership.Leave)(s.Group("/group", recipes.GroupConfig{}))
 	},
-	"name": func(ctx context.Context, s recipes.Session) (giveBack, error) {
+	"name": func(ctx context.Context, s recipes.Client) (giveBack, error) {
 		register := func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
 			return n.Register(ctx, "it", nil)
 		}
 		return take(ctx, register, recipes.Registration.Unregister)(s.Names("/names"))
 	},
-	"double barrier": func(ctx context.Context, s recipes.Session) (giveBack, error) {
+	"double barrier": func(ctx context.Context, s recipes.Client) (giveBack, error) {
 		enter := func(b recipes.DoubleBarrier, ctx context.Context) (recipes.Passage, error) { return b.Enter(ctx, nil) }
 		return take(ctx, enter, recipes.Passage.Leave)(s.DoubleBarrier("/double", recipes.DoubleBarrierConfig{Size: 1}))
 	},
-	"element, acknowledged": func(ctx context.Context, s recipes.Session) (giveBack, error) {
+	"element, acknowledged": func(ctx context.Context, s recipes.Client) (giveBack, error) {
 		return take(ctx, receive, recipes.Delivery.Ack)(s.Queue("/queue", recipes.QueueConfig{}))
 	},
-	"element, returned": func(ctx context.Context, s recipes.Session) (giveBack, error) {
+	"element, returned": func(ctx context.Context, s recipes.Client) (giveBack, error) {
 		return take(ctx, receive, recipes.Delivery.Return)(s.Queue("/queue", recipes.QueueConfig{}))
 	},
 }

@@ -43,7 +43,7 @@ func TestRemovalByAnotherHandClosesLostOnceAskedFor(t *testing.T) {
 	matches(t, silent.Release(ctx(t)), recipes.ErrNotHeld)
 }
 
-func otherLock(t *testing.T, s recipes.Session) recipes.Hold {
+func otherLock(t *testing.T, s recipes.Recipes) recipes.Hold {
 	t.Helper()
 	l, err := s.Lock("/other", recipes.LockConfig{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // An ending is a way in which a session's grant ends, or its wait for one.
 type ending struct {
 	name string
-	run  func(t *testing.T, s, other recipes.Session) error
+	run  func(t *testing.T, s, other recipes.Client) error
 }
 
 func must[T any](t *testing.T) func(T, error) T {
@@ -29,21 +29,21 @@ func must[T any](t *testing.T) func(T, error) T {
 }
 
 // ends makes an ending of a recipe's methods.
-func ends[R, G any](name string, of func(recipes.Session) (R, error), get func(R, context.Context) (G, error), end func(G, context.Context) error) ending {
-	return ending{name, func(t *testing.T, s, _ recipes.Session) error {
+func ends[R, G any](name string, of func(recipes.Client) (R, error), get func(R, context.Context) (G, error), end func(G, context.Context) error) ending {
+	return ending{name, func(t *testing.T, s, _ recipes.Client) error {
 		return end(must[G](t)(get(must[R](t)(of(s)), ctx(t))), ctx(t))
 	}}
 }
 
 func endings() []ending {
-	locked := func(s recipes.Session) (recipes.Lock, error) { return s.Lock("/lock", recipes.LockConfig{}) }
-	shared := func(s recipes.Session) (recipes.SharedLock, error) {
+	locked := func(s recipes.Client) (recipes.Lock, error) { return s.Lock("/lock", recipes.LockConfig{}) }
+	shared := func(s recipes.Client) (recipes.SharedLock, error) {
 		return s.SharedLock("/shared", recipes.SharedLockConfig{})
 	}
-	priority := func(s recipes.Session) (recipes.PriorityLock, error) {
+	priority := func(s recipes.Client) (recipes.PriorityLock, error) {
 		return s.PriorityLock("/priority", recipes.PriorityLockConfig{})
 	}
-	queue := func(s recipes.Session) (recipes.Queue, error) { return s.Queue("/queue", recipes.QueueConfig{}) }
+	queue := func(s recipes.Client) (recipes.Queue, error) { return s.Queue("/queue", recipes.QueueConfig{}) }
 	receive := func(q recipes.Queue, ctx context.Context) (recipes.Delivery, error) {
 		if _, err := q.Put(ctx, nil); err != nil {
 			return nil, err
@@ -53,10 +53,10 @@ func endings() []ending {
 	return []ending{
 		ends("lock", locked, recipes.Lock.Acquire, recipes.Hold.Release),
 		ends("lock tried", locked, recipes.Lock.TryAcquire, recipes.Hold.Release),
-		ends("election", func(s recipes.Session) (recipes.Election, error) {
+		ends("election", func(s recipes.Client) (recipes.Election, error) {
 			return s.Election("/election", recipes.ElectionConfig{})
 		}, func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) { return e.Campaign(ctx, nil) }, recipes.Leadership.Resign),
-		ends("semaphore", func(s recipes.Session) (recipes.Semaphore, error) {
+		ends("semaphore", func(s recipes.Client) (recipes.Semaphore, error) {
 			return s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 2})
 		}, recipes.Semaphore.Acquire, recipes.Hold.Release),
 		ends("shared lock", shared, recipes.SharedLock.AcquireRead, recipes.SharedHold.Release),
@@ -64,9 +64,9 @@ func endings() []ending {
 			return errors.Join(h.Downgrade(ctx), h.Release(ctx))
 		}),
 		ends("priority lock", priority, recipes.PriorityLock.AcquireWrite, recipes.PriorityHold.Release),
-		ends("membership", func(s recipes.Session) (recipes.Group, error) { return s.Group("/group", recipes.GroupConfig{}) },
+		ends("membership", func(s recipes.Client) (recipes.Group, error) { return s.Group("/group", recipes.GroupConfig{}) },
 			func(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }, recipes.Membership.Leave),
-		ends("name", func(s recipes.Session) (recipes.Names, error) { return s.Names("/names") },
+		ends("name", func(s recipes.Client) (recipes.Names, error) { return s.Names("/names") },
 			func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
 				return n.Register(ctx, "name", nil)
 			}, recipes.Registration.Unregister),
@@ -78,7 +78,7 @@ func endings() []ending {
 			}
 			return q.Take(ctx)
 		}, func(recipes.Element, context.Context) error { return nil }),
-		{"lock that another client has deleted", func(t *testing.T, s, other recipes.Session) error {
+		{"lock that another client has deleted", func(t *testing.T, s, other recipes.Client) error {
 			hold := must[recipes.Hold](t)(must[recipes.Lock](t)(locked(s)).Acquire(ctx(t)))
 			if err := must[recipes.Barrier](t)(other.Barrier(hold.Znode())).Remove(ctx(t)); err != nil {
 				return err
@@ -88,7 +88,7 @@ func endings() []ending {
 			}
 			return nil
 		}},
-		{"lock whose wait was cancelled", func(t *testing.T, s, other recipes.Session) error {
+		{"lock whose wait was cancelled", func(t *testing.T, s, other recipes.Client) error {
 			hold := must[recipes.Hold](t)(must[recipes.Lock](t)(locked(other)).Acquire(ctx(t)))
 			wait, cancel := context.WithCancel(ctx(t))
 			l := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Joined: func(recipes.Place) { cancel() }}))
@@ -97,7 +97,7 @@ func endings() []ending {
 			}
 			return hold.Release(ctx(t))
 		}},
-		{"lock that was contended", func(t *testing.T, s, other recipes.Session) error {
+		{"lock that was contended", func(t *testing.T, s, other recipes.Client) error {
 			hold := must[recipes.Hold](t)(must[recipes.Lock](t)(locked(other)).Acquire(ctx(t)))
 			if _, err := must[recipes.Lock](t)(locked(s)).TryAcquire(ctx(t)); !errors.Is(err, recipes.ErrContended) {
 				return fmt.Errorf("contended: %w", err)

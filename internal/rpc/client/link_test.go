@@ -68,7 +68,7 @@ func newServedWithin(t *testing.T, limits server.Limits, opts ...grpc.DialOption
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = zk.Close() })
-	opener := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	opener := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		cfg.Servers = []string{zk.Addr()}
 		return zookeeper.Open(ctx, cfg)
 	}
@@ -254,7 +254,7 @@ func ctx(t *testing.T) context.Context {
 }
 
 // open opens a session with that timeout; 0 is one that no test outlasts.
-func (l *link) open(t *testing.T, timeout time.Duration) recipes.Session {
+func (l *link) open(t *testing.T, timeout time.Duration) recipes.Client {
 	t.Helper()
 	if timeout == 0 {
 		timeout = time.Minute
@@ -266,7 +266,7 @@ func (l *link) open(t *testing.T, timeout time.Duration) recipes.Session {
 	return s
 }
 
-func lock(t *testing.T, s recipes.Session, cfg recipes.LockConfig) recipes.Lock {
+func lock(t *testing.T, s recipes.Recipes, cfg recipes.LockConfig) recipes.Lock {
 	t.Helper()
 	l, err := s.Lock("/l", cfg)
 	if err != nil {
@@ -275,7 +275,7 @@ func lock(t *testing.T, s recipes.Session, cfg recipes.LockConfig) recipes.Lock 
 	return l
 }
 
-func acquire(t *testing.T, s recipes.Session) recipes.Hold {
+func acquire(t *testing.T, s recipes.Recipes) recipes.Hold {
 	t.Helper()
 	h, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
 	if err != nil {
@@ -284,7 +284,7 @@ func acquire(t *testing.T, s recipes.Session) recipes.Hold {
 	return h
 }
 
-func election(t *testing.T, s recipes.Session) recipes.Election {
+func election(t *testing.T, s recipes.Recipes) recipes.Election {
 	t.Helper()
 	e, err := s.Election("/e", recipes.ElectionConfig{})
 	if err != nil {

@@ -30,7 +30,7 @@ func TestLockIsAcquiredReleasedAndPassedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.inLine(t, 0)
-	for _, s := range []recipes.Session{a, b} {
+	for _, s := range []recipes.Client{a, b} {
 		if err := s.Close(ctx(t)); err != nil {
 			t.Error(err)
 		}

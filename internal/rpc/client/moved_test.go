@@ -50,7 +50,7 @@ func (m *mortal) kill() {
 
 // moving opens a session through a plugin, whose answers a spy sees. move has that plugin die,
 // and another one, whose answers another spy sees, resume the session.
-func moving(t *testing.T) (s recipes.Session, before, after *spy, move func()) {
+func moving(t *testing.T) (s recipes.Client, before, after *spy, move func()) {
 	t.Helper()
 	zk, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
@@ -64,7 +64,7 @@ func moving(t *testing.T) (s recipes.Session, before, after *spy, move func()) {
 	c := client.Unconnected()
 	t.Cleanup(c.Close)
 	c.Use(c.Connect(from.conn, nil, func(context.Context) bool { close(ended); return true }), true)
-	s = must[recipes.Session](t)(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{zk.Addr()}}))
+	s = must[recipes.Client](t)(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{zk.Addr()}}))
 	return s, before, after, func() {
 		first.kill()
 		_ = from.wire.Close()

@@ -29,7 +29,7 @@ func TestEndOfADeliveryThatIsNotAnsweredHasNoKnownOutcome(t *testing.T) {
 	}
 }
 
-func received(t *testing.T, s recipes.Session) recipes.Delivery {
+func received(t *testing.T, s recipes.Recipes) recipes.Delivery {
 	t.Helper()
 	q, err := s.Queue("/q", recipes.QueueConfig{})
 	if err != nil {

@@ -53,7 +53,7 @@ func TestWaitForARevocationEndsWithTheHold(t *testing.T) {
 	closes(t, "the wait", ended)
 }
 
-func acquireRead(t *testing.T, s recipes.Session) recipes.SharedHold {
+func acquireRead(t *testing.T, s recipes.Recipes) recipes.SharedHold {
 	t.Helper()
 	l, err := s.SharedLock("/l", recipes.SharedLockConfig{Revocable: true})
 	if err != nil {

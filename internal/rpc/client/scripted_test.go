@@ -128,7 +128,7 @@ func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill f
 	return p, kill
 }
 
-func openScripted(t *testing.T, c *client.Client) recipes.Session {
+func openScripted(t *testing.T, c *client.Client) recipes.Client {
 	t.Helper()
 	s, err := c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"scripted"}})
 	if err != nil {

@@ -26,7 +26,7 @@ type bereaved struct {
 	hangUp   context.CancelFunc // ends the session's stream alone
 	detach   context.CancelFunc // ends Attach alone
 	lifetime chan struct{}
-	other    recipes.Session
+	other    recipes.Client
 }
 
 func newBereaved(t *testing.T) *bereaved {

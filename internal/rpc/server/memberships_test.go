@@ -14,10 +14,10 @@ func (takenUp) Join(context.Context, string) (recipes.Site, error) { return join
 // A host that forgets to end its part fills no memory. A site that it has from another plugin is
 // within the bounds of that one.
 func TestSitesAreBounded(t *testing.T) {
-	ss := &session{Session: cutting{breaks: func() {}}, resumption: newResumption(true)}
+	ss := &session{Client: cutting{breaks: func() {}}, resumption: newResumption(true)}
 	ss.tickets = newTickets(ss, 1)
 	join := func(resumed string) (string, error) {
-		_, membership, err := ss.join(t.Context(), takenUp{c: ss.Session.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
+		_, membership, err := ss.join(t.Context(), takenUp{c: ss.Client.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
 		return membership, err
 	}
 	first, err := join("")

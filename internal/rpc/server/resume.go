@@ -19,7 +19,7 @@ type movable interface {
 
 // movable returns what moves a session, if this plugin can move sessions.
 func (s *Server) movable(t target) (movable, error) {
-	if m, ok := t.Session.(movable); ok && s.cfg.Resume != nil {
+	if m, ok := t.Client.(movable); ok && s.cfg.Resume != nil {
 		return m, nil
 	}
 	return nil, fmt.Errorf("%w: the plugin does not resume sessions", recipes.ErrUnsupported)
@@ -46,7 +46,7 @@ func (s *Server) reserve(r *pb.Resume) (release func(), err error) {
 }
 
 // resume opens the session of a ticket.
-func (s *Server) resume(ctx context.Context, cfg recipes.SessionConfig, r *pb.Resume) (recipes.Session, error) {
+func (s *Server) resume(ctx context.Context, cfg recipes.SessionConfig, r *pb.Resume) (recipes.Client, error) {
 	age := r.GetKnownContactAge()
 	switch {
 	case s.cfg.Resume == nil:

@@ -116,7 +116,7 @@ func TestASessionIsResumedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	resuming, goOn := make(chan struct{}), make(chan struct{})
-	second := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, known time.Time) (recipes.Session, error) {
+	second := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, known time.Time) (recipes.Client, error) {
 		close(resuming)
 		<-goOn
 		return zookeeper.Resume(ctx, cfg, ticket, known)

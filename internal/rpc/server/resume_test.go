@@ -229,7 +229,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 	}
 }
 
-func acquired(t *testing.T, s recipes.Session, path string) recipes.Hold {
+func acquired(t *testing.T, s recipes.Recipes, path string) recipes.Hold {
 	t.Helper()
 	l, err := s.Lock(path, recipes.LockConfig{})
 	if err != nil {
@@ -242,7 +242,7 @@ func acquired(t *testing.T, s recipes.Session, path string) recipes.Hold {
 	return h
 }
 
-func contenders(t *testing.T, s recipes.Session, path string) []recipes.Contender {
+func contenders(t *testing.T, s recipes.Recipes, path string) []recipes.Contender {
 	t.Helper()
 	l, err := s.Lock(path, recipes.LockConfig{})
 	if err != nil {

@@ -23,7 +23,7 @@ type stream = grpc.BidiStreamingServer[pb.OpenRequest, pb.OpenResponse]
 // session is one ZooKeeper session and the stream that it depends on.
 type session struct {
 	handle string
-	recipes.Session
+	recipes.Client
 	contacts
 
 	lifetime    <-chan struct{} // Config.Lifetime
@@ -112,7 +112,7 @@ func (s *Server) begin(st stream) (ss *session, leave func(), err error) {
 
 // open opens the ZooKeeper session. ctx is the stream's, so that a host that
 // goes away, or stops waiting, ends the attempt.
-func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Session, error) {
+func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Client, error) {
 	timeout := recipes.DefaultOpenTimeout
 	if t := start.GetOpenTimeout(); t != nil {
 		timeout = t.AsDuration()
@@ -134,14 +134,14 @@ func (s *Server) opener(r *pb.Resume) recipes.Opener {
 	if r == nil {
 		return s.cfg.Open
 	}
-	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		return s.resume(ctx, cfg, r)
 	}
 }
 
-func (s *Server) start(opened recipes.Session, r *pb.Resume) *session {
+func (s *Server) start(opened recipes.Client, r *pb.Resume) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	ss := &session{Session: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, resumed: r != nil, resumption: newResumption(r != nil), handle: r.GetSession(), lifetime: s.cfg.Lifetime}
+	ss := &session{Client: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, resumed: r != nil, resumption: newResumption(r != nil), handle: r.GetSession(), lifetime: s.cfg.Lifetime}
 	ss.tickets = newTickets(ss, s.cfg.Limits.Grants)
 	s.add(ss)
 	s.log.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout().String(), "resumed", r != nil)
@@ -166,10 +166,10 @@ func (s *Server) end(ss *session) {
 func (ss *session) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return ss.Session.Close(ctx)
+	return ss.Client.Close(ctx)
 }
 
-func itself(t target) (recipes.Session, error) { return t.Session, nil }
+func itself(t target) (recipes.Session, error) { return t.Client, nil }
 
 func (s sessionService) Close(ctx context.Context, r *pb.CloseRequest) (*pb.CloseResponse, error) {
 	return with(s.Server, r, itself, func(ss recipes.Session) (*pb.CloseResponse, error) {

@@ -76,7 +76,7 @@ func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
 		const patience = time.Hour
 		ended := make(chan error)
 		ctx, hangUp := context.WithCancel(t.Context())
-		conn, _ := serveWith(t, func(ctx context.Context, _ recipes.SessionConfig) (recipes.Session, error) {
+		conn, _ := serveWith(t, func(ctx context.Context, _ recipes.SessionConfig) (recipes.Client, error) {
 			hangUp()
 			<-ctx.Done()
 			ended <- ctx.Err()

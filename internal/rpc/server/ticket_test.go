@@ -187,7 +187,7 @@ func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ss := &session{ctx: ctx, Session: opened}
+		ss := &session{ctx: ctx, Client: opened}
 		ts := newTickets(ss, 1)
 		leaves, told := make(chan struct{}), make(chan error, 2)
 		for range 2 {
@@ -224,7 +224,7 @@ func TestTheLossIsNamedBeforeTheSessionSaysSo(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errShutdown)
-	ss := &session{Session: opened, ctx: ctx}
+	ss := &session{Client: opened, ctx: ctx}
 	if err := lost(ss); err != errShutdown {
 		t.Errorf("before: %v", err)
 	}

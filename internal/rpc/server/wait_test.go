@@ -87,7 +87,7 @@ func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 
 // cutting is a session whose transactions are taken up just before the connection of the call breaks.
 type cutting struct {
-	recipes.Session
+	recipes.Client
 	breaks     func()
 	coordinate chan struct{}
 }
@@ -131,7 +131,7 @@ func TestATakeUpOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 	for _, resumed := range []string{"", "it"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		s, fake := New(Config{}), cutting{breaks: cancel, coordinate: make(chan struct{})}
-		ss := &session{ctx: t.Context(), Session: fake, resumption: newResumption(true)}
+		ss := &session{ctx: t.Context(), Client: fake, resumption: newResumption(true)}
 		ss.tickets = newTickets(ss, 1)
 		s.sessions[""] = ss
 		_, _ = transactionService{Server: s}.BeginTransaction(ctx, &pb.BeginTransactionRequest{RequestId: "1", Resumed: resumed})

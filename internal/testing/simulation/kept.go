@@ -244,7 +244,7 @@ func (k *kept) giveBack(ctx context.Context) error {
 
 // sessionTurns has two contenders of a session take turns at what pick names.
 func sessionTurns(pick func(*client) kind) game {
-	one := func(ctx context.Context, c *client, s recipes.Session) error {
+	one := func(ctx context.Context, c *client, s recipes.Client) error {
 		wait, cancel := c.patience(ctx)
 		defer cancel()
 		what := pick(c)
@@ -262,7 +262,7 @@ func sessionTurns(pick func(*client) kind) game {
 		g := &grant{client: c, session: s, path: what.path, Grant: k, shared: what.shared, journaled: what.permits == 1}
 		return c.hold(ctx, g, what.permits, k.giveBack)
 	}
-	return game{turn: func(ctx context.Context, c *client, s recipes.Session) error {
+	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		var second error
 		var both sync.WaitGroup
 		if c.chance.chance(50) {

@@ -14,7 +14,7 @@ import (
 
 // movable is what a session offers to the process that takes it up.
 type movable interface {
-	recipes.Session
+	recipes.Client
 	ResumeTicket() []byte
 	Contact() time.Time
 	Kept(znode string) bool

@@ -15,12 +15,12 @@ import (
 // it, and when that has gone another one resumes it. It keeps the rules of PROTOCOL.md. Its
 // grants, and those who wait for one, are taken up in each new process.
 type survivor struct {
-	recipes.Session // of the first process
-	world           *World
-	mistake         mistake
-	chance          *stream
-	processes       int           // that came after the first
-	moving          chan struct{} // holds one element while one process follows another
+	recipes.Client // of the first process
+	world          *World
+	mistake        mistake
+	chance         *stream
+	processes      int           // that came after the first
+	moving         chan struct{} // holds one element while one process follows another
 
 	mu       sync.Mutex
 	now      *process // nil while none serves
@@ -33,12 +33,12 @@ type survivor struct {
 
 // resumes opens survivors whose host makes that mistake.
 func resumes(m mistake) opener {
-	return func(ctx context.Context, h *host) (recipes.Session, error) {
+	return func(ctx context.Context, h *host) (recipes.Client, error) {
 		s, err := openDirectly(ctx, h)
 		if err != nil {
 			return nil, err
 		}
-		v := &survivor{Session: s, world: h.world, mistake: m, chance: newStream(h.world.seed, h.name+" deaths"), now: &process{s.(movable), h}, moving: make(chan struct{}, 1), ready: make(chan struct{}), over: make(chan struct{})}
+		v := &survivor{Client: s, world: h.world, mistake: m, chance: newStream(h.world.seed, h.name+" deaths"), now: &process{s.(movable), h}, moving: make(chan struct{}, 1), ready: make(chan struct{}), over: make(chan struct{})}
 		close(v.ready)
 		return v, nil
 	}

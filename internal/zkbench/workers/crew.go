@@ -50,7 +50,7 @@ type Crew struct {
 // Join makes this process the first worker that is not there yet, and returns when all
 // are. The session should have no other use. Its timeout is how long the others take to
 // notice that this process died. On an error the process is no worker.
-func Join(ctx context.Context, s recipes.Session, cfg Config) (*Crew, error) {
+func Join(ctx context.Context, s recipes.Recipes, cfg Config) (*Crew, error) {
 	c := &Crew{cfg: cfg, done: make(chan struct{})}
 	var err error
 	if c.barrier, err = s.DoubleBarrier(cfg.Path+"/trial", recipes.DoubleBarrierConfig{Size: cfg.Size}); err != nil {
@@ -71,7 +71,7 @@ func Join(ctx context.Context, s recipes.Session, cfg Config) (*Crew, error) {
 }
 
 // take joins the group under the first number that is free.
-func (c *Crew) take(ctx context.Context, s recipes.Session) error {
+func (c *Crew) take(ctx context.Context, s recipes.Recipes) error {
 	c.hello = message{About: c.cfg.About, Experiment: c.cfg.Experiment, Root: c.cfg.Root}
 	data, err := c.hello.marshal()
 	if err != nil {

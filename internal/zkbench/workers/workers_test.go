@@ -40,7 +40,7 @@ func at(t *testing.T, test func(m meeting)) {
 }
 
 // open opens a session over a pipe.
-func (m meeting) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+func (m meeting) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	cfg.Servers = []string{"pipe:1"}
 	return zookeeper.OpenWith(func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -50,7 +50,7 @@ func (m meeting) open(ctx context.Context, cfg recipes.SessionConfig) (recipes.S
 }
 
 // session opens a session that ends with the test.
-func (m meeting) session() recipes.Session {
+func (m meeting) session() recipes.Client {
 	m.Helper()
 	s, err := m.open(m.Context(), recipes.SessionConfig{})
 	if err != nil {
@@ -69,9 +69,9 @@ func config(i, n int) workers.Config {
 }
 
 // meet has n processes join, with the sessions that they meet with.
-func (m meeting) meet(n int) ([]*workers.Crew, []recipes.Session) {
+func (m meeting) meet(n int) ([]*workers.Crew, []recipes.Client) {
 	m.Helper()
-	crews, sessions := make([]*workers.Crew, n), make([]recipes.Session, n)
+	crews, sessions := make([]*workers.Crew, n), make([]recipes.Client, n)
 	var joining sync.WaitGroup
 	for i := range crews {
 		sessions[i] = m.session()
@@ -200,7 +200,7 @@ func TestWorkerThatDiesIsNamedByTheOthers(t *testing.T) {
 	at(t, func(m meeting) {
 		crews, sessions := m.meet(3)
 		var dead *workers.Crew
-		var victim recipes.Session
+		var victim recipes.Client
 		for i, c := range crews {
 			if c.Number() == 2 {
 				dead, victim = c, sessions[i]

@@ -226,7 +226,7 @@ func (k *configKey) take(path, key string) error {
 	return cmp.Or(recipes.ValidatePath(path), recipes.ValidateKey(key))
 }
 
-func (k *configKey) open(s recipes.Session) (recipes.Configuration, error) {
+func (k *configKey) open(s recipes.Client) (recipes.Configuration, error) {
 	return s.Configuration(k.Path)
 }
 

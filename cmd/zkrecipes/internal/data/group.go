@@ -45,7 +45,7 @@ func (v *groupMembersVerb) Run(ctx context.Context, t *verb.Tool) error {
 // group is what the verbs of a group have in common.
 type group struct{ pathAndDialect }
 
-func (g *group) open(s recipes.Session) (recipes.Group, error) {
+func (g *group) open(s recipes.Client) (recipes.Group, error) {
 	return s.Group(g.Path, recipes.GroupConfig{Dialect: recipes.Dialect(g.dialect)})
 }
 

@@ -61,8 +61,8 @@ func (v *queueTakeVerb) Run(ctx context.Context, t *verb.Tool) error {
 
 // takeWith opens the queue and calls get, which may wait. With -try it fails where the
 // queue is empty.
-func takeWith[T any](v *queueTakeVerb, get func(recipes.Consumer, context.Context) (T, error)) func(context.Context, recipes.Session) (T, error) {
-	return func(ctx context.Context, s recipes.Session) (got T, err error) {
+func takeWith[T any](v *queueTakeVerb, get func(recipes.Consumer, context.Context) (T, error)) func(context.Context, recipes.Client) (T, error) {
+	return func(ctx context.Context, s recipes.Client) (got T, err error) {
 		q, err := v.open(s)
 		if err != nil {
 			return got, err

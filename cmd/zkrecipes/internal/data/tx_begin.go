@@ -76,7 +76,7 @@ func (v *txBeginVerb) Run(ctx context.Context, t *verb.Tool) error {
 	if err != nil {
 		return err
 	}
-	return v.wait(ctx, t, v.timeout, v.detach, func(ctx, bounded context.Context, s recipes.Session) error {
+	return v.wait(ctx, t, v.timeout, v.detach, func(ctx, bounded context.Context, s recipes.Client) error {
 		tx, err := s.Transaction(v.Path, recipes.TransactionConfig{Variant: recipes.Variant(v.variant)})
 		if err != nil {
 			return err

@@ -96,7 +96,7 @@ func others(w io.Writer, line []recipes.Contender) {
 }
 
 // lines has the contenders that are shown.
-func (v *contendersVerb) lines(s recipes.Session, ctx context.Context) (recipes.Lines, error) {
+func (v *contendersVerb) lines(s recipes.Client, ctx context.Context) (recipes.Lines, error) {
 	if v.election {
 		return s.Contenders(ctx, v.Path, recipes.KindElection)
 	}
@@ -141,7 +141,7 @@ type looked struct {
 }
 
 // looks looks at the line again and again, until ctx or the session ends.
-func (v *contendersVerb) looks(s recipes.Session, ctx context.Context) (<-chan looked, error) {
+func (v *contendersVerb) looks(s recipes.Client, ctx context.Context) (<-chan looked, error) {
 	found := make(chan looked)
 	go func() { // until then
 		defer close(found)

@@ -76,8 +76,8 @@ func (v *revokeVerb) Arguments(args []string) error {
 func (v *revokeVerb) Run(ctx context.Context, t *verb.Tool) error {
 	p := verb.Patience{Timeout: v.Timeout, Try: !v.wait && !v.force, Failure: "not all that were asked for " + v.path + " have given it back"}
 	var bounded context.Context
-	var session recipes.Session
-	return verb.WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Session) ([]recipes.Contender, error) {
+	var session recipes.Client
+	return verb.WaitFor(ctx, t, p, func(ctx context.Context, s recipes.Client) ([]recipes.Contender, error) {
 		bounded, session = ctx, s
 		return v.targets(ctx, s)
 	}, func(targets []recipes.Contender) error { // in no other session: it would find others to ask
@@ -93,7 +93,7 @@ func (v *revokeVerb) Run(ctx context.Context, t *verb.Tool) error {
 }
 
 // targets are those who hold, or the one that was named.
-func (v *revokeVerb) targets(ctx context.Context, s recipes.Session) (targets []recipes.Contender, err error) {
+func (v *revokeVerb) targets(ctx context.Context, s recipes.Recipes) (targets []recipes.Contender, err error) {
 	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 	defer cancel()
 	lines, err := s.Contenders(ctx, v.path, recipes.KindSharedLock, recipes.KindPriorityLock)
@@ -134,7 +134,7 @@ type revoker interface {
 
 // ask asks all of them at the same time: the times that they have allowed, or
 // take, run side by side.
-func (v *revokeVerb) ask(ctx context.Context, s recipes.Session, targets []recipes.Contender) ([]revocation, error) {
+func (v *revokeVerb) ask(ctx context.Context, s recipes.Recipes, targets []recipes.Contender) ([]revocation, error) {
 	shared, err := s.SharedLock(v.path, recipes.SharedLockConfig{})
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (v *revokeVerb) revoke(ctx context.Context, l revoker, c recipes.Contender)
 
 // awaitGone waits until a contender has left. Its znode is there until then, and
 // until a znode is gone is what a barrier waits.
-func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Session, c recipes.Contender) error {
+func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Recipes, c recipes.Contender) error {
 	for {
 		b, err := s.Barrier(c.Znode)
 		if err != nil {

@@ -49,7 +49,7 @@ type permits struct {
 }
 
 func (v *semaphoreVerb) Run(ctx context.Context, t *verb.Tool) error {
-	return verb.Ask(ctx, t, verb.Itself, func(s recipes.Session, ctx context.Context) (recipes.Lines, error) {
+	return verb.Ask(ctx, t, verb.Itself, func(s recipes.Client, ctx context.Context) (recipes.Lines, error) {
 		return s.Contenders(ctx, v.Path)
 	}, func(lines recipes.Lines) error {
 		n, line := lines.Permits, lines.Of(recipes.KindSemaphore)

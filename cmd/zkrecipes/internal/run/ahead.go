@@ -74,7 +74,7 @@ type waitLine struct {
 }
 
 // showWait shows who is ahead until stop is called, which waits for it.
-func (g *guard) showWait(ctx context.Context, s recipes.Session, t *verb.Tool) (stop func()) {
+func (g *guard) showWait(ctx context.Context, s recipes.Client, t *verb.Tool) (stop func()) {
 	w := &waitLine{t: t, path: g.path, columns: columns(t)}
 	if g.kindOfLine == "" || w.columns == 0 && !g.verbose {
 		return func() {}
@@ -104,7 +104,7 @@ func columns(t *verb.Tool) int {
 	return width
 }
 
-func (w *waitLine) run(ctx context.Context, s recipes.Session, kind recipes.Kind) {
+func (w *waitLine) run(ctx context.Context, s recipes.Client, kind recipes.Kind) {
 	defer w.clear()
 	for pause := firstLook; ; pause = min(2*pause, longestLook) {
 		timer := time.NewTimer(pause)
@@ -148,7 +148,7 @@ func (w *waitLine) clear() {
 }
 
 // heldBy adds to an error of a contender that does not wait who holds.
-func (g *guard) heldBy(ctx context.Context, s recipes.Session) error {
+func (g *guard) heldBy(ctx context.Context, s recipes.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 	defer cancel()
 	who := "another client"

@@ -144,7 +144,7 @@ func (g *guard) Arguments(args []string) error {
 func (g *guard) Resultless() bool { return g.argv != nil }
 
 // run waits for the grant and runs the command under it.
-func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Context, recipes.Session) (grant, error)) error {
+func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Context, recipes.Client) (grant, error)) error {
 	program, err := lookUp(g.argv[0]) // before anybody waits for it
 	if err != nil {
 		return err
@@ -179,8 +179,8 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 // once waits for one grant and runs the command under it. held is nil if the command
 // did not run.
 func (g *guard) once(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.Relay, program string,
-	acquire func(context.Context, recipes.Session) (grant, error)) (held *holding, err error) {
-	acquireShown := func(ctx context.Context, s recipes.Session) (grant, error) {
+	acquire func(context.Context, recipes.Client) (grant, error)) (held *holding, err error) {
+	acquireShown := func(ctx context.Context, s recipes.Client) (grant, error) {
 		stop := g.showWait(ctx, s, t)
 		h, err := acquire(ctx, s)
 		stop()

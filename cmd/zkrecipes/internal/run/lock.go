@@ -139,7 +139,7 @@ func (v *lockVerb) Arguments(args []string) error {
 
 func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {
 	v.kindOfLine = v.kind()
-	err := v.guard.run(ctx, t, func(ctx context.Context, s recipes.Session) (grant, error) {
+	err := v.guard.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
 		h, err := v.acquire(ctx, s)
 		if err != nil {
 			return grant{}, v.explain(err)
@@ -183,7 +183,7 @@ func (v *lockVerb) sharedConfig() recipes.SharedLockConfig {
 	return recipes.SharedLockConfig{Dialect: recipes.Dialect(v.dialect), Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter}
 }
 
-func (v *lockVerb) acquire(ctx context.Context, s recipes.Session) (grant, error) {
+func (v *lockVerb) acquire(ctx context.Context, s recipes.Recipes) (grant, error) {
 	switch {
 	case v.priority.Given:
 		l, err := s.PriorityLock(v.path, recipes.PriorityLockConfig{

@@ -58,7 +58,7 @@ func (v *namesRegisterVerb) Run(ctx context.Context, t *verb.Tool) error {
 	if v.forGood {
 		return v.persist(ctx, t)
 	}
-	return v.ephemeral.run(ctx, t, func(ctx context.Context, s recipes.Session) (grant, error) {
+	return v.ephemeral.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
 		n, err := s.Names(v.path)
 		if err != nil {
 			return grant{}, err
@@ -77,7 +77,7 @@ func (v *namesRegisterVerb) Run(ctx context.Context, t *verb.Tool) error {
 }
 
 func (v *namesRegisterVerb) persist(ctx context.Context, t *verb.Tool) error {
-	return verb.WaitFor(ctx, t, v.patience(), func(ctx context.Context, s recipes.Session) (recipes.Names, error) {
+	return verb.WaitFor(ctx, t, v.patience(), func(ctx context.Context, s recipes.Client) (recipes.Names, error) {
 		n, err := s.Names(v.path)
 		if err != nil {
 			return nil, err

@@ -30,7 +30,7 @@ type Patience struct {
 // while ZooKeeper answers, it has that of the time. An error that has a code already, or
 // says more, keeps it.
 func Await[T any](ctx context.Context, t *Tool, p Patience,
-	take func(context.Context, recipes.Session) (T, error), use func(T) error) (err error) {
+	take func(context.Context, recipes.Client) (T, error), use func(T) error) (err error) {
 	bounded, cancel := within(ctx, p.Timeout)
 	defer cancel()
 	c := &connection{Tool: t}

@@ -14,13 +14,13 @@ import (
 
 // Follow opens a recipe and shows every change that watch gives, until a signal ends it, or
 // its reader has.
-func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Session) (R, error), watch func(R, context.Context) (<-chan T, error), show func(T) error) error {
+func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), watch func(R, context.Context) (<-chan T, error), show func(T) error) error {
 	if f, ok := t.Stdout.(*os.File); ok {
 		var stop func()
 		ctx, stop = whileRead(ctx, f)
 		defer stop()
 	}
-	err := Wait(ctx, t, Patience{Failure: "nothing was shown"}, Itself, func(ctx context.Context, s recipes.Session) error {
+	err := Wait(ctx, t, Patience{Failure: "nothing was shown"}, Itself, func(ctx context.Context, s recipes.Client) error {
 		r, err := open(s)
 		if err != nil {
 			return err
