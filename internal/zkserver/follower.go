@@ -36,7 +36,7 @@ func (s *Server) Follower() *Follower {
 	defer s.mu.Unlock()
 	f := &Follower{srv: s, heard: make(map[*session]struct{}), queues: make(map[*session]*queue), askAt: time.Now().Add(s.cfg.TickTime / 2)}
 	s.followers = append(s.followers, f)
-	s.wakeKeeper()
+	s.wakeExpiry()
 	return f
 }
 

@@ -48,12 +48,12 @@ func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, ru
 	return nil, wire.ToStatus(err, c.place)
 }
 
-// acquire asks a recipe for a grant, or takes up the one that the host of r had.
+// acquire asks a recipe for a grant, or resumes the one that the host of r had.
 func acquire[G recipes.Grant](ctx context.Context, recipe any, r resumeRequest, ask func(context.Context) (G, error), giveBack func(G, context.Context) error) (_ *grant, err error) {
 	var g G
 	if had := r.GetResumed(); had != nil {
 		tries, ok := r.(interface{ GetTry() bool })
-		g, err = takeUp[G](ctx, recipe, had, ok && tries.GetTry())
+		g, err = resumeGrant[G](ctx, recipe, had, ok && tries.GetTry())
 	} else {
 		g, err = ask(ctx)
 	}

@@ -85,7 +85,7 @@ func TestUnknownModeIsRefused(t *testing.T) {
 // placed is a lock with a place that can be taken up.
 type placed struct{ try *bool }
 
-func (p placed) Rejoin(_ context.Context, _ string, try bool) (recipes.Hold, error) {
+func (p placed) ResumeWaiting(_ context.Context, _ string, try bool) (recipes.Hold, error) {
 	*p.try = try
 	return nil, recipes.ErrContended
 }

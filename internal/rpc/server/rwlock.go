@@ -68,7 +68,7 @@ func acquireMode[H recipes.Hold](ctx context.Context, lock readWriteLock[H], r *
 		ask = lock.TryWrite
 	case mode == recipes.Writing:
 		ask = lock.AcquireWrite
-	case r.GetResumed() == nil: // the znode has the mode of what is taken up
+	case r.GetResumed() == nil: // the znode has the mode of what is resumed
 		return nil, fmt.Errorf("%w: the mode is not known", recipes.ErrInvalid)
 	}
 	return acquire(ctx, lock, r, ask, H.Release)

@@ -77,7 +77,7 @@ func (ts *tickets) knows(id string) bool {
 
 // call runs the acquirer for id, or joins the call that already does, and waits
 // for its end. When ctx ends first and nobody else waits for it, the contender
-// leaves the line. had is for a grant that the host has already. That is taken up all the
+// leaves the line. had is for a grant that the host has already. That is resumed all the
 // same, and the repeated call finds it.
 func (ts *tickets) call(ctx context.Context, id string, had bool, announce func(recipes.Place), run acquirer) (*ticket, error) {
 	if id == "" {
@@ -264,7 +264,7 @@ func (ts *tickets) finished(c *ticket) {
 	ts.finish(c)
 }
 
-// retry has a failed ticket's next call run again. It is for what was not taken up, which
+// retry has a failed ticket's next call run again. It is for what was not resumed, which
 // has changed nothing: the host tries again, or asks for another contender by the same id.
 func (ts *tickets) retry(c *ticket) {
 	ts.mu.Lock()

@@ -106,9 +106,9 @@ func (t takenUp) BeginAs(context.Context, []byte, ...string) (string, error) {
 	return "it", nil
 }
 
-func (t takenUp) TakeUpCoordinator(context.Context, string) error { t.c.breaks(); return nil }
+func (t takenUp) ResumeCoordinator(context.Context, string) error { t.c.breaks(); return nil }
 
-func (t takenUp) TakeUpSite(context.Context, string, string) (recipes.Site, error) {
+func (t takenUp) ResumeSite(context.Context, string, string) (recipes.Site, error) {
 	t.c.breaks()
 	return joinedSite{}, nil
 }

@@ -57,23 +57,23 @@ func (e *election) led(grant *line.Grant) *leadership {
 	return l
 }
 
-// TakeUp is line.Line.TakeUp. The leader's acknowledgement stands.
-func (e *election) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Leadership, error) {
-	grant, err := e.line.TakeUp(ctx, znode, token)
+// Resume is line.Line.Resume. The leader's acknowledgement stands.
+func (e *election) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Leadership, error) {
+	grant, err := e.line.Resume(ctx, znode, token)
 	if err != nil {
 		return nil, e.failed(err)
 	}
 	l := e.led(grant)
 	if l.ack != "" { // deleting it does no harm where it was not made
 		l.Attach(l.ack)
-		l.session.Keep(l.ack)
+		l.session.MarkResumed(l.ack)
 	}
 	return l, nil
 }
 
-// Rejoin is line.Line.Rejoin.
-func (e *election) Rejoin(ctx context.Context, znode string, try bool) (recipes.Leadership, error) {
-	grant, err := e.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: e.cfg.Joined})
+// ResumeWaiting is line.Line.ResumeWaiting.
+func (e *election) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.Leadership, error) {
+	grant, err := e.line.ResumeWaiting(ctx, znode, line.Request{Try: try, Joined: e.cfg.Joined})
 	if err != nil {
 		return nil, e.failed(err)
 	}

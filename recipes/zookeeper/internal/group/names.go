@@ -47,9 +47,9 @@ func (n *names) Register(ctx context.Context, name string, data []byte) (recipes
 	return registration{o}, nil
 }
 
-// TakeUp is znode.TakeUp.
-func (n *names) TakeUp(ctx context.Context, path string, token recipes.Token) (recipes.Registration, error) {
-	o, err := znode.TakeUp(ctx, n.session, n.path, path, token)
+// Resume is znode.Resume.
+func (n *names) Resume(ctx context.Context, path string, token recipes.Token) (recipes.Registration, error) {
+	o, err := znode.Resume(ctx, n.session, n.path, path, token)
 	if err != nil {
 		return nil, n.failed(gopath.Base(path), err)
 	}

@@ -176,7 +176,7 @@ func (l *Line) tryPass(ctx context.Context, nearest Entry, allows func([]byte) b
 // arm watches the targets, and reports whether the nearest blocker, if it is
 // among them, allows the contender to go first.
 func (l *Line) arm(ctx context.Context, armed *Watches, nearest Entry, allows func([]byte) bool, targets []Entry, connection <-chan struct{}) (passes bool, err error) {
-	armed.Keep(targets, connection)
+	armed.Retain(targets, connection)
 	if allows != nil && l.Strategy == recipes.Herd {
 		armed.Drop(nearest.Name) // it may have been watched when it was not the nearest
 	}

@@ -47,18 +47,18 @@ func (l *lock) enter(ctx context.Context, try bool) (recipes.Hold, error) {
 	return grant, nil
 }
 
-// TakeUp is line.Line.TakeUp.
-func (l *lock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
-	grant, err := l.line.TakeUp(ctx, znode, token)
+// Resume is line.Line.Resume.
+func (l *lock) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
+	grant, err := l.line.Resume(ctx, znode, token)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
 	}
 	return grant, nil
 }
 
-// Rejoin is line.Line.Rejoin.
-func (l *lock) Rejoin(ctx context.Context, znode string, try bool) (recipes.Hold, error) {
-	grant, err := l.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: l.cfg.Joined})
+// ResumeWaiting is line.Line.ResumeWaiting.
+func (l *lock) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.Hold, error) {
+	grant, err := l.line.ResumeWaiting(ctx, znode, line.Request{Try: try, Joined: l.cfg.Joined})
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", l.line.Path, err)
 	}

@@ -82,18 +82,18 @@ func (s *semaphore) forget(ctx context.Context) bool {
 	return err == nil || errors.Is(err, recipes.ErrNoNode)
 }
 
-// TakeUp is line.Line.TakeUp. What the contenders have agreed on stands.
-func (s *semaphore) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
-	grant, err := s.line.TakeUp(ctx, znode, token)
+// Resume is line.Line.Resume. What the contenders have agreed on stands.
+func (s *semaphore) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
+	grant, err := s.line.Resume(ctx, znode, token)
 	if err != nil {
 		return nil, s.failed(err)
 	}
 	return grant, nil
 }
 
-// Rejoin is line.Line.Rejoin.
-func (s *semaphore) Rejoin(ctx context.Context, znode string, try bool) (recipes.Hold, error) {
-	grant, err := s.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: s.cfg.Joined, Admit: s.agree})
+// ResumeWaiting is line.Line.ResumeWaiting.
+func (s *semaphore) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.Hold, error) {
+	grant, err := s.line.ResumeWaiting(ctx, znode, line.Request{Try: try, Joined: s.cfg.Joined, Admit: s.agree})
 	if err != nil {
 		return nil, s.failed(err)
 	}

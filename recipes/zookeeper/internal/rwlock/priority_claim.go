@@ -111,15 +111,15 @@ func (l *priorityLock) asked() func([]byte) bool {
 	return nil
 }
 
-// Rejoin is line.Line.Rejoin. Where the waiting znode is gone, the contender may have
+// ResumeWaiting is line.Line.ResumeWaiting. Where the waiting znode is gone, the contender may have
 // claimed the lock before its process ended.
-func (l *priorityLock) Rejoin(ctx context.Context, znode string, try bool) (recipes.PriorityHold, error) {
+func (l *priorityLock) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.PriorityHold, error) {
 	me, ok := l.contender(znode)
 	if !ok || me.holds {
-		return nil, l.failed(fmt.Errorf("take up: %w: %q is not a waiter's znode", recipes.ErrInvalid, znode))
+		return nil, l.failed(fmt.Errorf("resume: %w: %q is not a waiter's znode", recipes.ErrInvalid, znode))
 	}
 	w := &waiter{lock: l, me: me, try: try, joined: l.cfg.Joined}
-	node, err := line.Waiting(ctx, l.session, znode)
+	node, err := line.ResumeWaiter(ctx, l.session, znode)
 	switch {
 	case err == nil:
 		w.data, w.version = node.Data, node.Stat.Version
@@ -128,7 +128,7 @@ func (l *priorityLock) Rejoin(ctx context.Context, znode string, try bool) (reci
 		return nil, l.failed(err)
 	}
 	holding := l.at(me.holdingName())
-	if _, err := line.Waiting(ctx, l.session, holding); err != nil {
+	if _, err := line.ResumeWaiter(ctx, l.session, holding); err != nil {
 		return nil, l.failed(err)
 	}
 	w.claimed = true
@@ -136,12 +136,12 @@ func (l *priorityLock) Rejoin(ctx context.Context, znode string, try bool) (reci
 	return w.stay(ctx, func(ctx context.Context) (*line.Grant, error) { return w.grant(ctx, holding) })
 }
 
-// TakeUp is line.Line.TakeUp for a holding znode. A writer that has claimed, and waited
+// Resume is line.Line.Resume for a holding znode. A writer that has claimed, and waited
 // for readers when its process ended, was granted nothing.
-func (l *priorityLock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.PriorityHold, error) {
+func (l *priorityLock) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.PriorityHold, error) {
 	me, ok := l.contender(znode)
 	if !ok || !me.holds {
-		return nil, l.failed(fmt.Errorf("take up: %w: %q is not a holder's znode", recipes.ErrInvalid, znode))
+		return nil, l.failed(fmt.Errorf("resume: %w: %q is not a holder's znode", recipes.ErrInvalid, znode))
 	}
 	names, err := l.session.Children(ctx, l.path)
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
@@ -149,10 +149,10 @@ func (l *priorityLock) TakeUp(ctx context.Context, znode string, token recipes.T
 	}
 	for _, other := range ranked(names, "") {
 		if me.mode == recipes.Writing && other.holds && other.name != me.name {
-			return nil, l.failed(fmt.Errorf("take up: %w: %s holds, too", recipes.ErrNotHeld, other.name))
+			return nil, l.failed(fmt.Errorf("resume: %w: %s holds, too", recipes.ErrNotHeld, other.name))
 		}
 	}
-	if _, err := line.Own(ctx, l.session, znode, token); err != nil {
+	if _, err := line.ResumeHeld(ctx, l.session, znode, token); err != nil {
 		return nil, l.failed(err)
 	}
 	return &priorityHold{Grant: l.line.Inspected(line.Resumed(l.session, znode, token, l.asked())), lock: l, mode: me.mode}, nil
@@ -197,7 +197,7 @@ func (w *waiter) awaitReaders(ctx context.Context) error {
 				return err
 			}
 		}
-		w.armed.Keep([]line.Entry{{Name: others[0].name}}, disconnected)
+		w.armed.Retain([]line.Entry{{Name: others[0].name}}, disconnected)
 		_, _, err = w.armed.Arm(ctx, l.session, l.path, others[0].name)
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue

@@ -110,7 +110,7 @@ func (w *waiter) arm(ctx context.Context, inTheWay []contender, connection <-cha
 	if w.lock.strategy == recipes.Herd {
 		target = inTheWay[0]
 	}
-	w.armed.Keep([]line.Entry{{Name: target.name}, {Name: w.me.name}}, connection)
+	w.armed.Retain([]line.Entry{{Name: target.name}, {Name: w.me.name}}, connection)
 	node, fresh, err := w.armed.Arm(ctx, s, w.lock.path, w.me.name)
 	switch {
 	case err == nil && fresh:

@@ -105,9 +105,9 @@ func (l *sharedLock) enter(ctx context.Context, mode recipes.Mode, try bool) (re
 	return &sharedHold{Grant: grant, session: l.line.Session, writer: mode == recipes.Writing}, nil
 }
 
-// Rejoin is line.Line.Rejoin.
-func (l *sharedLock) Rejoin(ctx context.Context, znode string, try bool) (recipes.SharedHold, error) {
-	grant, err := l.line.Rejoin(ctx, znode, line.Request{Try: try, Joined: l.cfg.Joined})
+// ResumeWaiting is line.Line.ResumeWaiting.
+func (l *sharedLock) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.SharedHold, error) {
+	grant, err := l.line.ResumeWaiting(ctx, znode, line.Request{Try: try, Joined: l.cfg.Joined})
 	if err != nil {
 		return nil, l.failed(err)
 	}
@@ -119,15 +119,15 @@ func (l *sharedLock) writes(znode string) bool {
 	return !reads(line.Parse([]string{gopath.Base(znode)}, l.line.Markers...)[0].Kind)
 }
 
-// TakeUp is line.Line.TakeUp, with the mode that the znode tells. A writer that has
+// Resume is line.Line.Resume, with the mode that the znode tells. A writer that has
 // downgraded reads.
-func (l *sharedLock) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.SharedHold, error) {
-	// Read before: what is taken up is not given back by an error.
+func (l *sharedLock) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.SharedHold, error) {
+	// Read before: what is resumed is not given back by an error.
 	node, err := l.line.Session.Get(ctx, znode)
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return nil, l.failed(err)
 	}
-	grant, err := l.line.TakeUp(ctx, znode, token) // which says what became of a znode that is gone
+	grant, err := l.line.Resume(ctx, znode, token) // which says what became of a znode that is gone
 	if err != nil {
 		return nil, l.failed(err)
 	}

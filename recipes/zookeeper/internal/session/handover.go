@@ -50,7 +50,7 @@ type handOver struct {
 	place Place
 }
 
-// finish takes up the attempt that has begun, and returns when the place is known
+// finish awaits the attempt that has begun, and returns when the place is known
 // to be gone, or the session over.
 func (h *handOver) finish(life context.Context) error {
 	s, place := h.session, h.place
@@ -79,7 +79,7 @@ func (h *handOver) finish(life context.Context) error {
 			s.log.Debug("cannot hand over; deleting", "path", place.Path, "error", err)
 			s.CountFallback()
 			deletion := s.deletePlace(life, place)
-			if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && place.Stat.Czxid > s.kept.until {
+			if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && place.Stat.Czxid > s.resumption.until {
 				s.wire.RefuseIdentity() // it was made by this identity, which may not write to it
 			}
 			return deletion

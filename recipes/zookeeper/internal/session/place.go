@@ -151,7 +151,7 @@ func (c *placeCreation) created(replies []conn.Reply) (Place, int, error) {
 	return place, Siblings(parent, place.Stat), nil
 }
 
-// finish takes up the attempt that has begun. It does not return before the
+// finish awaits the attempt that has begun. It does not return before the
 // outcome is known, except when life has ended, and sends nothing new when ctx
 // has.
 func (c *placeCreation) finish(ctx, life context.Context) (Place, int, error) {

@@ -208,8 +208,8 @@ func (rs *receipts) take(dir string) *receipt {
 	return nil
 }
 
-// keep keeps a receipt, and returns one that is too many, or nil.
-func (rs *receipts) keep(r *receipt) (surplus *receipt) {
+// put keeps a receipt, and returns one that is too many, or nil.
+func (rs *receipts) put(r *receipt) (surplus *receipt) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	rs.idle = append(rs.idle, r)
@@ -229,7 +229,7 @@ func (s *Session) takeReceipt(ctx context.Context, dir string, parent func(conte
 }
 
 func (s *Session) returnReceipt(r *receipt) {
-	if surplus := s.receipts.keep(r); surplus != nil {
+	if surplus := s.receipts.put(r); surplus != nil {
 		s.Delete(surplus.path)
 	}
 }

@@ -25,15 +25,15 @@ type Session struct {
 
 	id int64 // set before Open returns
 
-	status   *feed.Feed[status]
-	events   *feed.Feed[recipes.Event]
-	watches  watches
-	receipts receipts
-	names    names // of CreateNamed
-	places   places
-	kept     kept // of before Resume
-	identity identity
-	dialects dialects
+	status     *feed.Feed[status]
+	events     *feed.Feed[recipes.Event]
+	watches    watches
+	receipts   receipts
+	names      names // of CreateNamed
+	places     places
+	resumption resumption // of before Resume
+	identity   identity
+	dialects   dialects
 
 	ctx    context.Context // ends when the session is lost, with the reason as its cause
 	cancel context.CancelCauseFunc

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Ticket is what Resume needs to take up a session. A process that has it can act as the
+// Ticket is what Resume needs to resume a session. A process that has it can act as the
 // session, so it is a secret. It prints as "session ticket", with every verb and as
 // JSON. Only Bytes shows what is in it. The zero value belongs to no session.
 type Ticket struct{ secret *secret }

@@ -11,25 +11,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// TakeUp takes up a turn that another process was granted in the line, in this session:
+// Resume resumes a turn that another process was granted in the line, in this session:
 // see session.Resume. znode and token are the turn's. It decides as for a contender that
 // arrives. A listing shows nobody ahead that blocks it. A look at its znode after that
 // shows this session's, created by the transaction that is the token. So nothing is
 // granted that the line does not grant.
 //
-// A znode is taken up once, and before session.DropRest; otherwise the error matches
+// A znode is resumed once, and before session.DropRest; otherwise the error matches
 // recipes.ErrInvalid.
 // Where the turn does not stand, the error matches recipes.ErrNotHeld; if the znode is
 // gone or is another one, recipes.ErrRemoved too. The line is left as it is.
-func (l *Line) TakeUp(ctx context.Context, znode string, token recipes.Token) (*Grant, error) {
+func (l *Line) Resume(ctx context.Context, znode string, token recipes.Token) (*Grant, error) {
 	me, err := l.contender(znode)
 	if err != nil {
 		return nil, err
 	}
 	if err := l.stillFirst(ctx, me.Name); err != nil {
-		return nil, fmt.Errorf("take up: %w", err)
+		return nil, fmt.Errorf("resume: %w", err)
 	}
-	node, err := Own(ctx, l.Session, znode, token)
+	node, err := ResumeHeld(ctx, l.Session, znode, token)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (l *Line) contender(znode string) (Entry, error) {
 	name := gopath.Base(znode)
 	parsed := Parse([]string{name}, l.Markers...)
 	if gopath.Join(l.Path, name) != znode || len(parsed) == 0 {
-		return Entry{}, fmt.Errorf("take up: %w: %q is not a contender of %s", recipes.ErrInvalid, znode, l.Path)
+		return Entry{}, fmt.Errorf("resume: %w: %q is not a contender of %s", recipes.ErrInvalid, znode, l.Path)
 	}
 	return parsed[0], nil
 }
@@ -59,16 +59,16 @@ func (l *Line) adopt(znode string, me Entry, node session.Node) (session.Place, 
 	return place, true
 }
 
-// Rejoin is Enter for a contender of this session that another process has entered, and
+// ResumeWaiting is Enter for a contender of this session that another process has entered, and
 // that was not granted when that process ended, as far as the caller knows. It keeps its
 // place in line, and is granted and leaves on the terms of Enter. If its znode is gone,
 // the error matches recipes.ErrRemoved.
-func (l *Line) Rejoin(ctx context.Context, znode string, r Request) (*Grant, error) {
+func (l *Line) ResumeWaiting(ctx context.Context, znode string, r Request) (*Grant, error) {
 	me, err := l.contender(znode)
 	if err != nil {
 		return nil, err
 	}
-	node, err := Waiting(ctx, l.Session, znode)
+	node, err := ResumeWaiter(ctx, l.Session, znode)
 	if err != nil {
 		return nil, err
 	}
@@ -112,39 +112,39 @@ func (l *Line) stillFirst(ctx context.Context, name string) error {
 	}
 }
 
-// Own resumes a znode that this session has created by the transaction that is token,
+// ResumeHeld resumes a znode that this session has created by the transaction that is token,
 // and begins a hold: see Resumed. If the znode is not there, the error matches
 // recipes.ErrRemoved.
-func Own(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
+func ResumeHeld(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
 	if token == 0 {
-		return session.Node{}, fmt.Errorf("take up: %w: %s without its token", recipes.ErrInvalid, znode)
+		return session.Node{}, fmt.Errorf("resume: %w: %s without its token", recipes.ErrInvalid, znode)
 	}
 	node, err := own(ctx, s, znode, token)
 	if err != nil {
 		return node, err
 	}
 	if err := s.BeginHold(ctx); err != nil {
-		return node, fmt.Errorf("take up: %w", err)
+		return node, fmt.Errorf("resume: %w", err)
 	}
-	if err := keep(s, znode); err != nil {
+	if err := markResumed(s, znode); err != nil {
 		s.EndHold()
 		return node, err
 	}
 	return node, nil
 }
 
-// Resumed is the grant of a znode that Own has resumed. asked is NewRevocable's.
+// Resumed is the grant of a znode that ResumeHeld has resumed. asked is NewRevocable's.
 func Resumed(s *session.Session, znode string, token recipes.Token, asked func(data []byte) bool) *Grant {
 	g := newGrant(s, znode, token)
 	g.asked = asked
 	return g
 }
 
-// Waiting resumes the znode of a contender that has no token yet, and holds nothing.
-func Waiting(ctx context.Context, s *session.Session, znode string) (session.Node, error) {
+// ResumeWaiter resumes the znode of a contender that has no token yet, and holds nothing.
+func ResumeWaiter(ctx context.Context, s *session.Session, znode string) (session.Node, error) {
 	node, err := own(ctx, s, znode, 0)
 	if err == nil {
-		err = keep(s, znode)
+		err = markResumed(s, znode)
 	}
 	return node, err
 }
@@ -155,20 +155,20 @@ func own(ctx context.Context, s *session.Session, znode string, token recipes.To
 	node, err := s.GetOwn(ctx, znode)
 	switch {
 	case errors.Is(err, recipes.ErrNoNode):
-		return node, fmt.Errorf("take up: %w: %s", recipes.ErrRemoved, znode)
+		return node, fmt.Errorf("resume: %w: %s", recipes.ErrRemoved, znode)
 	case err != nil:
-		return node, fmt.Errorf("take up: %w", err)
+		return node, fmt.Errorf("resume: %w", err)
 	case node.Stat.EphemeralOwner != s.ID():
-		return node, fmt.Errorf("take up: %w: %s belongs to another session", recipes.ErrRemoved, znode)
+		return node, fmt.Errorf("resume: %w: %s belongs to another session", recipes.ErrRemoved, znode)
 	case token != 0 && node.Stat.Czxid != int64(token):
-		return node, fmt.Errorf("take up: %w: %s was created again: its token is %d, not %d", recipes.ErrRemoved, znode, node.Stat.Czxid, token)
+		return node, fmt.Errorf("resume: %w: %s was created again: its token is %d, not %d", recipes.ErrRemoved, znode, node.Stat.Czxid, token)
 	}
 	return node, nil
 }
 
-func keep(s *session.Session, znode string) error {
-	if !s.Keep(znode) {
-		return fmt.Errorf("take up: %w: %s cannot be taken up now, or was before", recipes.ErrInvalid, znode)
+func markResumed(s *session.Session, znode string) error {
+	if !s.MarkResumed(znode) {
+		return fmt.Errorf("resume: %w: %s cannot be resumed now, or was before", recipes.ErrInvalid, znode)
 	}
 	return nil
 }
