@@ -29,7 +29,7 @@ func (g *Grant) giveBack(ctx context.Context, settle func(error)) {
 	case lost != nil:
 		deletion = g.session.DeletePlace(g.place.Place)
 	default:
-		deletion = g.session.HandOver(ctx, g.place.Place)
+		deletion = g.session.Handoff(ctx, g.place.Place)
 	}
 	settled := func(err error) { settle(g.given(lost, err)) }
 	select {

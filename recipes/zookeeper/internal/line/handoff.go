@@ -11,7 +11,7 @@ import (
 )
 
 // hands reports whether the line can be handed on: whether a release of the
-// nearest blocker, and nothing but that, means that it is the next one's turn.
+// predecessor, and nothing but that, means that it is the next one's turn.
 func (l *Line) hands() bool {
 	return l.Strategy == recipes.Handoff && len(l.Markers) == 1 && l.Permits <= 1 &&
 		l.Passes == nil && l.Asked == nil && l.Session.TakesPlaces()
@@ -107,33 +107,33 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 		return w.granted(ctx)
 	}
 	waited := w.resumed
-	target, position := w.before(), recipes.UnknownPosition
+	predecessor, position := w.before(), recipes.UnknownPosition
 	if r.Try || 0 < siblings && siblings <= few {
-		target = ""
+		predecessor = ""
 	}
 	for {
 		disconnected, err := l.Session.Connected(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if target == "" {
-			ahead, err := w.look(ctx)
+		if predecessor == "" {
+			predecessors, err := w.look(ctx)
 			if err != nil {
 				return nil, err
 			}
-			position = len(ahead)
+			position = len(predecessors)
 			if position == 0 {
 				l.Busy.note(l.Path, waited)
 				joined(0)
 				return w.granted(ctx)
 			}
-			target = ahead[position-1].Name
+			predecessor = predecessors[position-1].Name
 			if r.Try {
 				joined(position)
-				return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, ahead[0].Name))
+				return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, predecessors[0].Name))
 			}
 		}
-		next, err := w.await(ctx, target, disconnected, func() { joined(position) })
+		next, err := w.await(ctx, predecessor, disconnected, func() { joined(position) })
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("waiting for %s: %w", l.Path, err)
@@ -147,15 +147,15 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 		default:
 			l.Session.CountFallback()
 			waited = waited || next == changed
-			target = ""
+			predecessor = ""
 		}
 	}
 }
 
-// await watches the contender called target and waits until something happens to it.
-func (w *waiter) await(ctx context.Context, target string, disconnected <-chan struct{}, watching func()) (outcome, error) {
+// await watches the predecessor and waits until something happens to it.
+func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-chan struct{}, watching func()) (outcome, error) {
 	s := w.line.Session
-	node, ahead, own, err := s.Neighbour(ctx, w.place, gopath.Join(w.line.Path, target))
+	node, watch, own, err := s.Predecessor(ctx, w.place, gopath.Join(w.line.Path, predecessor))
 	if errors.Is(err, recipes.ErrNoNode) {
 		return missing, nil
 	}
@@ -163,11 +163,11 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 		return 0, err
 	}
 	watching()
-	s.AskAhead()
-	woke := wake{ahead: w.sight(target, node), mine: w.place.Stat.Czxid}
+	s.PrepareProof()
+	woke := wake{predecessor: w.sight(predecessor, node), mine: w.place.Stat.Czxid}
 	select {
-	case <-ahead.Fired():
-		woke.why, woke.changed = aheadFired, ahead.Changed()
+	case <-watch.Fired():
+		woke.why, woke.changed = predecessorFired, watch.Changed()
 	case <-own.Fired():
 		woke.why = ownFired
 	case <-disconnected:
@@ -181,10 +181,10 @@ func (w *waiter) await(ctx context.Context, target string, disconnected <-chan s
 	return woke.outcome(), nil
 }
 
-// sight is what the read that set the watch showed of the contender called target.
-func (w *waiter) sight(target string, node session.Node) sight {
+// sight is what the read that set the watch showed of the predecessor.
+func (w *waiter) sight(predecessor string, node session.Node) sight {
 	_, place := session.PlaceData(node.Data)
-	return sight{place: place && w.bare(target), version: node.Stat.Version, czxid: node.Stat.Czxid}
+	return sight{place: place && w.bare(predecessor), version: node.Stat.Version, czxid: node.Stat.Czxid}
 }
 
 // bare reports whether a contender's name is marker and number only.
@@ -199,7 +199,7 @@ func (w *waiter) before() string {
 }
 
 // look lists the line and returns who is ahead.
-func (w *waiter) look(ctx context.Context) (ahead []Entry, err error) {
+func (w *waiter) look(ctx context.Context) (predecessors []Entry, err error) {
 	l := w.line
 	names, parent, err := l.Session.List(ctx, l.Path)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -217,11 +217,11 @@ func (w *waiter) look(ctx context.Context) (ahead []Entry, err error) {
 	if err := l.breakTies(ctx, entries); err != nil {
 		return nil, err
 	}
-	ahead, stands := aheadOf(w.me.Name, w.place.Stat.Czxid, entries, parent.Czxid)
+	predecessors, stands := predecessorsOf(w.me.Name, w.place.Stat.Czxid, entries, parent.Czxid)
 	if !stands {
 		return nil, w.removed()
 	}
-	return ahead, nil
+	return predecessors, nil
 }
 
 func (w *waiter) removed() error {

@@ -20,9 +20,9 @@ const (
 type reason int
 
 const (
-	aheadFired     reason = iota // the watch on its predecessor
-	ownFired                     // the watch for the deletion of its own place
-	connectionLost               // the connection on which both were set
+	predecessorFired reason = iota // the watch on its predecessor
+	ownFired                       // the watch for the deletion of its own place
+	connectionLost                 // the connection on which both were set
 )
 
 // sight is what a waiter saw of its predecessor when it set the watch.
@@ -34,11 +34,11 @@ type sight struct {
 
 // wake is what a waiter knows when it wakes.
 type wake struct {
-	why     reason
-	ahead   sight
-	mine    int64 // the czxid of the waiter's place
-	changed bool  // the watch on the predecessor told a change of data, not a deletion
-	gone    bool  // the watch for the deletion of the waiter's place has fired by now
+	why         reason
+	predecessor sight
+	mine        int64 // the czxid of the waiter's place
+	changed     bool  // the watch on the predecessor told a change of data, not a deletion
+	gone        bool  // the watch for the deletion of the waiter's place has fired by now
 }
 
 // outcome says what the wake-up means. A change of the predecessor's data is its
@@ -56,17 +56,17 @@ func (w wake) outcome() outcome {
 		return reconnected
 	case w.why == ownFired || w.gone:
 		return changed
-	case w.changed && w.ahead.place && w.ahead.version == 0 && w.ahead.czxid < w.mine:
+	case w.changed && w.predecessor.place && w.predecessor.version == 0 && w.predecessor.czxid < w.mine:
 		return handed
 	}
 	return changed
 }
 
-// aheadOf returns the contenders ahead of the place called name in a listing that
+// predecessorsOf returns the contenders ahead of the place called name in a listing that
 // is in order, and whether the place stands there. The parent, whose record is
 // part of the listing, must be older than the place: if the parent was made again
 // the place is gone, whoever has its name now.
-func aheadOf(name string, czxid int64, entries []Entry, parentCzxid int64) (ahead []Entry, stands bool) {
+func predecessorsOf(name string, czxid int64, entries []Entry, parentCzxid int64) (predecessors []Entry, stands bool) {
 	if parentCzxid > czxid {
 		return nil, false
 	}

@@ -23,10 +23,10 @@ type Line struct {
 	Permits  int   // a contender is granted when fewer of its blockers stand; 0 is 1
 	Busy     *Busy // of the session
 
-	// Passes, if not nil, returns a function that reads the data of the nearest
-	// blocker's znode. It reports that this one allows the contender to go first
-	// after all, and that nobody ahead of it can block the contender either. Passes
-	// returns nil if that can never be. It makes a try cost one read more.
+	// Passes, if not nil, returns a function that reads the data of the predecessor's
+	// znode, that of the nearest blocker. It reports that this one allows the contender
+	// to go first after all, and that nobody ahead of it can block the contender either.
+	// Passes returns nil if that can never be. It makes a try cost one read more.
 	Passes func(me Entry) func(data []byte) bool
 	// Asked, if not nil, reports whether the data of a granted contender's
 	// znode asks it to give way: Grant.Revoked.
@@ -123,13 +123,13 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 			joined()
 			return l.grant(ctx, me.Name)
 		}
-		nearest := blockers[len(blockers)-1]
+		predecessor := blockers[len(blockers)-1]
 		var allows func(data []byte) bool
 		if l.Passes != nil {
 			allows = l.Passes(me)
 		}
 		if r.Try {
-			passes, err := l.tryPass(ctx, nearest, allows)
+			passes, err := l.tryPass(ctx, predecessor, allows)
 			if errors.Is(err, recipes.ErrNoNode) {
 				continue // it left between the listing and the look
 			}
@@ -142,11 +142,11 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 			}
 			return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, blockers[0].Name))
 		}
-		targets := watched(l.Strategy, blockers, permits)
-		if allows != nil && !slices.Contains(targets, nearest) {
-			targets = append(slices.Clone(targets), nearest) // its leaving is enough, if the next one passes
+		toWatch := watched(l.Strategy, blockers, permits)
+		if allows != nil && !slices.Contains(toWatch, predecessor) {
+			toWatch = append(slices.Clone(toWatch), predecessor) // its leaving is enough, if the next one passes
 		}
-		passes, err := l.arm(ctx, &armed, nearest, allows, targets, disconnected)
+		passes, err := l.arm(ctx, &armed, predecessor, allows, toWatch, disconnected)
 		if errors.Is(err, recipes.ErrNoNode) {
 			continue
 		}
@@ -157,35 +157,35 @@ func (l *Line) wait(ctx context.Context, name string, r Request) (*Grant, error)
 		if passes {
 			return l.grant(ctx, me.Name)
 		}
-		l.Session.AskAhead()
+		l.Session.PrepareProof()
 		if err := armed.Wait(ctx, l.Session, "waiting for "+l.Path, disconnected); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// tryPass reports whether the nearest blocker allows the contender to go first, without a watch.
-func (l *Line) tryPass(ctx context.Context, nearest Entry, allows func([]byte) bool) (bool, error) {
+// tryPass reports whether the predecessor allows the contender to go first, without a watch.
+func (l *Line) tryPass(ctx context.Context, predecessor Entry, allows func([]byte) bool) (bool, error) {
 	if allows == nil {
 		return false, nil
 	}
-	node, err := l.Session.Get(ctx, gopath.Join(l.Path, nearest.Name))
+	node, err := l.Session.Get(ctx, gopath.Join(l.Path, predecessor.Name))
 	return err == nil && allows(node.Data), err
 }
 
-// arm watches the targets, and reports whether the nearest blocker, if it is
+// arm watches these blockers, and reports whether the predecessor, if it is
 // among them, allows the contender to go first.
-func (l *Line) arm(ctx context.Context, armed *Watches, nearest Entry, allows func([]byte) bool, targets []Entry, connection <-chan struct{}) (passes bool, err error) {
-	armed.Retain(targets, connection)
+func (l *Line) arm(ctx context.Context, armed *Watches, predecessor Entry, allows func([]byte) bool, toWatch []Entry, connection <-chan struct{}) (passes bool, err error) {
+	armed.Retain(toWatch, connection)
 	if allows != nil && l.Strategy == recipes.Herd {
-		armed.Drop(nearest.Name) // it may have been watched when it was not the nearest
+		armed.Drop(predecessor.Name) // it may have been watched when it was not the predecessor
 	}
-	for _, target := range targets {
-		node, fresh, err := armed.Arm(ctx, l.Session, l.Path, target.Name)
+	for _, blocker := range toWatch {
+		node, fresh, err := armed.Arm(ctx, l.Session, l.Path, blocker.Name)
 		if err != nil {
 			return false, err
 		}
-		if fresh && allows != nil && target == nearest && allows(node.Data) {
+		if fresh && allows != nil && blocker == predecessor && allows(node.Data) {
 			return true, nil
 		}
 	}

@@ -96,9 +96,9 @@ func (l *Line) stillFirst(ctx context.Context, name string) error {
 		if len(blockers) < max(l.Permits, 1) {
 			return nil
 		}
-		nearest := blockers[len(blockers)-1]
+		predecessor := blockers[len(blockers)-1]
 		if l.Passes != nil {
-			passes, err := l.tryPass(ctx, nearest, l.Passes(me))
+			passes, err := l.tryPass(ctx, predecessor, l.Passes(me))
 			switch {
 			case errors.Is(err, recipes.ErrNoNode):
 				continue // it left between the listing and the look
@@ -108,7 +108,7 @@ func (l *Line) stillFirst(ctx context.Context, name string) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("%w: %s waits behind %s", recipes.ErrNotHeld, me.Name, nearest.Name)
+		return fmt.Errorf("%w: %s waits behind %s", recipes.ErrNotHeld, me.Name, predecessor.Name)
 	}
 }
 

@@ -205,7 +205,7 @@ func (s *leased) room(ctx context.Context, turn *line.Grant, try bool, most int)
 		if try {
 			return fmt.Errorf("%w: %d leases of %d are taken", recipes.ErrContended, s.cfg.Permits, s.cfg.Permits)
 		}
-		s.lock.Session.AskAhead()
+		s.lock.Session.PrepareProof()
 		if err := s.lock.Session.Wait(ctx, "waiting for a lease", changed.Fired(), disconnected, turn.Done()); err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (re
 	return &sharedLock{line: l, cfg: cfg}, nil
 }
 
-// passes is line.Line.Passes: a reader goes first when the nearest writer ahead has
+// passes is line.Line.Passes: a reader goes first when its predecessor, a writer, has
 // downgraded.
 //
 // No writer ever writes beside a reader then. A writer sets the mark while it
@@ -64,7 +64,7 @@ func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (re
 // writer between them would be nearer. A writer behind them waits, as always, until
 // both znodes are gone.
 //
-// The mark is read after the listing in which that writer was the nearest. It is
+// The mark is read after the listing in which that writer was the predecessor. It is
 // never taken back: data that has lost it, to an operator's "unlock", only makes
 // readers wait.
 func passes(me line.Entry) func(data []byte) bool {

@@ -115,7 +115,7 @@ func TestADeletionThatIsRefused(t *testing.T) {
 		"Delete":      s.Delete("/kept/znode"),
 		"DeleteOwned": s.DeleteOwned("/kept/znode", stat),
 		"DeletePlace": s.DeletePlace(place),
-		"HandOver":    s.HandOver(ctx, place),
+		"Handoff":     s.Handoff(ctx, place),
 	} {
 		select {
 		case err := <-deletion:
@@ -153,7 +153,7 @@ func TestADeletionInASessionThatIsOver(t *testing.T) {
 		"Delete":      func() <-chan error { return s.Delete("/over/znode") },
 		"DeleteOwned": func() <-chan error { return s.DeleteOwned("/over/znode", stat) },
 		"DeletePlace": func() <-chan error { return s.DeletePlace(place) },
-		"HandOver":    func() <-chan error { return s.HandOver(ctx, place) },
+		"Handoff":     func() <-chan error { return s.Handoff(ctx, place) },
 	} {
 		select {
 		case err := <-deletion():

@@ -58,10 +58,10 @@ func (s *Session) beginProved() (begun bool, err error) {
 	return true, nil
 }
 
-// AskAhead is for a contender that has to wait. If the session's proof is old, it sends
+// PrepareProof is for a contender that has to wait. If the session's proof is old, it sends
 // a sync that no goroutine waits for, so that a grant after a short wait finds its
 // proof ready.
-func (s *Session) AskAhead() {
+func (s *Session) PrepareProof() {
 	if s.lease.Old() { // where it cannot be sent, the next connection begins with a contact that the leader has
 		_, _ = s.wire.Requests().Send(conn.Sync(s.full("/")))
 	}

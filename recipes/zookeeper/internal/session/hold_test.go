@@ -72,7 +72,7 @@ func TestTheIdentityIsGivenOnceOnAConnection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := <-s.HandOver(ctx, place); err != nil {
+			if err := <-s.Handoff(ctx, place); err != nil {
 				t.Error(err)
 			}
 		}

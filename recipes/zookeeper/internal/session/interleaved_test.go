@@ -66,7 +66,7 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 		{"DeleteOwned", "/d/named", zkserver.OpDelete, func() <-chan error { return s.DeleteOwned("/d/named", stat) }},
 		{"Delete", path, zkserver.OpDelete, func() <-chan error { return s.Delete(path) }},
 		{"DeletePlace", places[0].Path, zkserver.OpDelete, func() <-chan error { return s.DeletePlace(places[0]) }},
-		{"HandOver", places[1].Path, zkserver.OpMulti, func() <-chan error { return s.HandOver(ctx, places[1]) }},
+		{"Handoff", places[1].Path, zkserver.OpMulti, func() <-chan error { return s.Handoff(ctx, places[1]) }},
 	} {
 		n := 0
 		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
@@ -108,7 +108,7 @@ func TestAHandOverOutlivesItsCaller(t *testing.T) {
 	<-gone
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	done := s.HandOver(ended, place)
+	done := s.Handoff(ended, place)
 	srv.RefuseConnections(false)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -138,7 +138,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	if err != nil || later.Path != older.Path {
 		t.Fatalf("%+v, %v", later, err)
 	}
-	for name, deletion := range map[string]<-chan error{"DeletePlace": s.DeletePlace(older), "HandOver": s.HandOver(ctx, older)} {
+	for name, deletion := range map[string]<-chan error{"DeletePlace": s.DeletePlace(older), "Handoff": s.Handoff(ctx, older)} {
 		if err := <-deletion; !errors.Is(err, recipes.ErrNoNode) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -152,7 +152,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	if stat, err := s.Stat(ctx, later.Path); err != nil || stat.Czxid != later.Stat.Czxid {
 		t.Errorf("the later place: %+v, %v", stat, err)
 	}
-	if err := <-s.HandOver(ctx, later); err != nil {
+	if err := <-s.Handoff(ctx, later); err != nil {
 		t.Error(err)
 	}
 	if n := s.Places(); n != 0 {

@@ -158,7 +158,7 @@ func TestALostPlaceIsFoundBehindTheLastNumber(t *testing.T) {
 	if err != nil || !lost() {
 		t.Fatalf("%+v, %v; a reply was lost: %v", place, err, lost())
 	}
-	if err := <-s.HandOver(ctx, place); err != nil {
+	if err := <-s.Handoff(ctx, place); err != nil {
 		t.Error(err)
 	}
 	if names, _, err := s.List(ctx, "/n"); err != nil || len(names) != 1 {

@@ -13,7 +13,7 @@ import (
 )
 
 // Place is an ephemeral sequential znode whose name is what was asked for and the
-// number, and nothing else, so that others know the names of its neighbours. It
+// number, and nothing else, so that others know the names of its predecessors. It
 // is its session's alone to write: see identity.
 //
 // Its name does not protect it: it comes back if the parent is removed and made

@@ -78,10 +78,10 @@ func (p *places) deleted(place Place, err error) error {
 }
 
 // ForgetPlace is for a place that is known to be gone. Every place is forgotten,
-// deleted or handed over in the end.
+// deleted or released by a handoff in the end.
 func (s *Session) ForgetPlace(place Place) { s.places.forget(place) }
 
-// DeletePlace deletes a place without handing it over, on the terms of
+// DeletePlace deletes a place without a handoff, on the terms of
 // DeleteOwned. It looks first whether the place is there: another one may have its
 // name, with the same version.
 func (s *Session) DeletePlace(place Place) <-chan error {

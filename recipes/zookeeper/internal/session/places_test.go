@@ -11,9 +11,9 @@ func TestPlacesThatAreGoneAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
 	for name, end := range map[string]func(session.Place) error{
-		"handed over": func(p session.Place) error { return <-s.HandOver(ctx, p) },
-		"deleted":     func(p session.Place) error { return <-s.DeletePlace(p) },
-		"forgotten":   func(p session.Place) error { s.ForgetPlace(p); return nil },
+		"handed off": func(p session.Place) error { return <-s.Handoff(ctx, p) },
+		"deleted":    func(p session.Place) error { return <-s.DeletePlace(p) },
+		"forgotten":  func(p session.Place) error { s.ForgetPlace(p); return nil },
 		"deleted by another client": func(p session.Place) error {
 			if err := s.DeleteOnce(ctx, p.Path, -1); err != nil {
 				return err

@@ -25,7 +25,7 @@ func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 		}
 	}
 	neighbour := func(place session.Place) func() error {
-		return func() error { _, _, _, err := s.Neighbour(ctx, place, "/x"); return err }
+		return func() error { _, _, _, err := s.Predecessor(ctx, place, "/x"); return err }
 	}
 	for _, test := range []struct {
 		name string

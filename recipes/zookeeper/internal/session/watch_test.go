@@ -217,16 +217,16 @@ func TestAWatchOnTheOwnPlaceThatIsRefusedIsAnError(t *testing.T) {
 		}
 	}
 	refusing.refuse.Store(true)
-	if _, _, _, err := s.Neighbour(ctx, places[1], places[0].Path); !errors.Is(err, recipes.ErrThrottled) {
+	if _, _, _, err := s.Predecessor(ctx, places[1], places[0].Path); !errors.Is(err, recipes.ErrThrottled) {
 		t.Errorf("got %v", err)
 	}
 	refusing.refuse.Store(false)
-	_, ahead, own, err := s.Neighbour(ctx, places[1], places[0].Path)
+	_, ahead, own, err := s.Predecessor(ctx, places[1], places[0].Path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, watch := range []*session.Watch{ahead, own} {
-		<-s.HandOver(ctx, places[i])
+		<-s.Handoff(ctx, places[i])
 		select {
 		case <-watch.Fired():
 		case <-ctx.Done():
@@ -243,7 +243,7 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 	for name, own := range map[string]func(place session.Place) (*session.Watch, error){
 		"PlaceW": func(place session.Place) (*session.Watch, error) { return s.PlaceW(ctx, place) },
 		"Neighbour": func(place session.Place) (*session.Watch, error) {
-			_, _, own, err := s.Neighbour(ctx, place, "/")
+			_, _, own, err := s.Predecessor(ctx, place, "/")
 			return own, err
 		},
 		"DeletionW": func(place session.Place) (*session.Watch, error) {
@@ -262,11 +262,11 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, ahead, _, err := s.Neighbour(ctx, places[1], places[0].Path)
+		_, ahead, _, err := s.Predecessor(ctx, places[1], places[0].Path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := <-s.HandOver(ctx, places[0]); err != nil {
+		if err := <-s.Handoff(ctx, places[0]); err != nil {
 			t.Fatal(err)
 		}
 		fired(t, ahead)
@@ -301,7 +301,7 @@ func TestWatchesAreForgotten(t *testing.T) {
 		"ChildrenW": {func(path string) { _, _, _ = s.ChildrenW(ctx, path) }, 1, 0},
 		"DeletionW": {func(path string) { _, _, _ = s.DeletionW(ctx, path) }, 1, 0},
 		"PlaceW":    {func(string) { _, _ = s.PlaceW(ctx, place) }, 1, 1},
-		"Neighbour": {func(path string) { _, _, _, _ = s.Neighbour(ctx, place, path) }, 2, 1}, // with its own
+		"Neighbour": {func(path string) { _, _, _, _ = s.Predecessor(ctx, place, path) }, 2, 1}, // with its own
 	} {
 		for path, want := range map[string]int{"/line/x": test.kept, "/line/none": test.none} {
 			cutAndWait(t, srv, s)

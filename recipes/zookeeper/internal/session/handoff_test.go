@@ -46,7 +46,7 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 		lost      = zkserver.Fault{CloseBefore: true}
 		replyLost = zkserver.Fault{DropReply: true}
 		expired   = zkserver.Fault{ExpireBefore: true}
-		handOver  = func(g *giving) <-chan error { return g.s.HandOver(g.ctx, g.place) }
+		handoff   = func(g *giving) <-chan error { return g.s.Handoff(g.ctx, g.place) }
 		del       = func(g *giving) <-chan error { return g.s.DeletePlace(g.place) }
 	)
 	for name, test := range map[string]struct {
@@ -59,24 +59,24 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 		multis, deletes int64
 		fallbacks       int64
 	}{
-		"hand over":                                {give: handOver, multis: 1},
-		"hand over what is gone":                   {give: handOver, before: (*giving).gone, want: recipes.ErrNoNode, multis: 1},
-		"hand over, the name is another's":         {give: handOver, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
-		"unwatched":                                {give: handOver, unwatched: true, multis: 1},
-		"unwatched, gone":                          {give: handOver, unwatched: true, before: (*giving).gone, want: recipes.ErrNoNode},
-		"unwatched, the name is another's":         {give: handOver, unwatched: true, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
-		"unwatched, session expired":               {give: handOver, unwatched: true, look: expired, want: recipes.ErrExpired},
-		"hand over, throttled":                     {give: handOver, multi: zkserver.Fault{Throttle: true}, multis: 1, deletes: 1, fallbacks: 1},
-		"hand over, request lost":                  {give: handOver, multi: lost, multis: 2},
-		"hand over, request lost, then gone":       {give: handOver, multi: lost, atLook: (*giving).gone, multis: 1},
-		"hand over, reply lost":                    {give: handOver, multi: replyLost, multis: 1},
-		"hand over, reply lost, then another's":    {give: handOver, multi: replyLost, atLook: (*giving).again, stays: true, multis: 1},
-		"hand over, request lost, session expired": {give: handOver, multi: lost, look: expired, want: recipes.ErrExpired, multis: 1},
-		"delete":                            {give: del, deletes: 1},
-		"delete what is gone":               {give: del, before: (*giving).gone, want: recipes.ErrNoNode},
-		"delete, the name is another's":     {give: del, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
-		"delete, session expired":           {give: del, look: expired, want: recipes.ErrExpired},
-		"delete, gone just before the look": {give: del, atLook: (*giving).gone, want: recipes.ErrNoNode},
+		"handoff":                                {give: handoff, multis: 1},
+		"handoff of what is gone":                {give: handoff, before: (*giving).gone, want: recipes.ErrNoNode, multis: 1},
+		"handoff, the name is another's":         {give: handoff, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
+		"unwatched":                              {give: handoff, unwatched: true, multis: 1},
+		"unwatched, gone":                        {give: handoff, unwatched: true, before: (*giving).gone, want: recipes.ErrNoNode},
+		"unwatched, the name is another's":       {give: handoff, unwatched: true, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
+		"unwatched, session expired":             {give: handoff, unwatched: true, look: expired, want: recipes.ErrExpired},
+		"handoff, throttled":                     {give: handoff, multi: zkserver.Fault{Throttle: true}, multis: 1, deletes: 1, fallbacks: 1},
+		"handoff, request lost":                  {give: handoff, multi: lost, multis: 2},
+		"handoff, request lost, then gone":       {give: handoff, multi: lost, atLook: (*giving).gone, multis: 1},
+		"handoff, reply lost":                    {give: handoff, multi: replyLost, multis: 1},
+		"handoff, reply lost, then another's":    {give: handoff, multi: replyLost, atLook: (*giving).again, stays: true, multis: 1},
+		"handoff, request lost, session expired": {give: handoff, multi: lost, look: expired, want: recipes.ErrExpired, multis: 1},
+		"delete":                                 {give: del, deletes: 1},
+		"delete what is gone":                    {give: del, before: (*giving).gone, want: recipes.ErrNoNode},
+		"delete, the name is another's":          {give: del, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
+		"delete, session expired":                {give: del, look: expired, want: recipes.ErrExpired},
+		"delete, gone just before the look":      {give: del, atLook: (*giving).gone, want: recipes.ErrNoNode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +149,7 @@ func TestAHandOverThatWasSentOutlivesItsCaller(t *testing.T) {
 		cancel()
 		return zkserver.Fault{Hold: goOn}
 	})
-	done := s.HandOver(patience, place)
+	done := s.Handoff(patience, place)
 	close(goOn)
 	if err := <-done; err != nil || multis.Load() != 1 {
 		t.Errorf("%v, sent %d times", err, multis.Load())
@@ -211,7 +211,7 @@ func TestAHandOverThatWasNotWrittenMayHaveArrived(t *testing.T) {
 		t.Fatal(err)
 	}
 	once.Store(false)
-	if err := <-s.HandOver(ctx, place); err != nil {
+	if err := <-s.Handoff(ctx, place); err != nil {
 		t.Errorf("told %v", err)
 	}
 	if !once.Load() {
@@ -242,7 +242,7 @@ func TestAPlaceThatMayNotBeWritten(t *testing.T) {
 	if err != nil || !s.TakesPlaces() {
 		t.Fatalf("%v; it takes places: %v", err, s.TakesPlaces())
 	}
-	if err := <-s.HandOver(ctx, place); err != nil {
+	if err := <-s.Handoff(ctx, place); err != nil {
 		t.Errorf("told %v", err)
 	}
 	if n := s.Counters().Fallbacks; n != 1 || s.TakesPlaces() {

@@ -6,16 +6,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Neighbour reads the znode at path and watches it, and watches for the deletion
+// Predecessor reads the znode at path and watches it, and watches for the deletion
 // of the caller's own place, in one exchange. The watch on the place is set first. A
 // server gives a session its events in the order of the changes. So a deletion of the
-// place is told before whatever the neighbour's watch reports of the time after it.
+// place is told before whatever the predecessor's watch reports of the time after it.
 //
 // The place is watched by setWatches, which costs no read: it compares the
 // record that the client knows with what there is.
 //
-// ErrNoNode says that the neighbour is not there; the place is watched.
-func (s *Session) Neighbour(ctx context.Context, place Place, path string) (node Node, neighbour, own *Watch, err error) {
+// ErrNoNode says that the predecessor is not there; the place is watched.
+func (s *Session) Predecessor(ctx context.Context, place Place, path string) (node Node, predecessor, own *Watch, err error) {
 	ownKey := watchKey{path: s.full(place.Path), children: true}
 	key := watchKey{path: s.full(path)}
 	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
@@ -26,7 +26,7 @@ func (s *Session) Neighbour(ctx context.Context, place Place, path string) (node
 			requests = append(requests, s.deletionWatch(place))
 		}
 		var arm bool
-		neighbour, arm, _ = s.watches.join(key)
+		predecessor, arm, _ = s.watches.join(key)
 		replies, err := s.wire.Requests().Identified().Exchange(life, append(requests, conn.Get(key.path, arm))...)
 		var node Node
 		if armOwn {
@@ -42,11 +42,11 @@ func (s *Session) Neighbour(ctx context.Context, place Place, path string) (node
 			node, err = replies[len(replies)-1].Node()
 		}
 		if arm {
-			s.watches.settle(key, neighbour, err == nil, connection)
+			s.watches.settle(key, predecessor, err == nil, connection)
 		}
 		return node, err
 	})
-	return node, neighbour, own, err
+	return node, predecessor, own, err
 }
 
 // PlaceW watches for the deletion of a place. The watch has fired already, or is

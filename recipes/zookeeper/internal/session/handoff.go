@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// HandOver deletes a place in a way that tells its watcher that the holder has
+// Handoff deletes a place in a way that tells its watcher that the holder has
 // released it, and has not died or given up. In one transaction it sets the data,
 // which only this session may do, and deletes the place. The event of the first
 // uses up the watch.
@@ -20,14 +20,14 @@ import (
 //
 // It waits in the caller's goroutine for the answer, which mostly comes, as long
 // as ctx allows.
-func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
+func (s *Session) Handoff(ctx context.Context, place Place) <-chan error {
 	if !s.places.latest(place) {
 		return superseded(place)
 	}
 	var m conn.Multi
 	m.Set(s.full(place.Path), nil, place.Stat.Version)
 	m.Delete(s.full(place.Path), place.Stat.Version+1)
-	h := &handOver{attempt{session: s, requests: []conn.Request{m.Request()}}, place}
+	h := &handoff{attempt{session: s, requests: []conn.Request{m.Request()}}, place}
 	if _, err := s.Connected(ctx); err == nil && s.stands(place) {
 		h.begin(ctx)
 	} else {
@@ -44,15 +44,15 @@ func (s *Session) HandOver(ctx context.Context, place Place) <-chan error {
 // errUnseen says that nothing was sent, because the place may be gone.
 var errUnseen = errors.New("the place is to be looked at first")
 
-// handOver is a HandOver under way.
-type handOver struct {
+// handoff is a Handoff under way.
+type handoff struct {
 	attempt
 	place Place
 }
 
 // finish awaits the attempt that has begun, and returns when the place is known
 // to be gone, or the session over.
-func (h *handOver) finish(life context.Context) error {
+func (h *handoff) finish(life context.Context) error {
 	s, place := h.session, h.place
 	if h.failed != nil && !conn.Lost(h.failed) { // nothing was sent
 		if _, err := s.again(life, place.Path, place.Stat); err != nil {
@@ -74,9 +74,9 @@ func (h *handOver) finish(life context.Context) error {
 			if sent {
 				return nil
 			}
-			return fmt.Errorf("hand over %s: %w", place.Path, recipes.ErrNoNode)
+			return fmt.Errorf("handoff of %s: %w", place.Path, recipes.ErrNoNode)
 		case !conn.Lost(err):
-			s.log.Debug("cannot hand over; deleting", "path", place.Path, "error", err)
+			s.log.Debug("cannot release by a handoff; deleting", "path", place.Path, "error", err)
 			s.CountFallback()
 			deletion := s.deletePlace(life, place)
 			if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && place.Stat.Czxid > s.resumption.until {
