@@ -29,7 +29,7 @@ func (r Requests) Unbounded() Requests { r.most = 0; return r }
 
 // Identified sends on a connection to which the identity was given. It is not given again
 // once a server has refused it: that one ended the connection, and would end each one.
-// What needs it is refused then, and places that were made before are deleted without it.
+// What needs it is refused then, and bare znodes that were made before are deleted without it.
 func (r Requests) Identified() Requests { r.identified = true; return r }
 
 // Send sends requests in one write.

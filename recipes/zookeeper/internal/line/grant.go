@@ -16,7 +16,7 @@ type Grant struct {
 	path    string
 	token   recipes.Token
 	asked   func(data []byte) bool // nil if it cannot be asked to give way
-	place   *placeGuard            // nil if the name is used once
+	bare    *bareGuard             // nil if the name is used once
 
 	lost     chan struct{}
 	unlisten func() bool // stops listening for the session's loss
@@ -115,8 +115,8 @@ func (g *Grant) Removed() error {
 	}
 	err := fmt.Errorf("%w: %s", reason, g.path)
 	if g.end(err) {
-		if g.place != nil {
-			g.session.ForgetPlace(g.place.Place)
+		if g.bare != nil {
+			g.session.ForgetBare(g.bare.BareZnode)
 		}
 		g.deleteAttached()
 	}

@@ -24,12 +24,12 @@ func (g *Grant) giveBack(ctx context.Context, settle func(error)) {
 	}
 	var deletion <-chan error
 	switch {
-	case g.place == nil:
+	case g.bare == nil:
 		deletion = g.session.Delete(g.path)
 	case lost != nil:
-		deletion = g.session.DeletePlace(g.place.Place)
+		deletion = g.session.DeleteBare(g.bare.BareZnode)
 	default:
-		deletion = g.session.Handoff(ctx, g.place.Place)
+		deletion = g.session.Handoff(ctx, g.bare.BareZnode)
 	}
 	settled := func(err error) { settle(g.given(lost, err)) }
 	select {

@@ -70,9 +70,9 @@ func (g *Grant) watchOwn(ctx context.Context) {
 
 // look reads the contender's znode, if there is something to read, and watches it.
 func (g *Grant) look(ctx context.Context) (session.Node, *session.Watch, error) {
-	if g.place == nil {
+	if g.bare == nil {
 		return g.session.GetW(ctx, g.path)
 	}
-	watch, err := g.place.watch(ctx)
+	watch, err := g.bare.watch(ctx)
 	return session.Node{}, watch, err
 }

@@ -29,8 +29,8 @@ func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
 		}
 		var guarded session.Txn
 		guarded.Check(g.path, recipes.AnyVersion)
-		if g.place != nil {
-			err := g.place.check(ctx, &guarded, g.Attach)
+		if g.bare != nil {
+			err := g.bare.check(ctx, &guarded, g.Attach)
 			switch {
 			case errors.Is(err, recipes.ErrNoNode):
 				err = g.Removed()
@@ -51,7 +51,7 @@ func (g *Grant) Commit(ctx context.Context, t session.Txn) error {
 		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, recipes.ErrNoNode):
 			return fmt.Errorf("guarded write: %w", g.Removed())
 		case errors.As(err, &refused) && refused.Index < checks && errors.Is(err, recipes.ErrNoNode):
-			g.place.drop(ctx) // somebody has deleted the guard; another will do
+			g.bare.drop(ctx) // somebody has deleted the guard; another will do
 			continue
 		case errors.As(err, &refused) && refused.Index < checks:
 			// Not by its own index: the check is not one of the caller's operations.

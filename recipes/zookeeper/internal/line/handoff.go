@@ -14,56 +14,56 @@ import (
 // predecessor, and nothing but that, means that it is the next one's turn.
 func (l *Line) hands() bool {
 	return l.Strategy == recipes.Handoff && len(l.Markers) == 1 && l.Permits <= 1 &&
-		l.Passes == nil && l.Asked == nil && l.Session.TakesPlaces()
+		l.Passes == nil && l.Asked == nil && l.Session.CreatesBare()
 }
 
 // enterByPlace is Enter with the strategy handoff.
-func (l *Line) enterByPlace(ctx context.Context, r Request) (*Grant, error) {
+func (l *Line) enterByHandoff(ctx context.Context, r Request) (*Grant, error) {
 	marker := l.Markers[0]
 	busy := l.Busy.at(l.Path)
 	parent := l.Session.EnsureLine
 	if l.semaphore() {
 		parent = l.Session.Ensure // its contenders write to the path, by other strategies too
 	}
-	place, siblings, err := l.Session.CreatePlaceIn(ctx, l.Path, marker, r.Data, !busy || r.Try, parent)
+	bare, siblings, err := l.Session.CreateBareIn(ctx, l.Path, marker, r.Data, !busy || r.Try, parent)
 	if err != nil {
 		return nil, err
 	}
-	w := &waiter{line: l, place: place}
+	w := &waiter{line: l, bare: bare}
 	w.me, err = w.entry()
 	if err == nil && w.me.Exhausted() {
-		return nil, l.noPlace(ctx, place)
+		return nil, l.giveUpBare(ctx, bare)
 	}
 	if err == nil && r.Admit != nil {
 		err = r.Admit(ctx)
 	}
 	if err != nil {
-		return nil, l.left(ctx, l.Session.DeletePlace(place), err)
+		return nil, l.left(ctx, l.Session.DeleteBare(bare), err)
 	}
-	return l.stayInPlace(ctx, w, r, siblings)
+	return l.stayByHandoff(ctx, w, r, siblings)
 }
 
 // stayInPlace waits for the contender's turn. siblings is waiter.wait's.
-func (l *Line) stayInPlace(ctx context.Context, w *waiter, r Request, siblings int) (*Grant, error) {
-	place := w.place
+func (l *Line) stayByHandoff(ctx context.Context, w *waiter, r Request, siblings int) (*Grant, error) {
+	bare := w.bare
 	grant, err := w.wait(ctx, r, siblings)
 	if err == nil {
 		return grant, nil
 	}
 	if errors.Is(err, recipes.ErrRemoved) {
-		l.Session.ForgetPlace(place) // there is nothing to leave, and another may have the name
+		l.Session.ForgetBare(bare) // there is nothing to leave, and another may have the name
 		return nil, err
 	}
-	return nil, l.left(ctx, l.Session.DeletePlace(place), err)
+	return nil, l.left(ctx, l.Session.DeleteBare(bare), err)
 }
 
-// noPlace deletes a znode that cannot be used as a place in line. Its name may be
+// giveUpBare deletes a znode that cannot be used as a place in line. Its name may be
 // given again before the parent is removed, and does not tell which contenders stand
 // ahead. It waits for the deletion, so that the contender does not meet itself.
-func (l *Line) noPlace(ctx context.Context, place session.Place) error {
+func (l *Line) giveUpBare(ctx context.Context, bare session.BareZnode) error {
 	select {
-	case <-l.Session.DeletePlace(place):
-		return session.ErrNoPlace
+	case <-l.Session.DeleteBare(bare):
+		return session.ErrNoBareZnode
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -71,15 +71,15 @@ func (l *Line) noPlace(ctx context.Context, place session.Place) error {
 
 // waiter is a contender that waits by handoff.
 type waiter struct {
-	line  *Line
-	place session.Place
-	me    Entry
+	line *Line
+	bare session.BareZnode
+	me   Entry
 
 	resumed bool // it has waited in another process
 }
 
 func (w *waiter) entry() (Entry, error) {
-	name := gopath.Base(w.place.Path)
+	name := gopath.Base(w.bare.Path)
 	entries := Parse([]string{name}, w.line.Markers...)
 	if len(entries) == 0 {
 		return Entry{}, fmt.Errorf("%w: the server named a contender %q", recipes.ErrInternal, name)
@@ -97,7 +97,7 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 	l := w.line
 	joined := func(position int) {
 		if r.Joined != nil {
-			r.Joined(recipes.Place{Znode: w.place.Path, Position: position})
+			r.Joined(recipes.Place{Znode: w.bare.Path, Position: position})
 			r.Joined = nil
 		}
 	}
@@ -155,7 +155,7 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 // await watches the predecessor and waits until something happens to it.
 func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-chan struct{}, watching func()) (outcome, error) {
 	s := w.line.Session
-	node, watch, own, err := s.Predecessor(ctx, w.place, gopath.Join(w.line.Path, predecessor))
+	node, watch, own, err := s.Predecessor(ctx, w.bare, gopath.Join(w.line.Path, predecessor))
 	if errors.Is(err, recipes.ErrNoNode) {
 		return missing, nil
 	}
@@ -164,7 +164,7 @@ func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-c
 	}
 	watching()
 	s.PrepareProof()
-	woke := wake{predecessor: w.sight(predecessor, node), mine: w.place.Stat.Czxid}
+	woke := wake{predecessor: w.sight(predecessor, node), mine: w.bare.Stat.Czxid}
 	select {
 	case <-watch.Fired():
 		woke.why, woke.changed = predecessorFired, watch.Changed()
@@ -183,17 +183,17 @@ func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-c
 
 // sight is what the read that set the watch showed of the predecessor.
 func (w *waiter) sight(predecessor string, node session.Node) sight {
-	_, place := session.PlaceData(node.Data)
-	return sight{place: place && w.bare(predecessor), version: node.Stat.Version, czxid: node.Stat.Czxid}
+	_, bare := session.BareData(node.Data)
+	return sight{bare: bare && w.isBare(predecessor), version: node.Stat.Version, czxid: node.Stat.Czxid}
 }
 
 // bare reports whether a contender's name is marker and number only.
-func (w *waiter) bare(name string) bool {
+func (w *waiter) isBare(name string) bool {
 	entries := Parse([]string{name}, w.line.Markers...)
 	return len(entries) == 1 && entries[0].Bare()
 }
 
-// before is the name of the place with the number before one's own.
+// before is the name of the znode with the number before one's own.
 func (w *waiter) before() string {
 	return Entry{Sequence: w.me.Sequence - 1, Kind: w.me.Kind}.bareName()
 }
@@ -217,7 +217,7 @@ func (w *waiter) look(ctx context.Context) (predecessors []Entry, err error) {
 	if err := l.breakTies(ctx, entries); err != nil {
 		return nil, err
 	}
-	predecessors, stands := predecessorsOf(w.me.Name, w.place.Stat.Czxid, entries, parent.Czxid)
+	predecessors, stands := predecessorsOf(w.me.Name, w.bare.Stat.Czxid, entries, parent.Czxid)
 	if !stands {
 		return nil, w.removed()
 	}
@@ -225,15 +225,15 @@ func (w *waiter) look(ctx context.Context) (predecessors []Entry, err error) {
 }
 
 func (w *waiter) removed() error {
-	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.place.Path)
+	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.bare.Path)
 }
 
-// granted is the contender's turn. Nothing is read: what led here shows that its place
+// granted is the contender's turn. Nothing is read: what led here shows that its znode
 // was made, by this session, and was there when no contender stood ahead. BeginHold
 // proves that the leader has not deleted it since with the session.
 func (w *waiter) granted(ctx context.Context) (*Grant, error) {
 	if err := w.line.Session.BeginHold(ctx); err != nil {
 		return nil, err
 	}
-	return w.line.Inspected(newPlaceGrant(w.line.Session, w.place, w.me.Kind)), nil
+	return w.line.Inspected(newBareHold(w.line.Session, w.bare, w.me.Kind)), nil
 }

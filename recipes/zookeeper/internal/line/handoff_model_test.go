@@ -966,7 +966,7 @@ func TestHandoffModelFindsMistakes(t *testing.T) {
 	}{
 		{"its own place's deletion is not looked at", 1, concludes(func(w *wake) { w.gone = false })},
 		{"a deletion of the predecessor is taken for its release", 1, concludes(func(w *wake) { w.changed = w.changed || w.why == predecessorFired })},
-		{"anybody's change of data is taken for a release", 1, concludes(func(w *wake) { w.predecessor.place = true })},
+		{"anybody's change of data is taken for a release", 1, concludes(func(w *wake) { w.predecessor.bare = true })},
 		{"a lost connection wakes nobody", 1, func(m *model) { m.deaf = true }},
 		{"the leader is not asked before a grant after a wait", 1, func(m *model) { m.hasty = true }},
 		{"its own place is not watched", 1, func(m *model) { m.careless = true }},

@@ -53,8 +53,8 @@ func (l *Line) Enter(ctx context.Context, r Request) (*Grant, error) {
 		return nil, err
 	}
 	if l.hands() {
-		grant, err := l.enterByPlace(ctx, r)
-		if !errors.Is(err, session.ErrNoPlace) {
+		grant, err := l.enterByHandoff(ctx, r)
+		if !errors.Is(err, session.ErrNoBareZnode) {
 			return grant, err
 		}
 		l.Session.CountFallback()

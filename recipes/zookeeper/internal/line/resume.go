@@ -33,8 +33,8 @@ func (l *Line) Resume(ctx context.Context, znode string, token recipes.Token) (*
 	if err != nil {
 		return nil, err
 	}
-	if place, ok := l.adopt(znode, me, node); ok {
-		return l.Inspected(newPlaceGrant(l.Session, place, me.Kind)), nil
+	if bare, ok := l.resumeBare(znode, me, node); ok {
+		return l.Inspected(newBareHold(l.Session, bare, me.Kind)), nil
 	}
 	return l.Inspected(Resumed(l.Session, znode, token, l.Asked)), nil
 }
@@ -49,14 +49,14 @@ func (l *Line) contender(znode string) (Entry, error) {
 	return parsed[0], nil
 }
 
-// adopt returns the contender's place, if it has one.
-func (l *Line) adopt(znode string, me Entry, node session.Node) (session.Place, bool) {
-	if _, ok := session.PlaceData(node.Data); !ok || !me.Bare() {
-		return session.Place{}, false
+// resumeBare returns the contender's bare znode, if it has one.
+func (l *Line) resumeBare(znode string, me Entry, node session.Node) (session.BareZnode, bool) {
+	if _, ok := session.BareData(node.Data); !ok || !me.Bare() {
+		return session.BareZnode{}, false
 	}
-	place := session.Place{Path: znode, Stat: node.Stat}
-	l.Session.AdoptPlace(place)
-	return place, true
+	bare := session.BareZnode{Path: znode, Stat: node.Stat}
+	l.Session.ResumeBare(bare)
+	return bare, true
 }
 
 // ResumeWaiting is Enter for a contender of this session that another process has entered, and
@@ -72,11 +72,11 @@ func (l *Line) ResumeWaiting(ctx context.Context, znode string, r Request) (*Gra
 	if err != nil {
 		return nil, err
 	}
-	place, ok := l.adopt(znode, me, node)
+	bare, ok := l.resumeBare(znode, me, node)
 	if !ok {
 		return l.stay(ctx, znode, r)
 	}
-	return l.stayInPlace(ctx, &waiter{line: l, place: place, me: me, resumed: true}, r, -1)
+	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: me, resumed: true}, r, -1)
 }
 
 // stillFirst checks that nobody ahead blocks the contender of that name. Foreign

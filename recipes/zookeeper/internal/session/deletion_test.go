@@ -107,14 +107,14 @@ func TestADeletionThatIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, _, err := s.CreatePlace(ctx, "/kept", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/kept", "lock-", nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, deletion := range map[string]<-chan error{
 		"Delete":      s.Delete("/kept/znode"),
 		"DeleteOwned": s.DeleteOwned("/kept/znode", stat),
-		"DeletePlace": s.DeletePlace(place),
+		"DeleteBare":  s.DeleteBare(place),
 		"Handoff":     s.Handoff(ctx, place),
 	} {
 		select {
@@ -142,7 +142,7 @@ func TestADeletionInASessionThatIsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, _, err := s.CreatePlace(ctx, "/over", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/over", "lock-", nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestADeletionInASessionThatIsOver(t *testing.T) {
 	for name, deletion := range map[string]func() <-chan error{
 		"Delete":      func() <-chan error { return s.Delete("/over/znode") },
 		"DeleteOwned": func() <-chan error { return s.DeleteOwned("/over/znode", stat) },
-		"DeletePlace": func() <-chan error { return s.DeletePlace(place) },
+		"DeleteBare":  func() <-chan error { return s.DeleteBare(place) },
 		"Handoff":     func() <-chan error { return s.Handoff(ctx, place) },
 	} {
 		select {

@@ -9,53 +9,53 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// Handoff deletes a place in a way that tells its watcher that the holder has
+// Handoff deletes a bare znode in a way that tells its watcher that the holder has
 // released it, and has not died or given up. In one transaction it sets the data,
-// which only this session may do, and deletes the place. The event of the first
+// which only this session may do, and deletes the znode. The event of the first
 // uses up the watch.
 //
-// It is known, and repeated, on the terms of DeletePlace, which it falls back to
-// where the data may not be set. All sessions may write to a place, and another one may
+// It is known, and repeated, on the terms of DeleteBare, which it falls back to
+// where the data may not be set. All sessions may write to a bare znode, and another one may
 // have the name. So it looks first, unless a watch would have told.
 //
 // It waits in the caller's goroutine for the answer, which mostly comes, as long
 // as ctx allows.
-func (s *Session) Handoff(ctx context.Context, place Place) <-chan error {
-	if !s.places.latest(place) {
-		return superseded(place)
+func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
+	if !s.bare.latest(bare) {
+		return superseded(bare)
 	}
 	var m conn.Multi
-	m.Set(s.full(place.Path), nil, place.Stat.Version)
-	m.Delete(s.full(place.Path), place.Stat.Version+1)
-	h := &handoff{attempt{session: s, requests: []conn.Request{m.Request()}}, place}
-	if _, err := s.Connected(ctx); err == nil && s.stands(place) {
+	m.Set(s.full(bare.Path), nil, bare.Stat.Version)
+	m.Delete(s.full(bare.Path), bare.Stat.Version+1)
+	h := &handoff{attempt{session: s, requests: []conn.Request{m.Request()}}, bare}
+	if _, err := s.Connected(ctx); err == nil && s.stands(bare) {
 		h.begin(ctx)
 	} else {
 		h.failed = errUnseen
 	}
 	if replies, err := h.await(ctx); err == nil && replies[0].Refusal() == nil {
 		done := make(chan error, 1)
-		done <- s.places.deleted(place, nil)
+		done <- s.bare.deleted(bare, nil)
 		return done
 	}
-	return s.told(func(life context.Context) error { return s.places.deleted(place, h.finish(life)) })
+	return s.told(func(life context.Context) error { return s.bare.deleted(bare, h.finish(life)) })
 }
 
-// errUnseen says that nothing was sent, because the place may be gone.
-var errUnseen = errors.New("the place is to be looked at first")
+// errUnseen says that nothing was sent, because the znode may be gone.
+var errUnseen = errors.New("the znode is to be looked at first")
 
 // handoff is a Handoff under way.
 type handoff struct {
 	attempt
-	place Place
+	bare BareZnode
 }
 
 // finish awaits the attempt that has begun, and returns when the place is known
 // to be gone, or the session over.
 func (h *handoff) finish(life context.Context) error {
-	s, place := h.session, h.place
+	s, bare := h.session, h.bare
 	if h.failed != nil && !conn.Lost(h.failed) { // nothing was sent
-		if _, err := s.again(life, place.Path, place.Stat); err != nil {
+		if _, err := s.again(life, bare.Path, bare.Stat); err != nil {
 			return err
 		}
 		h.begin(life)
@@ -74,12 +74,12 @@ func (h *handoff) finish(life context.Context) error {
 			if sent {
 				return nil
 			}
-			return fmt.Errorf("handoff of %s: %w", place.Path, recipes.ErrNoNode)
+			return fmt.Errorf("handoff of %s: %w", bare.Path, recipes.ErrNoNode)
 		case !conn.Lost(err):
-			s.log.Debug("cannot release by a handoff; deleting", "path", place.Path, "error", err)
+			s.log.Debug("cannot release by a handoff; deleting", "path", bare.Path, "error", err)
 			s.CountFallback()
-			deletion := s.deletePlace(life, place)
-			if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && place.Stat.Czxid > s.resumption.until {
+			deletion := s.deleteBare(life, bare)
+			if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && bare.Stat.Czxid > s.resumption.until {
 				s.wire.RefuseIdentity() // it was made by this identity, which may not write to it
 			}
 			return deletion
@@ -88,7 +88,7 @@ func (h *handoff) finish(life context.Context) error {
 		if _, _, err := s.connectedAfter(life, h.connection); err != nil {
 			return s.Err()
 		}
-		if _, err := s.again(life, place.Path, place.Stat); errors.Is(err, recipes.ErrNoNode) {
+		if _, err := s.again(life, bare.Path, bare.Stat); errors.Is(err, recipes.ErrNoNode) {
 			return nil
 		} else if err != nil {
 			return err

@@ -19,7 +19,7 @@ type giving struct {
 	t        *testing.T
 	ctx      context.Context
 	s, other *session.Session
-	place    session.Place
+	place    session.BareZnode
 }
 
 func (g *giving) gone() {
@@ -34,7 +34,7 @@ func (g *giving) again() {
 	if err := g.other.DeleteOnce(g.ctx, "/line", -1); err != nil {
 		g.t.Error(err)
 	}
-	if place, _, err := g.other.CreatePlace(g.ctx, "/line", "lock-", nil, false); err != nil || place.Path != g.place.Path {
+	if place, _, err := g.other.CreateBare(g.ctx, "/line", "lock-", nil, false); err != nil || place.Path != g.place.Path {
 		g.t.Errorf("%+v, %v", place, err)
 	}
 }
@@ -47,7 +47,7 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 		replyLost = zkserver.Fault{DropReply: true}
 		expired   = zkserver.Fault{ExpireBefore: true}
 		handoff   = func(g *giving) <-chan error { return g.s.Handoff(g.ctx, g.place) }
-		del       = func(g *giving) <-chan error { return g.s.DeletePlace(g.place) }
+		del       = func(g *giving) <-chan error { return g.s.DeleteBare(g.place) }
 	)
 	for name, test := range map[string]struct {
 		give            func(*giving) <-chan error
@@ -83,7 +83,7 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 			srv := embedded(t)
 			g := &giving{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
 			var err error
-			if g.place, _, err = g.s.CreatePlace(g.ctx, "/line", "lock-", nil, !test.unwatched); err != nil {
+			if g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched); err != nil {
 				t.Fatal(err)
 			}
 			if test.before != nil {
@@ -134,7 +134,7 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 func TestAHandOverThatWasSentOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func (c brittle) Write(frame []byte) (int, error) {
 func TestAHandOverThatWasNotWrittenMayHaveArrived(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	other := open(t, to(srv))
-	var place session.Place
+	var place session.BareZnode
 	arrived := func() {
 		for there := true; there; {
 			exists, watch, err := other.ExistsW(ctx, place.Path)
@@ -204,7 +204,7 @@ func TestAHandOverThatWasNotWrittenMayHaveArrived(t *testing.T) {
 	}
 	t.Cleanup(func() { closeNow(s) })
 	once.Store(true) // for parents, which are made by a transaction too
-	if place, _, err = s.CreatePlace(ctx, "/line", "lock-", nil, false); err != nil {
+	if place, _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if lost, err = s.Connected(ctx); err != nil {
@@ -238,15 +238,15 @@ func TestAPlaceThatMayNotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeNow(s) })
-	place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
-	if err != nil || !s.TakesPlaces() {
-		t.Fatalf("%v; it takes places: %v", err, s.TakesPlaces())
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+	if err != nil || !s.CreatesBare() {
+		t.Fatalf("%v; it takes places: %v", err, s.CreatesBare())
 	}
 	if err := <-s.Handoff(ctx, place); err != nil {
 		t.Errorf("told %v", err)
 	}
-	if n := s.Counters().Fallbacks; n != 1 || s.TakesPlaces() {
-		t.Errorf("%d fallbacks are counted; it takes places: %v", n, s.TakesPlaces())
+	if n := s.Counters().Fallbacks; n != 1 || s.CreatesBare() {
+		t.Errorf("%d fallbacks are counted; it takes places: %v", n, s.CreatesBare())
 	}
 	if _, err := s.Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("afterwards a look says %v", err)

@@ -142,7 +142,7 @@ func (s *Session) stopConfirming() bool {
 	return !s.confirming
 }
 
-// GetOwn is Get for a znode of this session. It may read a place whatever its ACL is, and
+// GetOwn is Get for a znode of this session. It may read a bare znode whatever its ACL is, and
 // the reply may be larger than SessionConfig.MaxPacket, for others may have stored more.
 func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
 	return readWith(ctx, s, "read", path, func(r conn.Requests) (Node, error) {

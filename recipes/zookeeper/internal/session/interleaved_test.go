@@ -52,9 +52,9 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var places [2]session.Place
+	var places [2]session.BareZnode
 	for i := range places {
-		if places[i], _, err = s.CreatePlace(ctx, "/d", "lock-", nil, false); err != nil {
+		if places[i], _, err = s.CreateBare(ctx, "/d", "lock-", nil, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 	}{
 		{"DeleteOwned", "/d/named", zkserver.OpDelete, func() <-chan error { return s.DeleteOwned("/d/named", stat) }},
 		{"Delete", path, zkserver.OpDelete, func() <-chan error { return s.Delete(path) }},
-		{"DeletePlace", places[0].Path, zkserver.OpDelete, func() <-chan error { return s.DeletePlace(places[0]) }},
+		{"DeleteBare", places[0].Path, zkserver.OpDelete, func() <-chan error { return s.DeleteBare(places[0]) }},
 		{"Handoff", places[1].Path, zkserver.OpMulti, func() <-chan error { return s.Handoff(ctx, places[1]) }},
 	} {
 		n := 0
@@ -95,7 +95,7 @@ func TestADeletionThatWasSentBeforeMayHaveDoneIt(t *testing.T) {
 func TestAHandOverOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestAHandOverOutlivesItsCaller(t *testing.T) {
 func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
-	older, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	older, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,17 +134,17 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	later, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	later, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 	if err != nil || later.Path != older.Path {
 		t.Fatalf("%+v, %v", later, err)
 	}
-	for name, deletion := range map[string]<-chan error{"DeletePlace": s.DeletePlace(older), "Handoff": s.Handoff(ctx, older)} {
+	for name, deletion := range map[string]<-chan error{"DeleteBare": s.DeleteBare(older), "Handoff": s.Handoff(ctx, older)} {
 		if err := <-deletion; !errors.Is(err, recipes.ErrNoNode) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	s.ForgetPlace(older)
-	watch, err := s.PlaceW(ctx, older)
+	s.ForgetBare(older)
+	watch, err := s.BareW(ctx, older)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 		"CreateNamed":     {zkserver.OpCreate, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
 		"CreateProtected": {zkserver.OpCreate, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreatePlace": {zkserver.OpCreate2, func() (string, error) {
-			place, _, err := s.CreatePlace(ctx, "/p", "lock-", nil, false)
+			place, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false)
 			return place.Path, err
 		}},
 	} {
@@ -237,8 +237,8 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 		"CreateNamed":              {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
 		"CreateProtected, listed":  {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
 		"CreateProtected":          {zkserver.OpCreate, zkserver.OpGetChildren2, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
-		"CreatePlace":              {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) { p, _, err := s.CreatePlace(ctx, "/p", "lock-", nil, false); return p.Path, err }},
-		"CreatePlace, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) { p, _, err := s.CreatePlace(ctx, "/p", "lock-", nil, false); return p.Path, err }},
+		"CreatePlace":              {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
+		"CreatePlace, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
 	} {
 		if err := s.Ensure(ctx, "/p"); err != nil {
 			t.Fatal(err)

@@ -44,8 +44,8 @@ func (s *Session) WasResumed(path string) bool {
 	return s.resumption.paths[path]
 }
 
-// AdoptPlace resumes a place from before Resume.
-func (s *Session) AdoptPlace(place Place) { s.places.made(place) }
+// ResumeBare resumes a bare znode from before Resume.
+func (s *Session) ResumeBare(bare BareZnode) { s.bare.made(bare) }
 
 // DropRest deletes what the session had before Resume, and nobody has resumed: contenders
 // whose callers do not know of them, receipts, guards. What the session has created since

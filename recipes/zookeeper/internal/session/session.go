@@ -18,7 +18,7 @@ import (
 // Session is one ZooKeeper session. Open makes it; it ends once. All methods
 // may be called from several goroutines. Paths are below the chroot.
 type Session struct {
-	acl   []jute.ACL // of what it creates, places and lines aside
+	acl   []jute.ACL // of what it creates, bare znodes and lines aside
 	log   hclog.Logger
 	wire  *conn.Wire
 	lease *lease.Lease
@@ -30,7 +30,7 @@ type Session struct {
 	watches    watches
 	receipts   receipts
 	names      names // of CreateNamed
-	places     places
+	bare       bareZnodes
 	resumption resumption // of before Resume
 	identity   identity
 	dialects   dialects

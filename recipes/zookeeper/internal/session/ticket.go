@@ -29,7 +29,7 @@ const ticketFormat = 2
 
 // formatWithIdentity had the user and the password of the session's identity behind the
 // rest. A plugin that wrote it gave each session an identity of its own. Nothing is made
-// of them: places of that time are deleted without a handoff.
+// of them: bare znodes of that time are deleted without a handoff.
 const formatWithIdentity = 1
 
 // maxTicket bounds, in bytes, what is read as a ticket.
