@@ -91,7 +91,7 @@ func (r *resumption) after(t *testing.T, get func(context.Context) (recipes.Gran
 	}
 }
 
-// sweepTakeUp runs one case of a session that held something.
+// sweepResume runs one case of a session that held something.
 func sweepResume(t *testing.T, k thing, at int64, f fault) int64 {
 	var r resumption
 	var held recipes.Grant
@@ -124,7 +124,7 @@ func sweepResume(t *testing.T, k thing, at int64, f fault) int64 {
 	return made
 }
 
-// sweepRejoin runs one case of a session that waited.
+// sweepResumeWaiting runs one case of a session that waited.
 func sweepResumeWaiting(t *testing.T, c contention, at int64, f fault) int64 {
 	var r resumption
 	var place recipes.Place

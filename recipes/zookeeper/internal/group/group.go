@@ -95,7 +95,7 @@ func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
 }
 
 func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
-	out, err := znode.Stream(ctx, g.session, znode.Selection{Root: g.path}, "group", g.members)
+	out, err := znode.Observe(ctx, g.session, znode.Selection{Root: g.path}, "group", g.members)
 	if err != nil {
 		return nil, g.failed(err)
 	}

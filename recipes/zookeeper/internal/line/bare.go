@@ -22,11 +22,11 @@ type bareGuard struct {
 	seen    bool          // the znode was seen after the guard was made
 }
 
-// newBareHold is newGrant for a bare znode.
-func newBareHold(s *session.Session, bare session.BareZnode, marker string) *Grant {
-	g := newGrant(s, bare.Path, recipes.Token(bare.Stat.Czxid))
-	g.bare = &bareGuard{BareZnode: bare, session: s, marker: marker, writing: make(chan struct{}, 1)}
-	return g
+// newBareHold is newHold for a bare znode.
+func newBareHold(s *session.Session, bare session.BareZnode, marker string) *Hold {
+	h := newHold(s, bare.Path, recipes.Token(bare.Stat.Czxid))
+	h.bare = &bareGuard{BareZnode: bare, session: s, marker: marker, writing: make(chan struct{}, 1)}
+	return h
 }
 
 // watch watches for the znode's deletion, which it reports as ErrNoNode where it

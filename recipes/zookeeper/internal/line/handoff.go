@@ -18,14 +18,14 @@ func (l *Line) hands() bool {
 }
 
 // enterByPlace is Enter with the strategy handoff.
-func (l *Line) enterByHandoff(ctx context.Context, r Request) (*Grant, error) {
+func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	marker := l.Markers[0]
 	busy := l.Busy.at(l.Path)
 	parent := l.Session.EnsureLine
 	if l.semaphore() {
 		parent = l.Session.Ensure // its contenders write to the path, by other strategies too
 	}
-	bare, siblings, err := l.Session.CreateBareIn(ctx, l.Path, marker, r.Data, !busy || r.Try, parent)
+	bare, siblings, err := l.Session.CreateBareIn(ctx, l.Path, marker, o.Data, !busy || o.Try, parent)
 	if err != nil {
 		return nil, err
 	}
@@ -34,27 +34,27 @@ func (l *Line) enterByHandoff(ctx context.Context, r Request) (*Grant, error) {
 	if err == nil && w.me.Exhausted() {
 		return nil, l.giveUpBare(ctx, bare)
 	}
-	if err == nil && r.Admit != nil {
-		err = r.Admit(ctx)
+	if err == nil && o.Admit != nil {
+		err = o.Admit(ctx)
 	}
 	if err != nil {
-		return nil, l.left(ctx, l.Session.DeleteBare(bare), err)
+		return nil, l.afterLeaving(ctx, l.Session.DeleteBare(bare), err)
 	}
-	return l.stayByHandoff(ctx, w, r, siblings)
+	return l.stayByHandoff(ctx, w, o, siblings)
 }
 
 // stayInPlace waits for the contender's turn. siblings is waiter.wait's.
-func (l *Line) stayByHandoff(ctx context.Context, w *waiter, r Request, siblings int) (*Grant, error) {
+func (l *Line) stayByHandoff(ctx context.Context, w *waiter, o Options, siblings int) (*Hold, error) {
 	bare := w.bare
-	grant, err := w.wait(ctx, r, siblings)
+	hold, err := w.wait(ctx, o, siblings)
 	if err == nil {
-		return grant, nil
+		return hold, nil
 	}
 	if errors.Is(err, recipes.ErrRemoved) {
 		l.Session.ForgetBare(bare) // there is nothing to leave, and another may have the name
 		return nil, err
 	}
-	return nil, l.left(ctx, l.Session.DeleteBare(bare), err)
+	return nil, l.afterLeaving(ctx, l.Session.DeleteBare(bare), err)
 }
 
 // giveUpBare deletes a znode that cannot be used as a place in line. Its name may be
@@ -93,12 +93,12 @@ const few = 8
 // wait waits until the contender is granted. It looks for the predecessor where the
 // number says, unless the line is known to be short. If that fails it lists the
 // line. siblings is the number of other children of the line's path, or negative.
-func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, error) {
+func (w *waiter) wait(ctx context.Context, o Options, siblings int) (*Hold, error) {
 	l := w.line
 	joined := func(position int) {
-		if r.Joined != nil {
-			r.Joined(recipes.Place{Znode: w.bare.Path, Position: position})
-			r.Joined = nil
+		if o.Joined != nil {
+			o.Joined(recipes.Place{Znode: w.bare.Path, Position: position})
+			o.Joined = nil
 		}
 	}
 	if siblings == 0 {
@@ -108,7 +108,7 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 	}
 	waited := w.resumed
 	predecessor, position := w.before(), recipes.UnknownPosition
-	if r.Try || 0 < siblings && siblings <= few {
+	if o.Try || 0 < siblings && siblings <= few {
 		predecessor = ""
 	}
 	for {
@@ -128,7 +128,7 @@ func (w *waiter) wait(ctx context.Context, r Request, siblings int) (*Grant, err
 				return w.granted(ctx)
 			}
 			predecessor = predecessors[position-1].Name
-			if r.Try {
+			if o.Try {
 				joined(position)
 				return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, predecessors[0].Name))
 			}
@@ -231,7 +231,7 @@ func (w *waiter) removed() error {
 // granted is the contender's turn. Nothing is read: what led here shows that its znode
 // was made, by this session, and was there when no contender stood ahead. BeginHold
 // proves that the leader has not deleted it since with the session.
-func (w *waiter) granted(ctx context.Context) (*Grant, error) {
+func (w *waiter) granted(ctx context.Context) (*Hold, error) {
 	if err := w.line.Session.BeginHold(ctx); err != nil {
 		return nil, err
 	}

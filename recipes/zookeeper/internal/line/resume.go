@@ -21,7 +21,7 @@ import (
 // recipes.ErrInvalid.
 // Where the turn does not stand, the error matches recipes.ErrNotHeld; if the znode is
 // gone or is another one, recipes.ErrRemoved too. The line is left as it is.
-func (l *Line) Resume(ctx context.Context, znode string, token recipes.Token) (*Grant, error) {
+func (l *Line) Resume(ctx context.Context, znode string, token recipes.Token) (*Hold, error) {
 	me, err := l.contender(znode)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (l *Line) resumeBare(znode string, me Entry, node session.Node) (session.Ba
 // that was not granted when that process ended, as far as the caller knows. It keeps its
 // place in line, and is granted and leaves on the terms of Enter. If its znode is gone,
 // the error matches recipes.ErrRemoved.
-func (l *Line) ResumeWaiting(ctx context.Context, znode string, r Request) (*Grant, error) {
+func (l *Line) ResumeWaiting(ctx context.Context, znode string, o Options) (*Hold, error) {
 	me, err := l.contender(znode)
 	if err != nil {
 		return nil, err
@@ -74,9 +74,9 @@ func (l *Line) ResumeWaiting(ctx context.Context, znode string, r Request) (*Gra
 	}
 	bare, ok := l.resumeBare(znode, me, node)
 	if !ok {
-		return l.stay(ctx, znode, r)
+		return l.stay(ctx, znode, o)
 	}
-	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: me, resumed: true}, r, -1)
+	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: me, resumed: true}, o, -1)
 }
 
 // stillFirst checks that nobody ahead blocks the contender of that name. Foreign
@@ -134,10 +134,10 @@ func ResumeHeld(ctx context.Context, s *session.Session, znode string, token rec
 }
 
 // Resumed is the grant of a znode that ResumeHeld has resumed. asked is NewRevocable's.
-func Resumed(s *session.Session, znode string, token recipes.Token, asked func(data []byte) bool) *Grant {
-	g := newGrant(s, znode, token)
-	g.asked = asked
-	return g
+func Resumed(s *session.Session, znode string, token recipes.Token, asked func(data []byte) bool) *Hold {
+	h := newHold(s, znode, token)
+	h.asked = asked
+	return h
 }
 
 // ResumeWaiter resumes the znode of a contender that has no token yet, and holds nothing.

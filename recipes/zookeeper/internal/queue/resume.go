@@ -32,7 +32,7 @@ func (q *queue) Resume(ctx context.Context, znode string, token recipes.Token) (
 		return nil, q.failed(err)
 	}
 	return &delivery{
-		Grant: line.Resumed(q.session, znode, token, nil),
+		Hold:  line.Resumed(q.session, znode, token, nil),
 		queue: q, candidate: candidate{e, node}, attempt: attempt, done: make(chan struct{}),
 	}, nil
 }

@@ -16,7 +16,7 @@ import (
 // writer has claimed since state was read, or if somebody has written to the waiting
 // znode, whose data the claim takes along. Readers only check the path's znode, so
 // readers that are granted together do not refuse each other.
-func (w *waiter) claim(ctx context.Context, state lockState) (*line.Grant, error) {
+func (w *waiter) claim(ctx context.Context, state lockState) (*line.Hold, error) {
 	holding := w.lock.at(w.me.holdingName())
 	const ofWaiting = 1 // the operation that is refused when the waiting znode was written to
 	var t session.Txn
@@ -61,7 +61,7 @@ func (w *waiter) rereadData(ctx context.Context) error {
 
 // findClaim finds out whether a claim of unknown outcome was carried out. After the
 // sync it cannot be carried out any more.
-func (w *waiter) findClaim(ctx context.Context, holding string, unknown bool) (*line.Grant, error) {
+func (w *waiter) findClaim(ctx context.Context, holding string, unknown bool) (*line.Hold, error) {
 	if !unknown {
 		return nil, znode.ErrReadAgain
 	}
@@ -79,7 +79,7 @@ func (w *waiter) findClaim(ctx context.Context, holding string, unknown bool) (*
 }
 
 // grant reads the holding znode, as a line.Line reads that of the first in line.
-func (w *waiter) grant(ctx context.Context, holding string) (*line.Grant, error) {
+func (w *waiter) grant(ctx context.Context, holding string) (*line.Hold, error) {
 	s := w.lock.session
 	stat, err := s.Stat(ctx, holding)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -96,11 +96,11 @@ func (w *waiter) grant(ctx context.Context, holding string) (*line.Grant, error)
 			return nil, err
 		}
 	}
-	grant, err := line.NewRevocable(ctx, s, holding, recipes.Token(stat.Czxid), w.lock.asked())
+	hold, err := line.NewRevocable(ctx, s, holding, recipes.Token(stat.Czxid), w.lock.asked())
 	if err != nil {
 		return nil, err
 	}
-	return w.lock.line.Inspected(grant), nil
+	return w.lock.line.Inspected(hold), nil
 }
 
 // asked is that of line.NewRevocable.
@@ -133,7 +133,7 @@ func (l *priorityLock) ResumeWaiting(ctx context.Context, znode string, try bool
 	}
 	w.claimed = true
 	w.tell(recipes.UnknownPosition)
-	return w.stay(ctx, func(ctx context.Context) (*line.Grant, error) { return w.grant(ctx, holding) })
+	return w.stay(ctx, func(ctx context.Context) (*line.Hold, error) { return w.grant(ctx, holding) })
 }
 
 // Resume is line.Line.Resume for a holding znode. A writer that has claimed, and waited
@@ -155,7 +155,7 @@ func (l *priorityLock) Resume(ctx context.Context, znode string, token recipes.T
 	if _, err := line.ResumeHeld(ctx, l.session, znode, token); err != nil {
 		return nil, l.failed(err)
 	}
-	return &priorityHold{Grant: l.line.Inspected(line.Resumed(l.session, znode, token, l.asked())), lock: l, mode: me.mode}, nil
+	return &priorityHold{Hold: l.line.Inspected(line.Resumed(l.session, znode, token, l.asked())), lock: l, mode: me.mode}, nil
 }
 
 // claimRemoved is the error after another client has deleted the holding znode:

@@ -31,7 +31,7 @@ type waiter struct {
 // a contender becomes the successor. Its own znode is written then, which it watches
 // too. (A successor remains the successor until its waiting znode is gone.) A
 // contender that joins, wherever in the order, takes no other out of the way.
-func (w *waiter) wait(ctx context.Context) (*line.Grant, error) {
+func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 	l := w.lock
 	for {
 		disconnected, err := l.session.Connected(ctx)
@@ -58,9 +58,9 @@ func (w *waiter) wait(ctx context.Context) (*line.Grant, error) {
 		switch {
 		case len(inTheWay) == 0:
 			w.tell(position)
-			grant, err := w.claim(ctx, state)
+			hold, err := w.claim(ctx, state)
 			if !errors.Is(err, znode.ErrReadAgain) {
-				return grant, err
+				return hold, err
 			}
 			continue
 		case w.try:

@@ -98,20 +98,20 @@ func (l *sharedLock) enter(ctx context.Context, mode recipes.Mode, try bool) (re
 		kind = l.line.Markers[1]
 	}
 	d := nodeData{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
-	grant, err := l.line.Enter(ctx, line.Request{Kind: kind, Data: d.encode(), Try: try, Joined: l.cfg.Joined})
+	hold, err := l.line.Enter(ctx, line.Options{Kind: kind, Data: d.encode(), Try: try, Joined: l.cfg.Joined})
 	if err != nil {
 		return nil, l.failed(err)
 	}
-	return &sharedHold{Grant: grant, session: l.line.Session, writer: mode == recipes.Writing}, nil
+	return &sharedHold{Hold: hold, session: l.line.Session, writer: mode == recipes.Writing}, nil
 }
 
 // ResumeWaiting is line.Line.ResumeWaiting.
 func (l *sharedLock) ResumeWaiting(ctx context.Context, znode string, try bool) (recipes.SharedHold, error) {
-	grant, err := l.line.ResumeWaiting(ctx, znode, line.Request{Try: try, Joined: l.cfg.Joined})
+	hold, err := l.line.ResumeWaiting(ctx, znode, line.Options{Try: try, Joined: l.cfg.Joined})
 	if err != nil {
 		return nil, l.failed(err)
 	}
-	return &sharedHold{Grant: grant, session: l.line.Session, writer: l.writes(znode)}, nil
+	return &sharedHold{Hold: hold, session: l.line.Session, writer: l.writes(znode)}, nil
 }
 
 // writes reports whether a contender's znode is a writer's.
@@ -127,11 +127,11 @@ func (l *sharedLock) Resume(ctx context.Context, znode string, token recipes.Tok
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return nil, l.failed(err)
 	}
-	grant, err := l.line.Resume(ctx, znode, token) // which says what became of a znode that is gone
+	hold, err := l.line.Resume(ctx, znode, token) // which says what became of a znode that is gone
 	if err != nil {
 		return nil, l.failed(err)
 	}
-	h := &sharedHold{Grant: grant, session: l.line.Session, writer: l.writes(znode)}
+	h := &sharedHold{Hold: hold, session: l.line.Session, writer: l.writes(znode)}
 	h.downgraded.Store(decode(node.Data).downgraded)
 	return h, nil
 }
@@ -182,9 +182,9 @@ func isKind(path, marker string) bool {
 	return len(line.Parse([]string{gopath.Base(path)}, marker)) == 1
 }
 
-// sharedHold is a *line.Grant that knows whether it may write.
+// sharedHold is a *line.Hold that knows whether it may write.
 type sharedHold struct {
-	*line.Grant
+	*line.Hold
 	session    *session.Session
 	writer     bool // was granted as one
 	downgraded atomic.Bool

@@ -64,7 +64,7 @@ func (s *Session) CreateBareIn(ctx context.Context, dir, name string, data []byt
 	}
 	c := s.newBareCreation(dir, name, data, look)
 	c.parent = parent
-	// Mostly the first attempt is answered, and nothing has to go on without
+	// Mostly the first exchange is answered, and nothing has to go on without
 	// the caller.
 	c.begin(ctx)
 	if replies, err := c.await(ctx); err == nil && replies[0].Err() == nil {
@@ -88,19 +88,19 @@ func (s *Session) CreateBareIn(ctx context.Context, dir, name string, data []byt
 
 // bareCreation is the creation of a bare znode under way.
 type bareCreation struct {
-	attempt
+	exchange
 	dir, name string
 	parent    func(context.Context, string) error // makes dir
 	header    string
 	look      bool
-	watch     *Watch // of dir; nil if this attempt does not look
+	watch     *Watch // of dir; nil if this exchange does not look
 	arms      bool   // it
 	since     int    // connections that were lost before
 	begun     int64  // the last transaction seen before anything was sent
 }
 
 func (s *Session) newBareCreation(dir, name string, data []byte, look bool) *bareCreation {
-	c := &bareCreation{attempt: attempt{session: s}, dir: dir, name: name, header: barePrefix + uuid.NewString() + "-", look: look, begun: s.wire.LastZxid()}
+	c := &bareCreation{exchange: exchange{session: s}, dir: dir, name: name, header: barePrefix + uuid.NewString() + "-", look: look, begun: s.wire.LastZxid()}
 	c.requests = []conn.Request{conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.identity.acl(s.acl))}
 	return c
 }
@@ -108,7 +108,7 @@ func (s *Session) newBareCreation(dir, name string, data []byte, look bool) *bar
 // CreatesBare reports whether servers can be asked for a bare znode, as far as is known.
 func (s *Session) CreatesBare() bool { return s.Identified() && s.wire.Creates2() }
 
-// begin sends an attempt, unless it is known that there are no bare znodes.
+// begin begins an exchange, unless it is known that there are no bare znodes.
 func (c *bareCreation) begin(ctx context.Context) {
 	if !c.session.CreatesBare() {
 		c.failed = ErrNoBareZnode
@@ -118,12 +118,12 @@ func (c *bareCreation) begin(ctx context.Context) {
 		c.watch, c.arms, c.since = c.session.watches.join(c.dirKey())
 		c.requests = append(c.requests[:1], conn.Exists(c.session.full(c.dir), c.arms))
 	}
-	c.attempt.begin(ctx)
+	c.exchange.begin(ctx)
 }
 
 func (c *bareCreation) dirKey() watchKey { return watchKey{path: c.session.full(c.dir)} }
 
-// end ends the attempt that has begun, for the watch.
+// end ends the exchange that has begun, for the watch.
 func (c *bareCreation) end(answered bool) {
 	if c.arms {
 		c.session.watches.settle(c.dirKey(), c.watch, answered, c.since)
@@ -151,7 +151,7 @@ func (c *bareCreation) created(replies []conn.Reply) (BareZnode, int, error) {
 	return bare, Siblings(parent, bare.Stat), nil
 }
 
-// finish awaits the attempt that has begun. It does not return before the
+// finish awaits the exchange that has begun. It does not return before the
 // outcome is known, except when life has ended, and sends nothing new when ctx
 // has.
 func (c *bareCreation) finish(ctx, life context.Context) (BareZnode, int, error) {

@@ -27,7 +27,7 @@ func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 	var m conn.Multi
 	m.Set(s.full(bare.Path), nil, bare.Stat.Version)
 	m.Delete(s.full(bare.Path), bare.Stat.Version+1)
-	h := &handoff{attempt{session: s, requests: []conn.Request{m.Request()}}, bare}
+	h := &handoff{exchange{session: s, requests: []conn.Request{m.Request()}}, bare}
 	if _, err := s.Connected(ctx); err == nil && s.stands(bare) {
 		h.begin(ctx)
 	} else {
@@ -46,11 +46,11 @@ var errUnseen = errors.New("the znode is to be looked at first")
 
 // handoff is a Handoff under way.
 type handoff struct {
-	attempt
+	exchange
 	bare BareZnode
 }
 
-// finish awaits the attempt that has begun, and returns when the place is known
+// finish awaits the exchange that has begun, and returns when the znode is known
 // to be gone, or the session over.
 func (h *handoff) finish(life context.Context) error {
 	s, bare := h.session, h.bare

@@ -63,7 +63,7 @@ func (s *Session) beginProved() (begun bool, err error) {
 // proof ready.
 func (s *Session) PrepareProof() {
 	if s.lease.Old() { // where it cannot be sent, the next connection begins with a contact that the leader has
-		_, _ = s.wire.Requests().Send(conn.Sync(s.full("/")))
+		_, _ = s.wire.Sender().Send(conn.Sync(s.full("/")))
 	}
 }
 
@@ -145,7 +145,7 @@ func (s *Session) stopConfirming() bool {
 // GetOwn is Get for a znode of this session. It may read a bare znode whatever its ACL is, and
 // the reply may be larger than SessionConfig.MaxPacket, for others may have stored more.
 func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
-	return readWith(ctx, s, "read", path, func(r conn.Requests) (Node, error) {
+	return readWith(ctx, s, "read", path, func(r conn.Sender) (Node, error) {
 		return r.Identified().Unbounded().Get(s.full(path), false)
 	})
 }

@@ -105,7 +105,7 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 
 // ephemerals lists the session's ephemeral znodes below the chroot.
 func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
-	full, err := readWith(ctx, s, "list the ephemeral znodes of", "/", func(r conn.Requests) ([]string, error) {
+	full, err := readWith(ctx, s, "list the ephemeral znodes of", "/", func(r conn.Sender) ([]string, error) {
 		return r.Unbounded().Ephemerals(s.full("/"))
 	})
 	paths := make([]string, 0, len(full))

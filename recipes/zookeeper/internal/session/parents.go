@@ -63,7 +63,7 @@ func (s *Session) EnsureLine(ctx context.Context, path string) error {
 // of new znodes.
 func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) error {
 	for {
-		_, err := readWith(ctx, s, "create", full, func(r conn.Requests) (struct{}, error) {
+		_, err := readWith(ctx, s, "create", full, func(r conn.Sender) (struct{}, error) {
 			return struct{}{}, r.CreateParent(full, acl)
 		})
 		if errors.Is(err, recipes.ErrNodeExists) {

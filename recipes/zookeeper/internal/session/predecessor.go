@@ -27,7 +27,7 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 		}
 		var arm bool
 		predecessor, arm, _ = s.watches.join(key)
-		replies, err := s.wire.Requests().Identified().Exchange(life, append(requests, conn.Get(key.path, arm))...)
+		replies, err := s.wire.Sender().Identified().Exchange(life, append(requests, conn.Get(key.path, arm))...)
 		var node Node
 		if armOwn {
 			if err == nil {
@@ -59,7 +59,7 @@ func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
 			s.bare.watched(bare, key, w)
 			return w, nil
 		}
-		replies, err := s.wire.Requests().Identified().Exchange(life, s.deletionWatch(bare))
+		replies, err := s.wire.Sender().Identified().Exchange(life, s.deletionWatch(bare))
 		if err == nil {
 			err = replies[0].Err()
 		}

@@ -119,7 +119,7 @@ func (s *Session) connect(ctx context.Context) error {
 	if _, err := s.Connected(ctx); err != nil || s.wire.Digest == nil {
 		return err
 	}
-	_, err = readWith(ctx, s, "authenticate with", "digest", func(conn.Requests) (struct{}, error) {
+	_, err = readWith(ctx, s, "authenticate with", "digest", func(conn.Sender) (struct{}, error) {
 		return struct{}{}, s.wire.Authenticate()
 	})
 	return err
@@ -155,7 +155,7 @@ func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 // Err implements recipes.Session. It looks at the clock itself: after a pause of
 // the process, whoever asks may be ahead of the timer.
 func (s *Session) Err() error {
-	if s.ctx.Err() == nil && s.lease.Left() <= 0 {
+	if s.ctx.Err() == nil && s.lease.Remaining() <= 0 {
 		s.lease.Check()
 	}
 	return context.Cause(s.ctx)
