@@ -126,7 +126,7 @@ func (f *Follower) catchUp(known *tree) {
 		}
 		missed := watchList{relativeZxid: known.zxid}
 		for _, path := range slices.Sorted(maps.Keys(f.srv.dataWatches.byConn[c])) {
-			if f.srv.dataWatches.byPath[path][c] != watchOnce {
+			if f.srv.dataWatches.byPath[path][c] != watchStandard {
 				continue
 			}
 			f.srv.dataWatches.remove(path, c)
@@ -137,7 +137,7 @@ func (f *Follower) catchUp(known *tree) {
 			}
 		}
 		for _, path := range slices.Sorted(maps.Keys(f.srv.childWatches.byConn[c])) {
-			if f.srv.childWatches.byPath[path][c] == watchOnce {
+			if f.srv.childWatches.byPath[path][c] == watchStandard {
 				f.srv.childWatches.remove(path, c)
 				missed.child = append(missed.child, path)
 			}

@@ -78,9 +78,9 @@ func takeOut(p recipes.Passage) func(context.Context) error {
 const noPassage = "no place in a double barrier"
 
 func (s doubleBarrierService) LeaveDoubleBarrier(ctx context.Context, r *pb.LeaveDoubleBarrierRequest) (*pb.LeaveDoubleBarrierResponse, error) {
-	return withGrant(s.Server, r, noPassage, func(ss *session, c *ticket, p recipes.Passage) (*pb.LeaveDoubleBarrierResponse, error) {
+	return withGrant(s.Server, r, noPassage, func(ss *session, c *acquisition, p recipes.Passage) (*pb.LeaveDoubleBarrierResponse, error) {
 		err := p.Leave(ctx)
-		ss.tickets.finished(c)
+		ss.acquisitions.finished(c)
 		return &pb.LeaveDoubleBarrierResponse{}, err
 	})
 }

@@ -49,10 +49,10 @@ func TestCallThatFindsTheZnodeGoneEndsTheGrant(t *testing.T) {
 	} {
 		s := New(Config{})
 		ss := &session{ctx: t.Context()}
-		ss.tickets = newTickets(ss, 1)
+		ss.acquisitions = newAcquisitions(ss, 1)
 		s.sessions[""] = ss
 		acquire := func(id string) error {
-			_, err := ss.tickets.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+			_, err := ss.acquisitions.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
 				return &grant{Grant: removed{}}, nil
 			})
 			return err

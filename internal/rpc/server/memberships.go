@@ -122,7 +122,7 @@ func (ss *session) join(ctx context.Context, t recipes.Transaction, r *pb.JoinTr
 	m, able := t.(resumable)
 	switch had := r.GetResumed(); {
 	case had == "":
-		if err = ss.memberships.room(ss.tickets.limit); err != nil {
+		if err = ss.memberships.room(ss.acquisitions.limit); err != nil {
 			return nil, "", err
 		}
 		site, err = t.Join(ctx, r.GetSite())

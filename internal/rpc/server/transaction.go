@@ -45,7 +45,7 @@ func (s transactionService) BeginTransaction(ctx context.Context, r *pb.BeginTra
 		if err != nil {
 			return nil, err
 		}
-		ss.tickets.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { begun(t) })
+		ss.acquisitions.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { begun(t) })
 		return &pb.BeginTransactionResponse{Transaction: id}, nil
 	})
 }
@@ -79,7 +79,7 @@ func (s transactionService) JoinTransaction(ctx context.Context, r *pb.JoinTrans
 		if err != nil {
 			return nil, err
 		}
-		ss.tickets.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { ss.memberships.forget(membership) })
+		ss.acquisitions.undoable(repeatable(ctx, r.GetResumed()), r.GetRequestId(), func() { ss.memberships.forget(membership) })
 		return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: membership}, nil
 	})
 }
