@@ -125,7 +125,7 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 
 		second = move(t, addr, second)
 		next := c.goOn(ctx, second, path, znode)
-		for !kept(second, znode) {
+		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
 		if _, err := c.resumeWaiting(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
@@ -156,8 +156,8 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 	})
 }
 
-// kept reports whether the session has taken up the znode.
-func kept(s recipes.Session, znode string) bool {
+// wasResumed reports whether the session has resumed the znode.
+func wasResumed(s recipes.Session, znode string) bool {
 	return s.(interface{ WasResumed(string) bool }).WasResumed(znode)
 }
 
@@ -196,7 +196,7 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 		}
 		waiting, giveUp := context.WithCancel(ctx)
 		left := c.goOn(waiting, second, path, znode)
-		for !kept(second, znode) {
+		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
 		giveUp()
@@ -228,7 +228,7 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 		znode, _ := c.start(ctx, second, path)
 		second = move(t, addr, second)
 		next := c.goOn(ctx, second, path, znode)
-		for !kept(second, znode) {
+		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
 		if err := first.Close(ctx); err != nil {
@@ -258,7 +258,7 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 }
 
 // A take-up that fails has taken up nothing, whenever it fails.
-func TestATakeUpThatFailsCanBeTriedAgain(t *testing.T) {
+func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 	for failing := range 4 {
 		srv := embedded(t)
 		ctx, first := bounded(t), openAt(t, srv.Addr())

@@ -134,7 +134,7 @@ func (s *session) forget(id string) *grant {
 }
 
 // concede removes a grant that is about to be given back. Until that is done, the plugin
-// knows it, and the next one takes it up.
+// knows it, and the next one resumes it.
 func (s *session) concede(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -119,7 +119,7 @@ func (s *session) notResumed(t *generation) (rest []possession, turns []turn, al
 	return rest, turns, all
 }
 
-// takeOne has the plugin take something up, or tells its loss.
+// resumeOne has the plugin resume something, or tells its loss.
 func (s *session) resumeOne(ctx context.Context, t *generation, p possession) {
 	err, ok := s.retry(t.plugin.to(ctx), p.resume)
 	switch {
@@ -155,7 +155,7 @@ func (g *grant) resume(ctx context.Context) error {
 	return err
 }
 
-// errNotTakenUp ends a grant whose session goes on in another plugin.
+// errNotResumed ends a grant whose session goes on in another plugin.
 var errNotResumed = fmt.Errorf("%w: the plugin has ended, and the next one has not resumed it", recipes.ErrNotHeld)
 
 // drop ends a grant that was not resumed.

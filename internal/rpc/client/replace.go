@@ -68,7 +68,7 @@ func (p *Plugin) GoOn() {
 	}
 }
 
-// Movable returns nil if no session of the plugin is lost because another plugin takes it up
+// Movable returns nil if no session of the plugin is lost because another plugin resumes it
 // now. It waits for at most patience for sessions that are Suspended. An error says which
 // session cannot be moved, and why.
 func (p *Plugin) Movable(ctx context.Context, patience time.Duration) error {

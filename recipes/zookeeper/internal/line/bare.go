@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// placeGuard is what a grant has to know of its znode where the name alone does
+// bareGuard is what a hold has to know of its znode where the name alone does
 // not say that it is the contender's. The name is given again if the line's path is
 // removed and made again.
 type bareGuard struct {

@@ -109,7 +109,7 @@
 // with a parent that is older than the znode. Deletions look first. A session
 // releases by handoff only its latest one of that name. A guarded write checks a
 // second znode whose existence shows that the parent is the same (see
-// placeGuard.check).
+// bareGuard.check).
 //
 // Nothing in a release can be checked against the czxid, and the server allows it to every
 // session. If it met the znode of another contender, one that waits, then the successor of

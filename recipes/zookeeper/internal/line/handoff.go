@@ -17,7 +17,7 @@ func (l *Line) hands() bool {
 		l.Passes == nil && l.Asked == nil && l.Session.CreatesBare()
 }
 
-// enterByPlace is Enter with the strategy handoff.
+// enterByHandoff is Enter with the strategy handoff.
 func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	marker := l.Markers[0]
 	busy := l.Busy.at(l.Path)
@@ -43,7 +43,7 @@ func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	return l.stayByHandoff(ctx, w, o, siblings)
 }
 
-// stayInPlace waits for the contender's turn. siblings is waiter.wait's.
+// stayByHandoff waits for the contender's turn. siblings is waiter.wait's.
 func (l *Line) stayByHandoff(ctx context.Context, w *waiter, o Options, siblings int) (*Hold, error) {
 	bare := w.bare
 	hold, err := w.wait(ctx, o, siblings)
@@ -187,7 +187,7 @@ func (w *waiter) sight(predecessor string, node session.Node) sight {
 	return sight{bare: bare && w.isBare(predecessor), version: node.Stat.Version, czxid: node.Stat.Czxid}
 }
 
-// bare reports whether a contender's name is marker and number only.
+// isBare reports whether a contender's name is marker and number only.
 func (w *waiter) isBare(name string) bool {
 	entries := Parse([]string{name}, w.line.Markers...)
 	return len(entries) == 1 && entries[0].Bare()

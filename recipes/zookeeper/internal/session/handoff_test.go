@@ -14,22 +14,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// giving is a place whose owner gives it back, and another client that gets in between.
-type giving struct {
+// bareOwner is a bare znode that its owner gives back, and another client that gets in between.
+type bareOwner struct {
 	t        *testing.T
 	ctx      context.Context
 	s, other *session.Session
 	place    session.BareZnode
 }
 
-func (g *giving) gone() {
+func (g *bareOwner) gone() {
 	if err := g.other.DeleteOnce(g.ctx, g.place.Path, -1); err != nil {
 		g.t.Error(err)
 	}
 }
 
 // again has the other client make a place of the same name, in a new line.
-func (g *giving) again() {
+func (g *bareOwner) again() {
 	_ = g.other.DeleteOnce(g.ctx, g.place.Path, -1) // it may be gone
 	if err := g.other.DeleteOnce(g.ctx, "/line", -1); err != nil {
 		g.t.Error(err)
@@ -46,12 +46,12 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 		lost      = zkserver.Fault{CloseBefore: true}
 		replyLost = zkserver.Fault{DropReply: true}
 		expired   = zkserver.Fault{ExpireBefore: true}
-		handoff   = func(g *giving) <-chan error { return g.s.Handoff(g.ctx, g.place) }
-		del       = func(g *giving) <-chan error { return g.s.DeleteBare(g.place) }
+		handoff   = func(g *bareOwner) <-chan error { return g.s.Handoff(g.ctx, g.place) }
+		del       = func(g *bareOwner) <-chan error { return g.s.DeleteBare(g.place) }
 	)
 	for name, test := range map[string]struct {
-		give            func(*giving) <-chan error
-		before, atLook  func(*giving)
+		give            func(*bareOwner) <-chan error
+		before, atLook  func(*bareOwner)
 		multi, look     zkserver.Fault // of the first one
 		want            error
 		unwatched       bool // neither the place nor its line
@@ -60,28 +60,28 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 		fallbacks       int64
 	}{
 		"handoff":                                {give: handoff, multis: 1},
-		"handoff of what is gone":                {give: handoff, before: (*giving).gone, want: recipes.ErrNoNode, multis: 1},
-		"handoff, the name is another's":         {give: handoff, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
+		"handoff of what is gone":                {give: handoff, before: (*bareOwner).gone, want: recipes.ErrNoNode, multis: 1},
+		"handoff, the name is another's":         {give: handoff, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
 		"unwatched":                              {give: handoff, unwatched: true, multis: 1},
-		"unwatched, gone":                        {give: handoff, unwatched: true, before: (*giving).gone, want: recipes.ErrNoNode},
-		"unwatched, the name is another's":       {give: handoff, unwatched: true, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
+		"unwatched, gone":                        {give: handoff, unwatched: true, before: (*bareOwner).gone, want: recipes.ErrNoNode},
+		"unwatched, the name is another's":       {give: handoff, unwatched: true, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
 		"unwatched, session expired":             {give: handoff, unwatched: true, look: expired, want: recipes.ErrExpired},
 		"handoff, throttled":                     {give: handoff, multi: zkserver.Fault{Throttle: true}, multis: 1, deletes: 1, fallbacks: 1},
 		"handoff, request lost":                  {give: handoff, multi: lost, multis: 2},
-		"handoff, request lost, then gone":       {give: handoff, multi: lost, atLook: (*giving).gone, multis: 1},
+		"handoff, request lost, then gone":       {give: handoff, multi: lost, atLook: (*bareOwner).gone, multis: 1},
 		"handoff, reply lost":                    {give: handoff, multi: replyLost, multis: 1},
-		"handoff, reply lost, then another's":    {give: handoff, multi: replyLost, atLook: (*giving).again, stays: true, multis: 1},
+		"handoff, reply lost, then another's":    {give: handoff, multi: replyLost, atLook: (*bareOwner).again, stays: true, multis: 1},
 		"handoff, request lost, session expired": {give: handoff, multi: lost, look: expired, want: recipes.ErrExpired, multis: 1},
 		"delete":                                 {give: del, deletes: 1},
-		"delete what is gone":                    {give: del, before: (*giving).gone, want: recipes.ErrNoNode},
-		"delete, the name is another's":          {give: del, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
+		"delete what is gone":                    {give: del, before: (*bareOwner).gone, want: recipes.ErrNoNode},
+		"delete, the name is another's":          {give: del, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
 		"delete, session expired":                {give: del, look: expired, want: recipes.ErrExpired},
-		"delete, gone just before the look":      {give: del, atLook: (*giving).gone, want: recipes.ErrNoNode},
+		"delete, gone just before the look":      {give: del, atLook: (*bareOwner).gone, want: recipes.ErrNoNode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := embedded(t)
-			g := &giving{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
+			g := &bareOwner{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
 			var err error
 			if g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched); err != nil {
 				t.Fatal(err)

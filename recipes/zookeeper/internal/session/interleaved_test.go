@@ -204,7 +204,7 @@ func TestAParentThatIsReapedIsMadeAgain(t *testing.T) {
 		"Create":          {zkserver.OpCreate, func() (string, error) { return "/p/x", s.Create(ctx, "/p/x", nil) }},
 		"CreateNamed":     {zkserver.OpCreate, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
 		"CreateProtected": {zkserver.OpCreate, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
-		"CreatePlace": {zkserver.OpCreate2, func() (string, error) {
+		"CreateBare": {zkserver.OpCreate2, func() (string, error) {
 			place, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false)
 			return place.Path, err
 		}},
@@ -234,11 +234,11 @@ func TestWhatIsGoneBeforeItIsFoundIsMadeAgain(t *testing.T) {
 		look   zkserver.Op
 		create func() (string, error)
 	}{
-		"CreateNamed":              {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
-		"CreateProtected, listed":  {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
-		"CreateProtected":          {zkserver.OpCreate, zkserver.OpGetChildren2, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
-		"CreatePlace":              {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
-		"CreatePlace, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
+		"CreateNamed":             {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { _, err := s.CreateNamed(ctx, "/p/x", nil); return "/p/x", err }},
+		"CreateProtected, listed": {zkserver.OpCreate, zkserver.OpExists, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
+		"CreateProtected":         {zkserver.OpCreate, zkserver.OpGetChildren2, func() (string, error) { return s.CreateProtected(ctx, "/p", "x-", nil) }},
+		"CreateBare":              {zkserver.OpCreate2, zkserver.OpGetChildren2, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
+		"CreateBare, then listed": {zkserver.OpCreate2, zkserver.OpGetData, func() (string, error) { p, _, err := s.CreateBare(ctx, "/p", "lock-", nil, false); return p.Path, err }},
 	} {
 		if err := s.Ensure(ctx, "/p"); err != nil {
 			t.Fatal(err)
