@@ -109,7 +109,7 @@ func (s *session) resume(p *Plugin) *generation {
 // reopen opens the session's stream at p, which has counted it.
 func (s *session) reopen(p *Plugin) (*generation, error) {
 	defer p.entered()
-	ctx, cancel := context.WithTimeout(s.over, s.clock.left())
+	ctx, cancel := context.WithTimeout(s.over, s.clock.remaining())
 	defer cancel()
 	t, opened, err := p.begin(ctx, s.cfg, &pb.Resume{
 		Ticket: s.resumeTicket, Session: s.handle,
