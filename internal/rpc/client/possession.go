@@ -133,7 +133,7 @@ func (s *session) resumeOne(ctx context.Context, t *generation, p possession) {
 	}
 }
 
-// retry makes a call of resumePossessions' until the plugin has answered it, which is ok, or ctx ends.
+// retry makes a call until the plugin has answered it, which is ok, or ctx ends.
 func (s *session) retry(ctx context.Context, rpc func(context.Context) error) (refused error, ok bool) {
 	for {
 		err := rpc(ctx)

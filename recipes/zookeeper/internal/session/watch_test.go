@@ -296,12 +296,12 @@ func TestWatchesAreForgotten(t *testing.T) {
 		read       func(path string)
 		kept, none int // watches: of what is there, and of what is not
 	}{
-		"GetW":      {func(path string) { _, _, _ = s.GetW(ctx, path) }, 1, 0},
-		"ExistsW":   {func(path string) { _, _, _ = s.ExistsW(ctx, path) }, 1, 1},
-		"ChildrenW": {func(path string) { _, _, _ = s.ChildrenW(ctx, path) }, 1, 0},
-		"DeletionW": {func(path string) { _, _, _ = s.DeletionW(ctx, path) }, 1, 0},
-		"PlaceW":    {func(string) { _, _ = s.BareW(ctx, place) }, 1, 1},
-		"Neighbour": {func(path string) { _, _, _, _ = s.Predecessor(ctx, place, path) }, 2, 1}, // with its own
+		"GetW":        {func(path string) { _, _, _ = s.GetW(ctx, path) }, 1, 0},
+		"ExistsW":     {func(path string) { _, _, _ = s.ExistsW(ctx, path) }, 1, 1},
+		"ChildrenW":   {func(path string) { _, _, _ = s.ChildrenW(ctx, path) }, 1, 0},
+		"DeletionW":   {func(path string) { _, _, _ = s.DeletionW(ctx, path) }, 1, 0},
+		"PlaceW":      {func(string) { _, _ = s.BareW(ctx, place) }, 1, 1},
+		"Predecessor": {func(path string) { _, _, _, _ = s.Predecessor(ctx, place, path) }, 2, 1}, // with its own
 	} {
 		for path, want := range map[string]int{"/line/x": test.kept, "/line/none": test.none} {
 			cutAndWait(t, srv, s)
