@@ -242,7 +242,7 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 	s := open(t, to(srv))
 	for name, own := range map[string]func(place session.BareZnode) (*session.Watch, error){
 		"PlaceW": func(place session.BareZnode) (*session.Watch, error) { return s.BareW(ctx, place) },
-		"Neighbour": func(place session.BareZnode) (*session.Watch, error) {
+		"Predecessor": func(place session.BareZnode) (*session.Watch, error) {
 			_, _, own, err := s.Predecessor(ctx, place, "/")
 			return own, err
 		},
