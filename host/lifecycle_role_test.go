@@ -69,7 +69,7 @@ type movable interface {
 	ResumeTicket() []byte
 	KnownContact() time.Time
 	Identified() bool
-	Kept(znode string) bool
+	WasResumed(znode string) bool
 	DropRest(context.Context) error
 	Detach(context.Context) error
 }

@@ -35,7 +35,7 @@ type SupervisorConfig struct {
 	// Otherwise they outlive it, if plugins have the capability "resume". When the
 	// process is killed or crashes, its sessions are Suspended. The next plugin takes them
 	// up, with what they hold and those that wait, before their deadline, or they are lost
-	// then. What is taken up, and what is not, "Resuming" in the package comment says.
+	// then. What is resumed, and what is not, "Resuming" in the package comment says.
 	// The first restart is at once, if the plugin has run for ten times MinBackoff.
 	LoseSessions bool
 

@@ -81,7 +81,7 @@ func (t Telemetry) apply(cfg *server.Config) error {
 	return nil
 }
 
-// Resume has a plugin take up the sessions of another one, so that a session outlives its
+// Resume has a plugin resume the sessions of another one, so that a session outlives its
 // plugin: zookeeper.Resume does that. Without it a session ends with its plugin. The host
 // sees to it that the other plugin does not serve the session any more.
 type Resume func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error)

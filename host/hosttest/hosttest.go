@@ -57,7 +57,7 @@ func New(t testing.TB) *World {
 	t.Helper()
 	w := &World{server: serve(t)}
 	p, err := host.InProcess(zookeeper.Open)
-	w.adopt(t, p, err)
+	w.add(t, p, err)
 	return w
 }
 
@@ -69,7 +69,7 @@ func NewProcess(t testing.TB, cfg host.Config) *World {
 	w := &World{server: serve(t)}
 	cfg.Path = build(t)
 	p, err := host.Launch(t.Context(), cfg)
-	w.adopt(t, p, err)
+	w.add(t, p, err)
 	return w
 }
 
@@ -83,7 +83,7 @@ func serve(t testing.TB) *zkserver.Server {
 	return s
 }
 
-func (w *World) adopt(t testing.TB, p *host.Plugin, err error) {
+func (w *World) add(t testing.TB, p *host.Plugin, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("hosttest: %v", err)

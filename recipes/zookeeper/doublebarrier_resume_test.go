@@ -16,9 +16,9 @@ import (
 type member interface {
 	recipes.DoubleBarrier
 	EnterAnnounced(context.Context, []byte, func(recipes.Place)) (recipes.Passage, error)
-	TakeUp(context.Context, string, recipes.Token) (recipes.Passage, error)
-	TakeUpLeaving(context.Context, string, recipes.Token, []string) (recipes.Passage, error)
-	Rejoin(context.Context, string, func(recipes.Place)) (recipes.Passage, error)
+	Resume(context.Context, string, recipes.Token) (recipes.Passage, error)
+	ResumeLeaving(context.Context, string, recipes.Token, []string) (recipes.Passage, error)
+	ResumeWaiting(context.Context, string, func(recipes.Place)) (recipes.Passage, error)
 }
 
 func memberAt(t *testing.T, s recipes.Recipes, path string, size int) member {
@@ -84,7 +84,7 @@ func TestAMemberThatWaitsIsTakenUp(t *testing.T) {
 				s = move(t, addr, s)
 				taken := make(chan recipes.Place, 1)
 				in := passing(func() (recipes.Passage, error) {
-					return memberAt(t, s, path, 2).Rejoin(ctx, znode, func(p recipes.Place) { taken <- p })
+					return memberAt(t, s, path, 2).ResumeWaiting(ctx, znode, func(p recipes.Place) { taken <- p })
 				})
 				if p := <-taken; p.Znode != znode || p.Position != recipes.UnknownPosition {
 					t.Errorf("taken up at %+v", p)
@@ -128,7 +128,7 @@ func TestOthersWaitForAMemberThatWasTakenUp(t *testing.T) {
 			t.Fatal(mine.err)
 		}
 		s = move(t, addr, s)
-		taken := must[recipes.Passage](t)(memberAt(t, s, path, 2).TakeUp(ctx, znode, mine.Token()))
+		taken := must[recipes.Passage](t)(memberAt(t, s, path, 2).Resume(ctx, znode, mine.Token()))
 		if err := s.(movable).DropRest(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestAMemberThatLeavesIsTakenUp(t *testing.T) {
 			}
 			s := move(t, addr, sessions[who])
 			b := memberAt(t, s, path, 2)
-			taken := must[recipes.Passage](t)(b.TakeUpLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))
+			taken := must[recipes.Passage](t)(b.ResumeLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))
 			if err := s.(movable).DropRest(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -232,14 +232,14 @@ func TestAMemberThatWaitsIsNotTakenUpAsOneInside(t *testing.T) {
 		s = move(t, addr, s)
 		b := memberAt(t, s, path, 2)
 		for range 2 {
-			if _, err := b.TakeUp(ctx, znode, token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
+			if _, err := b.Resume(ctx, znode, token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("one that waits: %v", err)
 			}
 		}
-		if _, err := b.TakeUpLeaving(ctx, znode, token, []string{znode}); !errors.Is(err, recipes.ErrNotHeld) {
+		if _, err := b.ResumeLeaving(ctx, znode, token, []string{znode}); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("one that waits, as one that leaves: %v", err)
 		}
-		entered := passing(func() (recipes.Passage, error) { return b.Rejoin(ctx, znode, unannounced) })
+		entered := passing(func() (recipes.Passage, error) { return b.ResumeWaiting(ctx, znode, unannounced) })
 		theirs := must[recipes.Passage](t)(memberAt(t, other, path, 2).Enter(ctx, nil))
 		if p := <-entered; p.err != nil || !slices.Contains(theirs.Members(), znode) {
 			t.Errorf("it entered with %v: %v", theirs.Members(), p.err)
@@ -261,11 +261,11 @@ func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 			}
 		}
 		leaving := func(znode string, token recipes.Token, members ...string) (recipes.Passage, error) {
-			return b.TakeUpLeaving(ctx, znode, token, members)
+			return b.ResumeLeaving(ctx, znode, token, members)
 		}
 		p, err := leaving(theirs.Znode(), theirs.Token(), theirs.Znode())
 		check("another session's that leaves", recipes.ErrRemoved, p, err)
-		p, err = b.Rejoin(ctx, theirs.Znode(), unannounced)
+		p, err = b.ResumeWaiting(ctx, theirs.Znode(), unannounced)
 		check("another session's that waits", recipes.ErrRemoved, p, err)
 		gone := path + "/_c_00000000-0000-0000-0000-000000000000-member-0000000099"
 		p, err = leaving(gone, 1, theirs.Znode())
@@ -276,7 +276,7 @@ func TestWhatIsNoMemberOfTheSessionIsNotTakenUp(t *testing.T) {
 		check("ready", recipes.ErrInvalid, p, err)
 		p, err = leaving(gone, 1, gone, "/elsewhere/member-0000000001")
 		check("members of another path", recipes.ErrInvalid, p, err)
-		p, err = b.Rejoin(ctx, gone, unannounced)
+		p, err = b.ResumeWaiting(ctx, gone, unannounced)
 		check("what is gone", recipes.ErrRemoved, p, err)
 		guardedWrite(t, theirs, path+"-written")
 		if err := theirs.Leave(ctx); err != nil {
@@ -302,7 +302,7 @@ func TestReadyStaysWithAMemberThatIsTakenUp(t *testing.T) {
 				return err
 			}
 			s = move(t, addr, s)
-			must[recipes.Passage](t)(at(s).TakeUp(ctx, had.Znode(), had.Token()))
+			must[recipes.Passage](t)(at(s).Resume(ctx, had.Znode(), had.Token()))
 			if err := s.(movable).DropRest(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -338,7 +338,7 @@ func TestTheLastToLeaveIsTakenUpWhereNothingIsLeft(t *testing.T) {
 				}
 			}
 			s = move(t, srv.Addr(), s)
-			p, err := at(s).TakeUpLeaving(ctx, had.Znode(), had.Token(), had.Members())
+			p, err := at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members())
 			if err != nil {
 				t.Errorf("%s, %d left: %v", d, left, err)
 				continue
@@ -376,7 +376,7 @@ func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 			}
 		}
 		s = move(t, srv.Addr(), s)
-		p := must[recipes.Passage](t)(at(s).TakeUpLeaving(ctx, had.Znode(), had.Token(), had.Members()))
+		p := must[recipes.Passage](t)(at(s).ResumeLeaving(ctx, had.Znode(), had.Token(), had.Members()))
 		if err := first.Unregister(ctx); err != nil {
 			t.Fatal(err)
 		}

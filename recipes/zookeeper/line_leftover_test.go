@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// giving is a grant that ends, on virtual time.
-type giving struct {
+// endingGrant is a grant that ends, on virtual time.
+type endingGrant struct {
 	*testing.T
 	ctx      context.Context
 	srv      *zkserver.Server
@@ -25,7 +25,7 @@ type giving struct {
 	giveBack func(context.Context) error
 }
 
-func (g *giving) removed() {
+func (g *endingGrant) removed() {
 	g.Helper()
 	if err := barrierAt(g.T, g.other, g.grant.Znode()).Remove(g.ctx); err != nil {
 		g.Error(err)
@@ -34,11 +34,11 @@ func (g *giving) removed() {
 
 // ends are the ways in which a grant ends while its session goes on, each with the reason.
 var ends = map[string]struct {
-	end    func(*giving) error
+	end    func(*endingGrant) error
 	reason error // nil: what end returns is nil
 }{
-	"given back": {func(g *giving) error { return g.giveBack(g.ctx) }, nil},
-	"watched, written, given back": {func(g *giving) error {
+	"given back": {func(g *endingGrant) error { return g.giveBack(g.ctx) }, nil},
+	"watched, written, given back": {func(g *endingGrant) error {
 		done := g.grant.Done()
 		if err := g.grant.Write(g.ctx); err != nil {
 			g.Error(err)
@@ -48,10 +48,10 @@ var ends = map[string]struct {
 		<-done
 		return err
 	}, nil},
-	"given back twice": {func(g *giving) error {
+	"given back twice": {func(g *endingGrant) error {
 		return errors.Join(g.giveBack(g.ctx), g.giveBack(g.ctx))
 	}, nil},
-	"deleted by another": {func(g *giving) error {
+	"deleted by another": {func(g *endingGrant) error {
 		done := g.grant.Done()
 		if err := g.grant.Write(g.ctx); err != nil {
 			g.Error(err)
@@ -64,18 +64,18 @@ var ends = map[string]struct {
 		}
 		return g.giveBack(g.ctx)
 	}, recipes.ErrRemoved},
-	"deleted by another, and nobody looks": {func(g *giving) error {
+	"deleted by another, and nobody looks": {func(g *endingGrant) error {
 		g.removed()
 		return g.giveBack(g.ctx)
 	}, recipes.ErrRemoved},
-	"deleted by another before a write": {func(g *giving) error {
+	"deleted by another before a write": {func(g *endingGrant) error {
 		g.removed()
 		if err := g.grant.Write(g.ctx); !errors.Is(err, recipes.ErrRemoved) {
 			g.Errorf("the write: %v", err)
 		}
 		return g.giveBack(g.ctx)
 	}, recipes.ErrRemoved},
-	"given back while a write is under way": {func(g *giving) error {
+	"given back while a write is under way": {func(g *endingGrant) error {
 		goOn := make(chan struct{})
 		var once sync.Once
 		g.srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -106,7 +106,7 @@ func TestNothingIsLeftOfAGrantThatHasEnded(t *testing.T) {
 				t.Parallel()
 				onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 					get, _, _ := k.at(t, s, "/left")
-					g := &giving{T: t, ctx: ctx, srv: srv, s: s, other: openVirtual(t, srv)}
+					g := &endingGrant{T: t, ctx: ctx, srv: srv, s: s, other: openVirtual(t, srv)}
 					g.grant = must[recipes.Grant](t)(get(ctx))
 					g.giveBack = func(ctx context.Context) error { return k.giveBack(ctx, g.grant) }
 					if err := e.end(g); e.reason == nil && err != nil || !errors.Is(err, e.reason) {

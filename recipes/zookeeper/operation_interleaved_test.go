@@ -171,7 +171,7 @@ func TestReadyIsNotTakenForAnEarlierOne(t *testing.T) {
 
 // The reply to a hand-over is lost, and the name is given again before the znode
 // is looked at. The znode's czxid tells that it is another's.
-func TestAHandOverInDoubtLeavesTheNextOfItsNameAlone(t *testing.T) {
+func TestAHandoffInDoubtLeavesTheNextOfItsNameAlone(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	former, next, operator := open(t, srv), open(t, srv), open(t, srv)
 	acquire := func(s recipes.Client) recipes.Hold {

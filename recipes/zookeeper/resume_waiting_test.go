@@ -14,13 +14,13 @@ import (
 
 // A contention is one way to wait in a line.
 type contention struct {
-	name   string
-	enter  func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error)
-	rejoin func(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error)
+	name          string
+	enter         func(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error)
+	resumeWaiting func(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error)
 }
 
 type rejoiner[G recipes.Grant] interface {
-	Rejoin(ctx context.Context, znode string, try bool) (G, error)
+	ResumeWaiting(ctx context.Context, znode string, try bool) (G, error)
 }
 
 func contending[R any, G recipes.Grant](name string, of func(recipes.Client, string, func(recipes.Place)) (R, error), enter func(R, context.Context) (G, error)) contention {
@@ -37,12 +37,12 @@ func contending[R any, G recipes.Grant](name string, of func(recipes.Client, str
 			}
 			return g, nil
 		},
-		rejoin: func(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error) {
+		resumeWaiting: func(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error) {
 			r, err := of(s, path, nil)
 			if err != nil {
 				return nil, err
 			}
-			g, err := any(r).(rejoiner[G]).Rejoin(ctx, znode, false)
+			g, err := any(r).(rejoiner[G]).ResumeWaiting(ctx, znode, false)
 			if err != nil {
 				return nil, err
 			}
@@ -106,7 +106,7 @@ func (c contention) start(ctx context.Context, s recipes.Client, path string) (z
 func (c contention) goOn(ctx context.Context, s recipes.Client, path, znode string) <-chan turnOf {
 	done := make(chan turnOf, 1)
 	go func() {
-		g, err := c.rejoin(ctx, s, path, znode)
+		g, err := c.resumeWaiting(ctx, s, path, znode)
 		done <- turnOf{g, err}
 	}()
 	return done
@@ -125,10 +125,10 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 
 		second = move(t, addr, second)
 		next := c.goOn(ctx, second, path, znode)
-		for !kept(second, znode) {
+		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
-		if _, err := c.rejoin(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
+		if _, err := c.resumeWaiting(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("a second one at the same place: %v", err)
 		}
 		if err := second.(movable).DropRest(ctx); err != nil {
@@ -156,9 +156,9 @@ func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
 	})
 }
 
-// kept reports whether the session has taken up the znode.
-func kept(s recipes.Client, znode string) bool {
-	return s.(interface{ Kept(string) bool }).Kept(znode)
+// wasResumed reports whether the session has resumed the znode.
+func wasResumed(s recipes.Client, znode string) bool {
+	return s.(interface{ WasResumed(string) bool }).WasResumed(znode)
 }
 
 // A contender that was granted while its process ended gets its turn.
@@ -196,7 +196,7 @@ func TestAWaiterThatWasMovedLeavesTheLine(t *testing.T) {
 		}
 		waiting, giveUp := context.WithCancel(ctx)
 		left := c.goOn(waiting, second, path, znode)
-		for !kept(second, znode) {
+		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
 		giveUp()
@@ -228,7 +228,7 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 		znode, _ := c.start(ctx, second, path)
 		second = move(t, addr, second)
 		next := c.goOn(ctx, second, path, znode)
-		for !kept(second, znode) {
+		for !wasResumed(second, znode) {
 			runtime.Gosched()
 		}
 		if err := first.Close(ctx); err != nil {
@@ -258,7 +258,7 @@ func TestWhatWasGrantedSinceIsNotDropped(t *testing.T) {
 }
 
 // A take-up that fails has taken up nothing, whenever it fails.
-func TestATakeUpThatFailsCanBeTriedAgain(t *testing.T) {
+func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 	for failing := range 4 {
 		srv := embedded(t)
 		ctx, first := bounded(t), openAt(t, srv.Addr())
@@ -278,10 +278,10 @@ func TestATakeUpThatFailsCanBeTriedAgain(t *testing.T) {
 			cancel()
 			return zkserver.Fault{CloseBefore: true}
 		})
-		taken, err := l.(taker[recipes.SharedHold]).TakeUp(once, h.Znode(), h.Token())
+		taken, err := l.(taker[recipes.SharedHold]).Resume(once, h.Znode(), h.Token())
 		cancel()
 		if err != nil {
-			taken, err = l.(taker[recipes.SharedHold]).TakeUp(ctx, h.Znode(), h.Token())
+			taken, err = l.(taker[recipes.SharedHold]).Resume(ctx, h.Znode(), h.Token())
 		}
 		if err != nil {
 			t.Fatalf("failing in read %d: %v", failing, err)

@@ -265,10 +265,10 @@ func TestALeaseIsTakenUpWhenAnOlderOneIsGivenBack(t *testing.T) {
 		former := s.session()
 		h := must[recipes.Hold](t)(leasesOf(t, former, recipes.Curator, 2).Acquire(s.ctx))
 		next := move(t, s.addr, former)
-		_, err := leasesOf(t, next, recipes.Curator, 2).(taker[recipes.Hold]).TakeUp(s.ctx, h.Znode(), h.Token()+1)
+		_, err := leasesOf(t, next, recipes.Curator, 2).(taker[recipes.Hold]).Resume(s.ctx, h.Znode(), h.Token()+1)
 		s.is(err, recipes.ErrRemoved) // it does not count as older, and is another lease
 		met := between(srv, next, reading(zkserver.OpExists, older.Znode()), func() { s.release(older) })
-		_, err = leasesOf(t, next, recipes.Curator, 2).(taker[recipes.Hold]).TakeUp(s.ctx, h.Znode(), h.Token())
+		_, err = leasesOf(t, next, recipes.Curator, 2).(taker[recipes.Hold]).Resume(s.ctx, h.Znode(), h.Token())
 		if !met() || err != nil {
 			t.Errorf("met %v, %v", met(), err)
 		}
@@ -304,11 +304,11 @@ func TestALeaseThatWaitsIsNotTakenUp(t *testing.T) {
 		}
 		again := semaphore(next).(interface {
 			taker[recipes.Hold]
-			Rejoin(context.Context, string, bool) (recipes.Hold, error)
+			ResumeWaiting(context.Context, string, bool) (recipes.Hold, error)
 		})
-		_, err := again.TakeUp(s.ctx, lease, recipes.Token(czxid))
+		_, err := again.Resume(s.ctx, lease, recipes.Token(czxid))
 		s.is(err, recipes.ErrNotHeld)
-		_, err = again.Rejoin(s.ctx, s.path+"/locks/"+s.children(s.path + "/locks")[0], false)
+		_, err = again.ResumeWaiting(s.ctx, s.path+"/locks/"+s.children(s.path + "/locks")[0], false)
 		s.is(err, recipes.ErrUnsupported)
 		if err := next.(movable).DropRest(s.ctx); err != nil {
 			t.Error(err)

@@ -34,7 +34,7 @@ func OpenWith(dial session.DialFunc) recipes.Opener {
 	}
 }
 
-// Resume takes up a session that another process has served, and its place and holds in
+// Resume resumes a session that another process has served, and its place and holds in
 // ZooKeeper. It is for plugins: give it to them as plugin.Resume.
 //
 // ticket is what that process gave for the session, and a secret. contact is a time when

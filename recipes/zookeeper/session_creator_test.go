@@ -118,7 +118,7 @@ func TestAResumedSessionCreatesAsItsUser(t *testing.T) {
 			}
 			second := must[recipes.Client](t)(zookeeper.Resume(ctx, cfg, first.(movable).ResumeTicket(), time.Now()))
 			t.Cleanup(func() { second.Close(context.Background()) })
-			taken := must[recipes.Hold](t)(lock(second).(taker[recipes.Hold]).TakeUp(ctx, had.Znode(), had.Token()))
+			taken := must[recipes.Hold](t)(lock(second).(taker[recipes.Hold]).Resume(ctx, had.Znode(), had.Token()))
 			if err := second.(movable).DropRest(ctx); err != nil {
 				t.Fatal(err)
 			}

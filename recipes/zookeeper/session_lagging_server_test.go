@@ -48,7 +48,7 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv, ctx := embedded(t), bounded(t)
-			server := &lagging{path: path}
+			server := &laggingServer{path: path}
 			other := must[recipes.Client](t)(zookeeper.OpenWith(server.dial)(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))
 			defer other.Close(ctx)
 			if err := use(ctx, open(t, srv), other); err != nil {
@@ -61,16 +61,16 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 	}
 }
 
-// lagging is a server that knows nothing below a path until it has to catch up. A sync
+// laggingServer is a server that knows nothing below a path until it has to catch up. A sync
 // makes it, and so does a write, which is answered after everything before it.
-type lagging struct {
+type laggingServer struct {
 	path   string
 	mu     sync.Mutex
 	synced bool
 	denied int
 }
 
-func (l *lagging) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (l *laggingServer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (l *lagging) dial(ctx context.Context, network, address string) (net.Conn, 
 
 type laggingConn struct {
 	net.Conn
-	server    *lagging
+	server    *laggingServer
 	deny      map[uint32]bool // xids, with the server's mutex
 	connected bool
 	read      bytes.Buffer

@@ -46,7 +46,7 @@ func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
 	s, generationOf := resumable(t)
 	next := generationOf()
 	s.sessions = drops{ends: next.stop}
-	s.takeUp(next)
+	s.resumePossessions(next)
 	if err := s.Err(); err != nil {
 		t.Error(err)
 	}

@@ -15,7 +15,7 @@ func (takenUp) Join(context.Context, string) (recipes.Site, error) { return join
 // within the bounds of that one.
 func TestSitesAreBounded(t *testing.T) {
 	ss := &session{Client: cutting{breaks: func() {}}, resumption: newResumption(true)}
-	ss.tickets = newTickets(ss, 1)
+	ss.acquisitions = newAcquisitions(ss, 1)
 	join := func(resumed string) (string, error) {
 		_, membership, err := ss.join(t.Context(), takenUp{c: ss.Client.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
 		return membership, err

@@ -26,13 +26,13 @@ type session struct {
 	recipes.Client
 	contacts
 
-	lifetime    <-chan struct{} // Config.Lifetime
-	ctx         context.Context // ends when the session is on its way out
-	cancel      context.CancelCauseFunc
-	out         outbox
-	tickets     *tickets
-	memberships memberships    // of sites in transactions
-	tasks       sync.WaitGroup // what runs for the session beside its calls
+	lifetime     <-chan struct{} // Config.Lifetime
+	ctx          context.Context // ends when the session is on its way out
+	cancel       context.CancelCauseFunc
+	out          outbox
+	acquisitions *acquisitions
+	memberships  memberships    // of sites in transactions
+	tasks        sync.WaitGroup // what runs for the session beside its calls
 
 	resumed    bool // another plugin has served it before
 	resumption resumption
@@ -142,7 +142,7 @@ func (s *Server) opener(r *pb.Resume) recipes.Opener {
 func (s *Server) start(opened recipes.Client, r *pb.Resume) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	ss := &session{Client: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, resumed: r != nil, resumption: newResumption(r != nil), handle: r.GetSession(), lifetime: s.cfg.Lifetime}
-	ss.tickets = newTickets(ss, s.cfg.Limits.Grants)
+	ss.acquisitions = newAcquisitions(ss, s.cfg.Limits.Grants)
 	s.add(ss)
 	s.log.Debug("session opened", "session", fmt.Sprintf("%#x", ss.ID()), "timeout", ss.Timeout().String(), "resumed", r != nil)
 	return ss
@@ -156,7 +156,7 @@ func (s *Server) end(ss *session) {
 	if err := ss.close(); err != nil {
 		s.unconfirmed(err)
 	}
-	ss.tickets.close()
+	ss.acquisitions.close()
 	ss.tasks.Wait()
 	s.log.Debug("session ended", "session", fmt.Sprintf("%#x", ss.ID()), "reason", ss.Err())
 }

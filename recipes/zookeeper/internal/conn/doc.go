@@ -8,7 +8,7 @@
 //
 // # What goes past it
 //
-// All other requests, and watch events, go past it, on the bytes below it ([Requests]). It
+// All other requests, and watch events, go past it, on the bytes below it ([Sender]). It
 // would set aside buffers for the largest packet, twice for each session, and never give
 // them back. What a session takes here follows what it sends and receives. Nor can
 // go-zookeeper send several requests in one write, nor create2, nor setWatches.

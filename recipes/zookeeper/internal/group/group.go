@@ -77,9 +77,9 @@ func (g *group) stores(data []byte) error {
 	return nil
 }
 
-// TakeUp is znode.TakeUp.
-func (g *group) TakeUp(ctx context.Context, path string, token recipes.Token) (recipes.Membership, error) {
-	o, err := znode.TakeUp(ctx, g.session, g.path, path, token)
+// Resume is znode.Resume.
+func (g *group) Resume(ctx context.Context, path string, token recipes.Token) (recipes.Membership, error) {
+	o, err := znode.Resume(ctx, g.session, g.path, path, token)
 	if err != nil {
 		return nil, g.failed(err)
 	}
@@ -95,7 +95,7 @@ func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
 }
 
 func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
-	out, err := znode.Stream(ctx, g.session, znode.Selection{Root: g.path}, "group", g.members)
+	out, err := znode.Observe(ctx, g.session, znode.Selection{Root: g.path}, "group", g.members)
 	if err != nil {
 		return nil, g.failed(err)
 	}

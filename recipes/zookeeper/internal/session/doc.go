@@ -25,7 +25,7 @@
 // and waited for, before Resume is called. Then:
 //
 //   - What the first one has sent was carried out before the server answers Resume, or
-//     never will be. A server that takes up a session ends the connection that it had
+//     never will be. A server that resumes a session ends the connection that it had
 //     there. On another server the leader refuses what comes from the old one
 //     (SessionMovedException), except for a close. So a process that may have begun to
 //     close the session has not left it to be resumed. LetGo sends none.
@@ -39,5 +39,5 @@
 //     be resumed yet, but the host may rely on what the session held, and on its contacts.
 //   - A handshake is never one for a new session, whatever go-zookeeper believes. If the
 //     server does not answer with the ticket's id, the session is lost. Nothing is
-//     closed until it has been taken up.
+//     closed until it has been resumed.
 package session

@@ -68,11 +68,11 @@ func TestTheIdentityIsGivenOnceOnAConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+			place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := <-s.HandOver(ctx, place); err != nil {
+			if err := <-s.Handoff(ctx, place); err != nil {
 				t.Error(err)
 			}
 		}

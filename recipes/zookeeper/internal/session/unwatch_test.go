@@ -179,8 +179,8 @@ func TestAReadLeavesNoWatch(t *testing.T) {
 		}
 	}
 	for range 3 {
-		place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, true)
-		if err := errors.Join(err, <-s.DeletePlace(place)); err != nil || !lost() {
+		place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, true)
+		if err := errors.Join(err, <-s.DeleteBare(place)); err != nil || !lost() {
 			t.Errorf("%v (met: %v)", err, lost())
 		}
 	}

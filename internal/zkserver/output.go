@@ -22,7 +22,7 @@ func (c *conn) send(b []byte) {
 func (c *conn) holdOutput(until <-chan struct{}) {
 	c.mu.Lock()
 	c.out = append(c.out, output{hold: until})
-	c.held = true
+	c.blocked = true
 	c.mu.Unlock()
 }
 
@@ -44,9 +44,9 @@ func (c *conn) finish() {
 // hangUp is finish, but does not wait for output that is held back.
 func (c *conn) hangUp() {
 	c.mu.Lock()
-	held := c.held
+	blocked := c.blocked
 	c.mu.Unlock()
-	if held {
+	if blocked {
 		c.abort()
 	} else {
 		c.finish()
@@ -61,7 +61,7 @@ func (c *conn) finishing() bool {
 
 // abort closes the connection at once.
 func (c *conn) abort() {
-	c.once.Do(func() {
+	c.closeOnce.Do(func() {
 		close(c.closed)
 		_ = c.nc.Close()
 	})
@@ -86,7 +86,7 @@ func (c *conn) writeLoop() {
 			select {
 			case <-next.hold:
 				c.mu.Lock()
-				c.held = false
+				c.blocked = false
 				c.mu.Unlock()
 			case <-c.closed:
 				return

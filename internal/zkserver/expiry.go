@@ -2,9 +2,9 @@ package zkserver
 
 import "time"
 
-// keep expires sessions and reaps containers and TTL nodes, each when it is
+// expireLoop expires sessions and reaps containers and TTL nodes, each when it is
 // due, until the server closes.
-func (s *Server) keep() {
+func (s *Server) expireLoop() {
 	timer := time.NewTimer(s.cfg.ReapInterval)
 	defer timer.Stop()
 	reapAt := time.Now().Add(s.cfg.ReapInterval)
@@ -36,8 +36,8 @@ func (s *Server) keep() {
 	}
 }
 
-// wakeKeeper is called when a deadline may be nearer than the keeper knows.
-func (s *Server) wakeKeeper() {
+// wakeExpiry is called when a deadline may be nearer than expireLoop knows.
+func (s *Server) wakeExpiry() {
 	select {
 	case s.wake <- struct{}{}:
 	default:

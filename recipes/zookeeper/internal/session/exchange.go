@@ -6,9 +6,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
-// attempt is requests that are sent in the caller's goroutine, of which the outcome
+// exchange is requests that are sent in the caller's goroutine, of which the outcome
 // may be awaited in another.
-type attempt struct {
+type exchange struct {
 	session  *Session
 	requests []conn.Request
 
@@ -21,15 +21,15 @@ type attempt struct {
 // may have been sent. A server that reads nothing any more, with full buffers in
 // between, keeps begin past the end of ctx, until the deadline for writing has passed.
 // That is two thirds of the session timeout.
-func (a *attempt) begin(ctx context.Context) {
+func (a *exchange) begin(ctx context.Context) {
 	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
 		return
 	}
-	a.sent, a.failed = a.session.wire.Requests().Identified().Send(a.requests...)
+	a.sent, a.failed = a.session.wire.Sender().Identified().Send(a.requests...)
 }
 
 // await returns the replies to what was begun.
-func (a *attempt) await(ctx context.Context) ([]conn.Reply, error) {
+func (a *exchange) await(ctx context.Context) ([]conn.Reply, error) {
 	if a.failed != nil {
 		return nil, a.failed
 	}

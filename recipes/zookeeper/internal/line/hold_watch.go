@@ -11,21 +11,21 @@ import (
 
 // Revoked is closed when the contender was asked to give way. Like Done it
 // watches only from the first call on.
-func (g *Grant) Revoked() <-chan struct{} {
-	g.Done()
-	return g.revoked
+func (h *Hold) Revoked() <-chan struct{} {
+	h.Done()
+	return h.revoked
 }
 
-// noteRequest closes revoked if the data of the contender's znode asks for that. It is called by one goroutine.
-func (g *Grant) noteRequest(data []byte) {
-	if g.asked != nil && !g.wasAsked() && g.asked(data) {
-		close(g.revoked)
+// noteRevocation closes revoked if the data of the contender's znode asks for that. It is called by one goroutine.
+func (h *Hold) noteRevocation(data []byte) {
+	if h.asked != nil && !h.wasAsked() && h.asked(data) {
+		close(h.revoked)
 	}
 }
 
-func (g *Grant) wasAsked() bool {
+func (h *Hold) wasAsked() bool {
 	select {
-	case <-g.revoked:
+	case <-h.revoked:
 		return true
 	default:
 		return false
@@ -34,33 +34,33 @@ func (g *Grant) wasAsked() bool {
 
 // watchOwn waits for the deletion of the contender's znode by somebody else. Like every
 // wait it looks again whenever the connection was lost.
-func (g *Grant) watchOwn(ctx context.Context) {
+func (h *Hold) watchOwn(ctx context.Context) {
 	for {
-		disconnected, err := g.session.Connected(ctx)
+		disconnected, err := h.session.Connected(ctx)
 		if err != nil {
 			return
 		}
-		node, watch, err := g.look(ctx)
-		if g.session.Throttled(ctx, err) {
+		node, watch, err := h.look(ctx)
+		if h.session.Throttled(ctx, err) {
 			continue
 		}
 		if errors.Is(err, recipes.ErrNoNode) {
-			g.endYielding()
-			g.Removed()
+			h.endYielding()
+			h.Removed()
 			return
 		}
 		if err != nil {
 			if ctx.Err() == nil {
 				// Its removal would not be noticed, so it cannot be relied on.
-				g.end(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, session.ErrUnwatched, g.path, err))
+				h.end(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, session.ErrUnwatched, h.path, err))
 			}
 			return
 		}
-		g.noteRequest(node.Data)
+		h.noteRevocation(node.Data)
 		select {
 		case <-watch.Fired():
 		case <-disconnected:
-		case <-g.lost:
+		case <-h.lost:
 			return
 		case <-ctx.Done():
 			return
@@ -69,10 +69,10 @@ func (g *Grant) watchOwn(ctx context.Context) {
 }
 
 // look reads the contender's znode, if there is something to read, and watches it.
-func (g *Grant) look(ctx context.Context) (session.Node, *session.Watch, error) {
-	if g.place == nil {
-		return g.session.GetW(ctx, g.path)
+func (h *Hold) look(ctx context.Context) (session.Node, *session.Watch, error) {
+	if h.bare == nil {
+		return h.session.GetW(ctx, h.path)
 	}
-	watch, err := g.place.watch(ctx)
+	watch, err := h.bare.watch(ctx)
 	return session.Node{}, watch, err
 }

@@ -10,21 +10,21 @@ import (
 func TestPlacesThatAreGoneAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	for name, end := range map[string]func(session.Place) error{
-		"handed over": func(p session.Place) error { return <-s.HandOver(ctx, p) },
-		"deleted":     func(p session.Place) error { return <-s.DeletePlace(p) },
-		"forgotten":   func(p session.Place) error { s.ForgetPlace(p); return nil },
-		"deleted by another client": func(p session.Place) error {
+	for name, end := range map[string]func(session.BareZnode) error{
+		"handed off": func(p session.BareZnode) error { return <-s.Handoff(ctx, p) },
+		"deleted":    func(p session.BareZnode) error { return <-s.DeleteBare(p) },
+		"forgotten":  func(p session.BareZnode) error { s.ForgetBare(p); return nil },
+		"deleted by another client": func(p session.BareZnode) error {
 			if err := s.DeleteOnce(ctx, p.Path, -1); err != nil {
 				return err
 			}
-			if err := <-s.DeletePlace(p); !session.IsGone(err) {
+			if err := <-s.DeleteBare(p); !session.IsGone(err) {
 				t.Errorf("deleted again: %v", err)
 			}
 			return nil
 		},
 	} {
-		place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+		place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Grant is a contender's turn: it implements recipes.Grant, and Release.
-type Grant struct {
+// Hold is a contender's turn: it implements recipes.Hold.
+type Hold struct {
 	session *session.Session
 	path    string
 	token   recipes.Token
 	asked   func(data []byte) bool // nil if it cannot be asked to give way
-	place   *placeGuard            // nil if the name is used once
+	bare    *bareGuard             // nil if the name is used once
 
 	lost     chan struct{}
 	unlisten func() bool // stops listening for the session's loss
@@ -32,37 +32,37 @@ type Grant struct {
 	attached  []string // znodes that go with the own one
 }
 
-// newGrant is the grant of a hold that session.BeginHold has begun.
-func newGrant(s *session.Session, path string, token recipes.Token) *Grant {
-	g := &Grant{
+// newHold is of a hold that session.BeginHold has begun.
+func newHold(s *session.Session, path string, token recipes.Token) *Hold {
+	h := &Hold{
 		session: s,
 		path:    path,
 		token:   token,
 		revoked: make(chan struct{}),
 		lost:    make(chan struct{}),
 	}
-	g.mu.Lock()
-	g.unlisten = s.OnLost(func() { g.sessionLost() })
-	g.mu.Unlock()
-	return g
+	h.mu.Lock()
+	h.unlisten = s.OnLost(func() { h.sessionLost() })
+	h.mu.Unlock()
+	return h
 }
 
 // Token implements recipes.Grant.
-func (g *Grant) Token() recipes.Token { return g.token }
+func (h *Hold) Token() recipes.Token { return h.token }
 
 // Znode implements recipes.Grant.
-func (g *Grant) Znode() string { return g.path }
+func (h *Hold) Znode() string { return h.path }
 
 // Done implements recipes.Grant.
-func (g *Grant) Done() <-chan struct{} {
-	g.guard.Do(func() { g.session.Background(g.watchOwn) })
-	return g.lost
+func (h *Hold) Done() <-chan struct{} {
+	h.guard.Do(func() { h.session.Background(h.watchOwn) })
+	return h.lost
 }
 
 // NewRevocable returns the turn of a contender whose own znode is at path, on the terms
 // of session.BeginHold. asked reports whether that znode's data asks it to give way; nil
 // if it cannot be.
-func NewRevocable(ctx context.Context, s *session.Session, path string, token recipes.Token, asked func(data []byte) bool) (*Grant, error) {
+func NewRevocable(ctx context.Context, s *session.Session, path string, token recipes.Token, asked func(data []byte) bool) (*Hold, error) {
 	if err := s.BeginHold(ctx); err != nil {
 		return nil, err
 	}
@@ -70,115 +70,115 @@ func NewRevocable(ctx context.Context, s *session.Session, path string, token re
 }
 
 // Err implements recipes.Grant.
-func (g *Grant) Err() error {
+func (h *Hold) Err() error {
 	// The session's loss reaches the grant in a goroutine; whoever asks does
 	// not have to wait for it.
-	g.sessionLost()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.reason
+	h.sessionLost()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.reason
 }
 
-func (g *Grant) sessionLost() {
-	if err := g.session.Err(); err != nil {
-		g.end(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+func (h *Hold) sessionLost() {
+	if err := h.session.Err(); err != nil {
+		h.end(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
 	}
 }
 
-// end makes the grant stand no longer, once, and reports whether it was this
+// end ends the hold, once, and reports whether it was this
 // call that did.
-func (g *Grant) end(reason error) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.endLocked(reason)
+func (h *Hold) end(reason error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.endLocked(reason)
 }
 
-func (g *Grant) endLocked(reason error) bool {
-	if g.reason != nil {
+func (h *Hold) endLocked(reason error) bool {
+	if h.reason != nil {
 		return false
 	}
-	g.reason = reason
-	close(g.lost)
-	g.unlisten()
-	if g.inspects != nil {
-		g.inspects()
+	h.reason = reason
+	close(h.lost)
+	h.unlisten()
+	if h.inspects != nil {
+		h.inspects()
 	}
-	g.session.EndHold()
+	h.session.EndHold()
 	return true
 }
 
 // Removed notes that somebody else has deleted the contender's znode.
-func (g *Grant) Removed() error {
+func (h *Hold) Removed() error {
 	reason := recipes.ErrRemoved
-	if g.wasAsked() {
+	if h.wasAsked() {
 		reason = recipes.ErrRevoked
 	}
-	err := fmt.Errorf("%w: %s", reason, g.path)
-	if g.end(err) {
-		if g.place != nil {
-			g.session.ForgetPlace(g.place.Place)
+	err := fmt.Errorf("%w: %s", reason, h.path)
+	if h.end(err) {
+		if h.bare != nil {
+			h.session.ForgetBare(h.bare.BareZnode)
 		}
-		g.deleteAttached()
+		h.deleteAttached()
 	}
 	return err
 }
 
 // Yield runs f, which gives the turn to somebody by deleting the contender's znode,
 // and ends the grant if it succeeds.
-func (g *Grant) Yield(f func() error) error {
-	g.setYielding(true)
+func (h *Hold) Yield(f func() error) error {
+	h.setYielding(true)
 	err := f()
 	if err == nil {
-		g.end(recipes.ErrReleased)
+		h.end(recipes.ErrReleased)
 		return nil
 	}
-	g.setYielding(false)
+	h.setYielding(false)
 	return err
 }
 
-func (g *Grant) setYielding(yielding bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.yielding = yielding
+func (h *Hold) setYielding(yielding bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.yielding = yielding
 }
 
 // endYielding ends the grant, whose own node is gone, if it is yielding: so when
 // Yield returns with an error, the grant has ended by then or ends as removed.
-func (g *Grant) endYielding() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.yielding {
-		g.endLocked(recipes.ErrReleased) // by the holder's own hand
+func (h *Hold) endYielding() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.yielding {
+		h.endLocked(recipes.ErrReleased) // by the holder's own hand
 	}
 }
 
 // Attach names a znode, created with the grant's guard, that is deleted when the
 // grant ends while the session goes on.
-func (g *Grant) Attach(path string) {
-	g.mu.Lock()
-	if !slices.Contains(g.attached, path) {
-		g.attached = append(g.attached, path)
+func (h *Hold) Attach(path string) {
+	h.mu.Lock()
+	if !slices.Contains(h.attached, path) {
+		h.attached = append(h.attached, path)
 	}
-	ended := g.reason != nil
-	g.mu.Unlock()
+	ended := h.reason != nil
+	h.mu.Unlock()
 	if ended {
-		g.deleteAttached()
+		h.deleteAttached()
 	}
 }
 
 // deleteAttached starts the deletion of what goes with the contender's znode.
-func (g *Grant) deleteAttached() []<-chan error {
-	g.mu.Lock()
-	paths := g.attached
-	g.attached = nil
-	g.mu.Unlock()
+func (h *Hold) deleteAttached() []<-chan error {
+	h.mu.Lock()
+	paths := h.attached
+	h.attached = nil
+	h.mu.Unlock()
 	var deletions []<-chan error
 	for _, path := range paths {
-		deletions = append(deletions, g.session.Delete(path))
+		deletions = append(deletions, h.session.Delete(path))
 	}
 	return deletions
 }
 
 // Conclude ends the grant, as Release does, for a recipe that then deletes the znode by a
 // transaction of its own. It reports whether the grant was held.
-func (g *Grant) Conclude() bool { return g.end(recipes.ErrReleased) }
+func (h *Hold) Conclude() bool { return h.end(recipes.ErrReleased) }

@@ -11,18 +11,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// atOnce bounds how many grants of a session are taken up at a time.
+// atOnce bounds how many grants of a session are resumed at a time.
 const atOnce = 32
 
-// takeUp has the plugin of a generation take up what the session has, and then serve it.
-// What is not taken up is lost, and its owner is told so before DropRest deletes it. It
-// gives up when the generation ends: the next one takes up the same.
-func (s *session) takeUp(t *generation) {
+// resumePossessions has the plugin of a generation resume what the session has, and then serve it.
+// What is not resumed is lost, and its owner is told so before DropRest deletes it. It
+// gives up when the generation ends: the next one resumes the same.
+func (s *session) resumePossessions(t *generation) {
 	defer close(t.took)
 	ctx, cancel := context.WithCancel(s.over)
 	defer cancel()
 	defer context.AfterFunc(t.over, cancel)()
-	if !s.takeAll(ctx, t) {
+	if !s.resumeAll(ctx, t) {
 		return
 	}
 	refused, ok := s.retry(t.plugin.to(ctx), func(ctx context.Context) error {
@@ -59,10 +59,10 @@ func (s *session) begin(t *generation) (watched []*grant) {
 	return watched
 }
 
-// A possession is what the next plugin takes up: a grant or a part.
+// A possession is what the next plugin resumes: a grant or a part.
 type possession interface {
-	takeUp(ctx context.Context) error // asks the plugin that ctx names
-	drop(reason error)                // was not taken up
+	resume(ctx context.Context) error // asks the plugin that ctx names
+	drop(reason error)                // was not resumed
 	knownBy() *home
 }
 
@@ -71,19 +71,19 @@ type home struct{ at *generation } // under the session's mu
 
 func (h *home) knownBy() *home { return h }
 
-// takeAll takes up possessions and contenders until there are no more. From then on only what
+// resumeAll resumes possessions and contenders until there are no more. From then on only what
 // this plugin grants counts.
-func (s *session) takeAll(ctx context.Context, t *generation) bool {
+func (s *session) resumeAll(ctx context.Context, t *generation) bool {
 	for {
-		untaken, turns, all := s.untaken(t)
+		rest, turns, all := s.notResumed(t)
 		if all || ctx.Err() != nil {
 			return all
 		}
 		var work sync.WaitGroup
 		places := make(chan struct{}, atOnce)
-		for _, p := range untaken {
+		for _, p := range rest {
 			places <- struct{}{}
-			work.Go(func() { defer func() { <-places }(); s.takeOne(ctx, t, p) })
+			work.Go(func() { defer func() { <-places }(); s.resumeOne(ctx, t, p) })
 		}
 		for _, offered := range turns {
 			select {
@@ -95,15 +95,15 @@ func (s *session) takeAll(ctx context.Context, t *generation) bool {
 	}
 }
 
-// untaken returns what the plugin of a generation has not taken up, and the turns that it offers
-// to contenders. When all were taken up, the generation is the owner from now on, and all is true.
-func (s *session) untaken(t *generation) (untaken []possession, turns []turn, all bool) {
+// notResumed returns what the plugin of a generation has not resumed, and the turns that it offers
+// to contenders. When all were resumed, the generation is the owner from now on, and all is true.
+func (s *session) notResumed(t *generation) (rest []possession, turns []turn, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taker = t
 	for _, p := range s.owned {
 		if p.knownBy().at != t {
-			untaken = append(untaken, p)
+			rest = append(rest, p)
 		}
 	}
 	for _, w := range s.waiters {
@@ -113,15 +113,15 @@ func (s *session) untaken(t *generation) (untaken []possession, turns []turn, al
 			turns = append(turns, offered)
 		}
 	}
-	if all = len(untaken)+len(turns) == 0; all {
+	if all = len(rest)+len(turns) == 0; all {
 		s.owner, s.taker = t, nil
 	}
-	return untaken, turns, all
+	return rest, turns, all
 }
 
-// takeOne has the plugin take something up, or tells its loss.
-func (s *session) takeOne(ctx context.Context, t *generation, p possession) {
-	err, ok := s.retry(t.plugin.to(ctx), p.takeUp)
+// resumeOne has the plugin resume something, or tells its loss.
+func (s *session) resumeOne(ctx context.Context, t *generation, p possession) {
+	err, ok := s.retry(t.plugin.to(ctx), p.resume)
 	switch {
 	case !ok: // the plugin may have ended, which the stream tells
 	case err != nil:
@@ -133,7 +133,7 @@ func (s *session) takeOne(ctx context.Context, t *generation, p possession) {
 	}
 }
 
-// retry makes a call of takeUp's until the plugin has answered it, which is ok, or ctx ends.
+// retry makes a call until the plugin has answered it, which is ok, or ctx ends.
 func (s *session) retry(ctx context.Context, rpc func(context.Context) error) (refused error, ok bool) {
 	for {
 		err := rpc(ctx)
@@ -146,22 +146,22 @@ func (s *session) retry(ctx context.Context, rpc func(context.Context) error) (r
 	}
 }
 
-// takeUp has another plugin take up a grant.
-func (g *grant) takeUp(ctx context.Context) error {
+// resume has another plugin resume a grant.
+func (g *grant) resume(ctx context.Context) error {
 	a, err := g.ask(ctx, g.id, &pb.Grant{Token: int64(g.token), Znode: g.znode})
 	if err == nil && recipes.Token(a.GetGrant().GetToken()) != g.token {
-		err = wire.ToStatus(fmt.Errorf("%w: it was taken up with token %d", errNotTakenUp, a.GetGrant().GetToken()), nil)
+		err = wire.ToStatus(fmt.Errorf("%w: it was resumed with token %d", errNotResumed, a.GetGrant().GetToken()), nil)
 	}
 	return err
 }
 
-// errNotTakenUp ends a grant whose session goes on in another plugin.
-var errNotTakenUp = fmt.Errorf("%w: the plugin has ended, and the next one has not taken it up", recipes.ErrNotHeld)
+// errNotResumed ends a grant whose session goes on in another plugin.
+var errNotResumed = fmt.Errorf("%w: the plugin has ended, and the next one has not resumed it", recipes.ErrNotHeld)
 
-// drop ends a grant that was not taken up.
+// drop ends a grant that was not resumed.
 func (g *grant) drop(reason error) {
 	if !errors.Is(reason, recipes.ErrNotHeld) {
-		reason = fmt.Errorf("%w: %w", errNotTakenUp, reason)
+		reason = fmt.Errorf("%w: %w", errNotResumed, reason)
 	}
 	g.s.forget(g.id)
 	g.lose(reason)

@@ -21,20 +21,20 @@ type stub struct{ recipes.Grant }
 func TestGrantIsKnownUntilItsZnodeIsGone(t *testing.T) {
 	for _, end := range []struct {
 		name  string
-		note  func(ts *tickets, c *ticket)
+		note  func(ts *acquisitions, c *acquisition)
 		known bool
 	}{
-		{"released", func(ts *tickets, c *ticket) { ts.givenBack(c, nil) }, false},
-		{"released when it was lost", func(ts *tickets, c *ticket) { ts.givenBack(c, recipes.ErrRemoved) }, false},
-		{"refused", func(ts *tickets, c *ticket) { ts.givenBack(c, recipes.ErrAccessDenied) }, true},
-		{"removed", func(ts *tickets, c *ticket) { ts.judge(c, recipes.ErrRemoved) }, false},
-		{"lost with the session", func(ts *tickets, c *ticket) { ts.judge(c, recipes.ErrExpired) }, false},
-		{"not to be watched", func(ts *tickets, c *ticket) { ts.judge(c, recipes.ErrNotHeld) }, true},
-		{"being released", func(ts *tickets, c *ticket) { ts.judge(c, recipes.ErrReleased) }, true},
+		{"released", func(ts *acquisitions, c *acquisition) { ts.givenBack(c, nil) }, false},
+		{"released when it was lost", func(ts *acquisitions, c *acquisition) { ts.givenBack(c, recipes.ErrRemoved) }, false},
+		{"refused", func(ts *acquisitions, c *acquisition) { ts.givenBack(c, recipes.ErrAccessDenied) }, true},
+		{"removed", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrRemoved) }, false},
+		{"lost with the session", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrExpired) }, false},
+		{"not to be watched", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrNotHeld) }, true},
+		{"being released", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrReleased) }, true},
 	} {
-		ts := newTickets(nil, 1)
-		hold := func(id string) *ticket {
-			c := &ticket{id: id, done: make(chan struct{}), grant: &grant{Grant: stub{}}}
+		ts := newAcquisitions(nil, 1)
+		hold := func(id string) *acquisition {
+			c := &acquisition{id: id, done: make(chan struct{}), grant: &grant{Grant: stub{}}}
 			close(c.done)
 			ts.all[id] = c
 			return c
@@ -51,9 +51,9 @@ func TestGrantIsKnownUntilItsZnodeIsGone(t *testing.T) {
 
 // However many calls come, a session remembers so many of those that have ended, the
 // latest. They do not count as held.
-func TestEndedTicketsAreForgotten(t *testing.T) {
+func TestEndedAcquisitionsAreForgotten(t *testing.T) {
 	ss := &session{ctx: t.Context()}
-	ts := newTickets(ss, 1)
+	ts := newAcquisitions(ss, 1)
 	const calls = 2*remembered + 1
 	for i := range calls {
 		ts.abandon(fmt.Sprint("never called ", i))
@@ -67,7 +67,7 @@ func TestEndedTicketsAreForgotten(t *testing.T) {
 		}
 	}
 	if len(ts.all) != remembered || len(ts.ended) != remembered {
-		t.Errorf("%d tickets, %d of them ended; want %d", len(ts.all), len(ts.ended), remembered)
+		t.Errorf("%d acquisitions, %d of them ended; want %d", len(ts.all), len(ts.ended), remembered)
 	}
 	for i, want := range map[int]bool{0: false, remembered: false, remembered + 1: true, calls - 1: true} {
 		if ts.knows(fmt.Sprint(i)) != want {
@@ -83,10 +83,10 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		// run makes calls. allow has the acquirer succeed.
-		run  func(t *testing.T, ts *tickets, ask acquirer, allow func())
+		run  func(t *testing.T, ts *acquisitions, ask acquirer, allow func())
 		back int32
 	}{
-		{"gone when it is granted", func(t *testing.T, ts *tickets, ask acquirer, allow func()) {
+		{"gone when it is granted", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, joined func(recipes.Place)) (*grant, error) {
 				allow()
@@ -97,7 +97,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 				t.Errorf("the call returned %v", err)
 			}
 		}, 1},
-		{"gone before it is granted", func(t *testing.T, ts *tickets, ask acquirer, allow func()) {
+		{"gone before it is granted", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			allow()
@@ -109,13 +109,13 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 				t.Errorf("the call returned %v", err)
 			}
 		}, 1},
-		{"there", func(t *testing.T, ts *tickets, ask acquirer, allow func()) {
+		{"there", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
 			allow()
 			if _, err := ts.call(t.Context(), "it", false, nil, ask); err != nil {
 				t.Error(err)
 			}
 		}, 0},
-		{"the second of two gone", func(t *testing.T, ts *tickets, ask acquirer, allow func()) {
+		{"the second of two gone", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
 			stays := make(chan error)
 			go func() { _, err := ts.call(t.Context(), "it", false, nil, ask); stays <- err }()
 			synctest.Wait()
@@ -129,7 +129,7 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 				t.Error(err)
 			}
 		}, 0},
-		{"the first of two gone", func(t *testing.T, ts *tickets, ask acquirer, allow func()) {
+		{"the first of two gone", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			leaves, stays := make(chan error, 1), make(chan error, 1)
 			go func() { _, err := ts.call(ctx, "it", false, nil, ask); leaves <- err }()
@@ -150,8 +150,8 @@ func TestGrantOfACallerWhoHasGoneIsGivenBack(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ss := &session{ctx: t.Context()}
-				ts := newTickets(ss, 1)
-				ss.tickets = ts
+				ts := newAcquisitions(ss, 1)
+				ss.acquisitions = ts
 				granted := make(chan struct{})
 				var back atomic.Int32
 				tt.run(t, ts, func(context.Context, func(recipes.Place)) (*grant, error) {
@@ -188,7 +188,7 @@ func TestBothCallersAreToldTheSessionsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		ss := &session{ctx: ctx, Client: opened}
-		ts := newTickets(ss, 1)
+		ts := newAcquisitions(ss, 1)
 		leaves, told := make(chan struct{}), make(chan error, 2)
 		for range 2 {
 			go func() {
@@ -237,7 +237,7 @@ func TestTheLossIsNamedBeforeTheSessionSaysSo(t *testing.T) {
 // TestAbandonAfterTheEndChangesNothing: a repeated call gets what the first one got.
 func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	ss := &session{ctx: t.Context()}
-	ts := newTickets(ss, 1)
+	ts := newAcquisitions(ss, 1)
 	released := &grant{Grant: stub{}, giveBack: func(context.Context) error { t.Error("given back again"); return nil }}
 	for id, end := range map[string]error{"failed": recipes.ErrContended, "released": nil} {
 		c, err := ts.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) { return released, end })
@@ -258,7 +258,7 @@ func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 // What an acquirer has found out counts, though the session ends at the same time.
 func TestAnswerOutlivesTheSession(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	ts := newTickets(&session{ctx: ctx}, 1)
+	ts := newAcquisitions(&session{ctx: ctx}, 1)
 	_, err := ts.call(t.Context(), "it", false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
 		cancel(errShutdown)
 		return nil, recipes.ErrContended
@@ -277,7 +277,7 @@ func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 	}
 	ss := s.start(opened, nil)
 	s.end(ss)
-	if _, err := ss.tickets.call(t.Context(), "late", false, nil, askedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
+	if _, err := ss.acquisitions.call(t.Context(), "late", false, nil, askedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -286,10 +286,10 @@ func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 func TestReleaseWhoseCallerHasGoneGoesOn(t *testing.T) {
 	s := New(Config{})
 	ss := &session{ctx: t.Context()}
-	ss.tickets = newTickets(ss, 1)
+	ss.acquisitions = newAcquisitions(ss, 1)
 	s.sessions[""] = ss
 	acquire := func(id string) error {
-		_, err := ss.tickets.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+		_, err := ss.acquisitions.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
 			return &grant{Grant: stub{}, giveBack: func(ctx context.Context) error { return ctx.Err() }}, nil
 		})
 		return err

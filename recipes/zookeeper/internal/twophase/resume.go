@@ -9,34 +9,34 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TakeUpCoordinator keeps the coordinator's place of a transaction that another process
+// ResumeCoordinator resumes the coordinator's role in a transaction that another process
 // of this session has begun: see session.Resume. id is what BeginAs has returned.
 // Somebody calls Coordinate afterwards, as after Begin. Until session.DropRest it may be
 // called again.
 //
-// If the place is not the session's, the error matches recipes.ErrNotHeld: others count
+// If the role is not the session's, the error matches recipes.ErrNotHeld: others count
 // the votes, or will. If another transaction has begun, or none, it matches
 // recipes.ErrNoTransaction.
-func (t *twoPhase) TakeUpCoordinator(ctx context.Context, id string) error {
+func (t *twoPhase) ResumeCoordinator(ctx context.Context, id string) error {
 	p, err := t.protocol(ctx)
 	if err == nil {
 		err = t.is(p, id)
 	}
 	if err == nil && p.Variant != recipes.AllWatch {
-		err = t.keep(ctx, coordinatorName)
+		err = t.resumeChild(ctx, coordinatorName)
 	}
 	if err != nil {
-		return t.failed(fmt.Errorf("take up: %w", err))
+		return t.failed(fmt.Errorf("resume: %w", err))
 	}
 	return nil
 }
 
-// TakeUpSite is Join for a site that has joined in another process of this session. id
+// ResumeSite is Join for a site that has joined in another process of this session. id
 // is the site's ID there. It creates nothing. With OwnNodes the site's znode has to be
 // there, and the session's, unless there is a decision: otherwise the error matches
 // recipes.ErrNotHeld. If the transaction is over, and deleted, the error matches
 // recipes.ErrNoTransaction.
-func (t *twoPhase) TakeUpSite(ctx context.Context, name, id string) (recipes.Site, error) {
+func (t *twoPhase) ResumeSite(ctx context.Context, name, id string) (recipes.Site, error) {
 	payload, p, err := t.read(ctx)
 	if err == nil {
 		err = t.is(p, id)
@@ -45,7 +45,7 @@ func (t *twoPhase) TakeUpSite(ctx context.Context, name, id string) (recipes.Sit
 		err = fmt.Errorf("%w: %q; its sites are %q", recipes.ErrUnknownSite, name, p.Sites)
 	}
 	if err == nil && p.Variant == recipes.OwnNodes {
-		err = t.keep(ctx, sitePrefix+name)
+		err = t.resumeChild(ctx, sitePrefix+name)
 		if errors.Is(err, recipes.ErrNotHeld) {
 			if _, decided, lookErr := t.decision(ctx, p); lookErr != nil || decided {
 				err = lookErr
@@ -53,7 +53,7 @@ func (t *twoPhase) TakeUpSite(ctx context.Context, name, id string) (recipes.Sit
 		}
 	}
 	if err != nil {
-		return nil, t.failed(fmt.Errorf("take up: %w", err))
+		return nil, t.failed(fmt.Errorf("resume: %w", err))
 	}
 	return &site{twoPhase: t, name: name, payload: payload, protocol: p}, nil
 }
@@ -68,8 +68,8 @@ func (t *twoPhase) is(p protocol, id string) error {
 	return nil
 }
 
-// keep has session.DropRest leave a child that the session had before it was resumed.
-func (t *twoPhase) keep(ctx context.Context, child string) error {
+// resumeChild has session.DropRest leave a child that the session had before it was resumed.
+func (t *twoPhase) resumeChild(ctx context.Context, child string) error {
 	path := t.child(child)
 	node, err := t.session.Get(ctx, path)
 	switch {
@@ -79,8 +79,8 @@ func (t *twoPhase) keep(ctx context.Context, child string) error {
 		return err
 	case node.Stat.EphemeralOwner != t.session.ID():
 		return fmt.Errorf("%w: %s belongs to another session", recipes.ErrNotHeld, path)
-	case !t.session.Keep(path) && !t.session.Kept(path):
-		return fmt.Errorf("%w: %s cannot be taken up now", recipes.ErrInvalid, path)
+	case !t.session.MarkResumed(path) && !t.session.WasResumed(path):
+		return fmt.Errorf("%w: %s cannot be resumed now", recipes.ErrInvalid, path)
 	}
 	return nil
 }

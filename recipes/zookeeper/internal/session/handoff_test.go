@@ -14,27 +14,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// giving is a place whose owner gives it back, and another client that gets in between.
-type giving struct {
+// bareOwner is a bare znode that its owner gives back, and another client that gets in between.
+type bareOwner struct {
 	t        *testing.T
 	ctx      context.Context
 	s, other *session.Session
-	place    session.Place
+	place    session.BareZnode
 }
 
-func (g *giving) gone() {
+func (g *bareOwner) gone() {
 	if err := g.other.DeleteOnce(g.ctx, g.place.Path, -1); err != nil {
 		g.t.Error(err)
 	}
 }
 
 // again has the other client make a place of the same name, in a new line.
-func (g *giving) again() {
+func (g *bareOwner) again() {
 	_ = g.other.DeleteOnce(g.ctx, g.place.Path, -1) // it may be gone
 	if err := g.other.DeleteOnce(g.ctx, "/line", -1); err != nil {
 		g.t.Error(err)
 	}
-	if place, _, err := g.other.CreatePlace(g.ctx, "/line", "lock-", nil, false); err != nil || place.Path != g.place.Path {
+	if place, _, err := g.other.CreateBare(g.ctx, "/line", "lock-", nil, false); err != nil || place.Path != g.place.Path {
 		g.t.Errorf("%+v, %v", place, err)
 	}
 }
@@ -46,12 +46,12 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 		lost      = zkserver.Fault{CloseBefore: true}
 		replyLost = zkserver.Fault{DropReply: true}
 		expired   = zkserver.Fault{ExpireBefore: true}
-		handOver  = func(g *giving) <-chan error { return g.s.HandOver(g.ctx, g.place) }
-		del       = func(g *giving) <-chan error { return g.s.DeletePlace(g.place) }
+		handoff   = func(g *bareOwner) <-chan error { return g.s.Handoff(g.ctx, g.place) }
+		del       = func(g *bareOwner) <-chan error { return g.s.DeleteBare(g.place) }
 	)
 	for name, test := range map[string]struct {
-		give            func(*giving) <-chan error
-		before, atLook  func(*giving)
+		give            func(*bareOwner) <-chan error
+		before, atLook  func(*bareOwner)
 		multi, look     zkserver.Fault // of the first one
 		want            error
 		unwatched       bool // neither the place nor its line
@@ -59,31 +59,31 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 		multis, deletes int64
 		fallbacks       int64
 	}{
-		"hand over":                                {give: handOver, multis: 1},
-		"hand over what is gone":                   {give: handOver, before: (*giving).gone, want: recipes.ErrNoNode, multis: 1},
-		"hand over, the name is another's":         {give: handOver, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
-		"unwatched":                                {give: handOver, unwatched: true, multis: 1},
-		"unwatched, gone":                          {give: handOver, unwatched: true, before: (*giving).gone, want: recipes.ErrNoNode},
-		"unwatched, the name is another's":         {give: handOver, unwatched: true, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
-		"unwatched, session expired":               {give: handOver, unwatched: true, look: expired, want: recipes.ErrExpired},
-		"hand over, throttled":                     {give: handOver, multi: zkserver.Fault{Throttle: true}, multis: 1, deletes: 1, fallbacks: 1},
-		"hand over, request lost":                  {give: handOver, multi: lost, multis: 2},
-		"hand over, request lost, then gone":       {give: handOver, multi: lost, atLook: (*giving).gone, multis: 1},
-		"hand over, reply lost":                    {give: handOver, multi: replyLost, multis: 1},
-		"hand over, reply lost, then another's":    {give: handOver, multi: replyLost, atLook: (*giving).again, stays: true, multis: 1},
-		"hand over, request lost, session expired": {give: handOver, multi: lost, look: expired, want: recipes.ErrExpired, multis: 1},
-		"delete":                            {give: del, deletes: 1},
-		"delete what is gone":               {give: del, before: (*giving).gone, want: recipes.ErrNoNode},
-		"delete, the name is another's":     {give: del, before: (*giving).again, want: recipes.ErrNoNode, stays: true},
-		"delete, session expired":           {give: del, look: expired, want: recipes.ErrExpired},
-		"delete, gone just before the look": {give: del, atLook: (*giving).gone, want: recipes.ErrNoNode},
+		"handoff":                                {give: handoff, multis: 1},
+		"handoff of what is gone":                {give: handoff, before: (*bareOwner).gone, want: recipes.ErrNoNode, multis: 1},
+		"handoff, the name is another's":         {give: handoff, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
+		"unwatched":                              {give: handoff, unwatched: true, multis: 1},
+		"unwatched, gone":                        {give: handoff, unwatched: true, before: (*bareOwner).gone, want: recipes.ErrNoNode},
+		"unwatched, the name is another's":       {give: handoff, unwatched: true, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
+		"unwatched, session expired":             {give: handoff, unwatched: true, look: expired, want: recipes.ErrExpired},
+		"handoff, throttled":                     {give: handoff, multi: zkserver.Fault{Throttle: true}, multis: 1, deletes: 1, fallbacks: 1},
+		"handoff, request lost":                  {give: handoff, multi: lost, multis: 2},
+		"handoff, request lost, then gone":       {give: handoff, multi: lost, atLook: (*bareOwner).gone, multis: 1},
+		"handoff, reply lost":                    {give: handoff, multi: replyLost, multis: 1},
+		"handoff, reply lost, then another's":    {give: handoff, multi: replyLost, atLook: (*bareOwner).again, stays: true, multis: 1},
+		"handoff, request lost, session expired": {give: handoff, multi: lost, look: expired, want: recipes.ErrExpired, multis: 1},
+		"delete":                                 {give: del, deletes: 1},
+		"delete what is gone":                    {give: del, before: (*bareOwner).gone, want: recipes.ErrNoNode},
+		"delete, the name is another's":          {give: del, before: (*bareOwner).again, want: recipes.ErrNoNode, stays: true},
+		"delete, session expired":                {give: del, look: expired, want: recipes.ErrExpired},
+		"delete, gone just before the look":      {give: del, atLook: (*bareOwner).gone, want: recipes.ErrNoNode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := embedded(t)
-			g := &giving{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
+			g := &bareOwner{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
 			var err error
-			if g.place, _, err = g.s.CreatePlace(g.ctx, "/line", "lock-", nil, !test.unwatched); err != nil {
+			if g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched); err != nil {
 				t.Fatal(err)
 			}
 			if test.before != nil {
@@ -134,7 +134,7 @@ func TestAPlaceThatIsGivenBack(t *testing.T) {
 func TestAHandOverThatWasSentOutlivesItsCaller(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	s := open(t, to(srv))
-	place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestAHandOverThatWasSentOutlivesItsCaller(t *testing.T) {
 		cancel()
 		return zkserver.Fault{Hold: goOn}
 	})
-	done := s.HandOver(patience, place)
+	done := s.Handoff(patience, place)
 	close(goOn)
 	if err := <-done; err != nil || multis.Load() != 1 {
 		t.Errorf("%v, sent %d times", err, multis.Load())
@@ -179,7 +179,7 @@ func (c brittle) Write(frame []byte) (int, error) {
 func TestAHandOverThatWasNotWrittenMayHaveArrived(t *testing.T) {
 	srv, ctx := embedded(t), bounded(t)
 	other := open(t, to(srv))
-	var place session.Place
+	var place session.BareZnode
 	arrived := func() {
 		for there := true; there; {
 			exists, watch, err := other.ExistsW(ctx, place.Path)
@@ -204,14 +204,14 @@ func TestAHandOverThatWasNotWrittenMayHaveArrived(t *testing.T) {
 	}
 	t.Cleanup(func() { closeNow(s) })
 	once.Store(true) // for parents, which are made by a transaction too
-	if place, _, err = s.CreatePlace(ctx, "/line", "lock-", nil, false); err != nil {
+	if place, _, err = s.CreateBare(ctx, "/line", "lock-", nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if lost, err = s.Connected(ctx); err != nil {
 		t.Fatal(err)
 	}
 	once.Store(false)
-	if err := <-s.HandOver(ctx, place); err != nil {
+	if err := <-s.Handoff(ctx, place); err != nil {
 		t.Errorf("told %v", err)
 	}
 	if !once.Load() {
@@ -238,15 +238,15 @@ func TestAPlaceThatMayNotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeNow(s) })
-	place, _, err := s.CreatePlace(ctx, "/line", "lock-", nil, false)
-	if err != nil || !s.TakesPlaces() {
-		t.Fatalf("%v; it takes places: %v", err, s.TakesPlaces())
+	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false)
+	if err != nil || !s.CreatesBare() {
+		t.Fatalf("%v; it takes places: %v", err, s.CreatesBare())
 	}
-	if err := <-s.HandOver(ctx, place); err != nil {
+	if err := <-s.Handoff(ctx, place); err != nil {
 		t.Errorf("told %v", err)
 	}
-	if n := s.Counters().Fallbacks; n != 1 || s.TakesPlaces() {
-		t.Errorf("%d fallbacks are counted; it takes places: %v", n, s.TakesPlaces())
+	if n := s.Counters().Fallbacks; n != 1 || s.CreatesBare() {
+		t.Errorf("%d fallbacks are counted; it takes places: %v", n, s.CreatesBare())
 	}
 	if _, err := s.Stat(ctx, place.Path); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("afterwards a look says %v", err)

@@ -13,7 +13,7 @@ import (
 
 // Who watches for months sees the connection lost many times: what waited for the
 // watches of a connection goes with it.
-func TestAStreamKeepsNothingOfFormerConnections(t *testing.T) {
+func TestAnObserverKeepsNothingOfFormerConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
@@ -47,7 +47,7 @@ func TestAStreamKeepsNothingOfFormerConnections(t *testing.T) {
 }
 
 // A server that throttles is not asked again for what it has answered.
-func TestAThrottledStreamReadsOnlyWhatIsMissing(t *testing.T) {
+func TestAThrottledObserverReadsOnlyWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		t.Cleanup(func() { srv.Close() })

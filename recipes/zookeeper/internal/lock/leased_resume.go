@@ -10,32 +10,32 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
-// TakeUp takes up a permit that another process was granted, in this session: see
+// Resume resumes a permit that another process was granted, in this session: see
 // session.Resume. The lease is this session's, created by the transaction that is the
 // token. Fewer leases than there are permits are older. That is so for each that holds,
 // and for none that Curator's contenders make before they may have it. Otherwise the error
 // matches recipes.ErrNotHeld; if the lease is gone or is another one, recipes.ErrRemoved too.
-func (s *leased) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
+func (s *leased) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Hold, error) {
 	if !s.isLease(znode) {
-		return nil, s.failed(fmt.Errorf("take up: %w: %q is not a lease of %s", recipes.ErrInvalid, znode, s.leases))
+		return nil, s.failed(fmt.Errorf("resume: %w: %q is not a lease of %s", recipes.ErrInvalid, znode, s.leases))
 	}
 	older, err := s.older(ctx, gopath.Base(znode), token)
 	if err != nil {
 		return nil, s.failed(err)
 	}
 	if older >= s.cfg.Permits {
-		return nil, s.failed(fmt.Errorf("take up: %w: %d leases are older than %s", recipes.ErrNotHeld, older, znode))
+		return nil, s.failed(fmt.Errorf("resume: %w: %d leases are older than %s", recipes.ErrNotHeld, older, znode))
 	}
-	if _, err := line.Own(ctx, s.lock.Session, znode, token); err != nil {
+	if _, err := line.ResumeHeld(ctx, s.lock.Session, znode, token); err != nil {
 		return nil, s.failed(err)
 	}
 	return s.at.Inspected(line.Resumed(s.lock.Session, znode, token, nil)), nil
 }
 
-// Rejoin is not supported. What has to be taken up is a place in the line of the lock, or
+// ResumeWaiting is not supported. What has to be resumed is a place in the line of the lock, or
 // the lock and maybe a lease. A contender that waits joins the line again.
-func (s *leased) Rejoin(context.Context, string, bool) (recipes.Hold, error) {
-	return nil, s.failed(fmt.Errorf("take up: %w: a contender that waits for a permit of another library", recipes.ErrUnsupported))
+func (s *leased) ResumeWaiting(context.Context, string, bool) (recipes.Hold, error) {
+	return nil, s.failed(fmt.Errorf("resume: %w: a contender that waits for a permit of another library", recipes.ErrUnsupported))
 }
 
 func (s *leased) isLease(znode string) bool {

@@ -9,11 +9,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Stream sends what view makes of the selected znodes: the present value first,
+// Observe sends what view makes of the selected znodes: the present value first,
 // then every value that differs from the last. A slow reader may miss values in
 // between, but never the latest. The channel is closed when ctx ends, the session
 // is lost, or reading fails, which is logged with what, the kind of the root.
-func Stream[T any](ctx context.Context, s *session.Session, selection Selection, what string, view func(Nodes) T) (<-chan T, error) {
+func Observe[T any](ctx context.Context, s *session.Session, selection Selection, what string, view func(Nodes) T) (<-chan T, error) {
 	m := &mirror{session: s, Selection: selection, watch: true, wake: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(ctx)
 	if err := m.update(ctx); err != nil {

@@ -8,32 +8,32 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Requests is a way to send requests, and has a method for each that is mostly sent alone.
+// Sender is a way to send requests, and has a method for each that is mostly sent alone.
 // It waits for the answer as long as the session and the connection last. All paths are
 // the server's.
-type Requests struct {
+type Sender struct {
 	wire       *Wire
 	on         *Conn // nil: the present one
 	identified bool
 	most       int // bytes that a reply may have; 0 is maxReply
 }
 
-// Requests sends on the present connection. A reply may be as large as a packet.
-func (w *Wire) Requests() Requests { return Requests{wire: w, most: w.MaxPacket} }
+// Sender sends on the present connection. A reply may be as large as a packet.
+func (w *Wire) Sender() Sender { return Sender{wire: w, most: w.MaxPacket} }
 
 // On sends on one connection, which may have ended; nil is the present one.
-func (r Requests) On(c *Conn) Requests { r.on = c; return r }
+func (r Sender) On(c *Conn) Sender { r.on = c; return r }
 
 // Unbounded is for replies larger than a packet.
-func (r Requests) Unbounded() Requests { r.most = 0; return r }
+func (r Sender) Unbounded() Sender { r.most = 0; return r }
 
 // Identified sends on a connection to which the identity was given. It is not given again
 // once a server has refused it: that one ended the connection, and would end each one.
-// What needs it is refused then, and places that were made before are deleted without it.
-func (r Requests) Identified() Requests { r.identified = true; return r }
+// What needs it is refused then, and bare znodes that were made before are deleted without it.
+func (r Sender) Identified() Sender { r.identified = true; return r }
 
 // Send sends requests in one write.
-func (r Requests) Send(requests ...Request) (*Batch, error) {
+func (r Sender) Send(requests ...Request) (*Batch, error) {
 	if r.wire.Life.Err() != nil {
 		return nil, context.Cause(r.wire.Life)
 	}
@@ -67,7 +67,7 @@ func (c *Conn) identify() error {
 }
 
 // Exchange sends requests in one write, and returns their replies as Batch.Await does.
-func (r Requests) Exchange(ctx context.Context, requests ...Request) ([]Reply, error) {
+func (r Sender) Exchange(ctx context.Context, requests ...Request) ([]Reply, error) {
 	b, err := r.Send(requests...)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (r Requests) Exchange(ctx context.Context, requests ...Request) ([]Reply, e
 }
 
 // ask sends one request, and reads the answer.
-func ask[T any](r Requests, request Request, read func(Reply) (T, error)) (T, error) {
+func ask[T any](r Sender, request Request, read func(Reply) (T, error)) (T, error) {
 	request.most = r.most
 	replies, err := r.Exchange(context.Background(), request)
 	if err != nil {
@@ -87,45 +87,45 @@ func ask[T any](r Requests, request Request, read func(Reply) (T, error)) (T, er
 }
 
 // Get reads a znode.
-func (r Requests) Get(path string, watch bool) (Node, error) {
+func (r Sender) Get(path string, watch bool) (Node, error) {
 	return ask(r, Get(path, watch), Reply.Node)
 }
 
 // Exists reads a znode's record.
-func (r Requests) Exists(path string, watch bool) (Stat, error) {
+func (r Sender) Exists(path string, watch bool) (Stat, error) {
 	return ask(r, Exists(path, watch), Reply.Stat)
 }
 
 // Children lists a znode's children, and reads its record.
-func (r Requests) Children(path string, watch bool) (Listing, error) {
+func (r Sender) Children(path string, watch bool) (Listing, error) {
 	return ask(r, look(opGetChildren2, path, watch), Reply.listing)
 }
 
 // Ephemerals lists the session's ephemeral znodes whose paths begin with prefix.
-func (r Requests) Ephemerals(prefix string) ([]string, error) {
+func (r Sender) Ephemerals(prefix string) ([]string, error) {
 	return ask(r, about(opGetEphemerals, prefix), Reply.strings)
 }
 
 // Sync brings the server up to date.
-func (r Requests) Sync(path string) error {
+func (r Sender) Sync(path string) error {
 	_, err := ask(r, Sync(path), Reply.nothing)
 	return err
 }
 
 // Create returns the path, which the server completes if flags ask for a number.
-func (r Requests) Create(path string, data []byte, flags int32, acl []jute.ACL) (string, error) {
+func (r Sender) Create(path string, data []byte, flags int32, acl []jute.ACL) (string, error) {
 	return ask(r, create(opCreate, path, data, flags, acl), Reply.string)
 }
 
 // Set replaces a znode's data if it has that version.
-func (r Requests) Set(path string, data []byte, version int32) (Stat, error) {
+func (r Sender) Set(path string, data []byte, version int32) (Stat, error) {
 	var e jute.Encoder
 	encodeSet(&e, path, data, version)
 	return ask(r, Request{op: opSetData, body: e.Bytes}, Reply.Stat)
 }
 
 // Delete deletes a znode if it has that version.
-func (r Requests) Delete(path string, version int32) error {
+func (r Sender) Delete(path string, version int32) error {
 	var e jute.Encoder
 	encodeVersion(&e, path, version)
 	_, err := ask(r, Request{op: opDelete, body: e.Bytes}, Reply.nothing)
@@ -133,7 +133,7 @@ func (r Requests) Delete(path string, version int32) error {
 }
 
 // Multi sends a transaction, and returns what each of its operations has done.
-func (r Requests) Multi(m Multi) ([]Result, error) {
+func (r Sender) Multi(m Multi) ([]Result, error) {
 	results, err := r.transact(m)
 	if err == nil && errors.Is(refusal(results), recipes.ErrAccessDenied) && r.wire.Identified() { // it may write to the path of a line
 		results, err = r.Identified().transact(m)
@@ -141,7 +141,7 @@ func (r Requests) Multi(m Multi) ([]Result, error) {
 	return results, err
 }
 
-func (r Requests) transact(m Multi) ([]Result, error) {
+func (r Sender) transact(m Multi) ([]Result, error) {
 	results, err := ask(r, m.Request(), Reply.results)
 	if err == nil && len(results) != m.n {
 		err = jute.ErrMalformed
@@ -154,7 +154,7 @@ func (r Requests) transact(m Multi) ([]Result, error) {
 // refuses the flag as a bad argument, and gets a persistent node. If it takes that,
 // nothing else was bad, and it is not asked for a container again. Sending it twice is
 // harmless.
-func (r Requests) CreateParent(path string, acl []jute.ACL) error {
+func (r Sender) CreateParent(path string, acl []jute.ACL) error {
 	if !r.wire.noContainers.Load() {
 		if err := r.CreateContainer(path, acl); !errors.Is(err, BadArguments) {
 			return err
@@ -169,7 +169,7 @@ func (r Requests) CreateParent(path string, acl []jute.ACL) error {
 
 // CreateContainer sends the creation in a transaction. By itself it would be a request
 // of 3.5, and a server before that closes the connection of whoever sends one.
-func (r Requests) CreateContainer(path string, acl []jute.ACL) error {
+func (r Sender) CreateContainer(path string, acl []jute.ACL) error {
 	const container = 4
 	var m Multi
 	m.Create(path, nil, container, acl)

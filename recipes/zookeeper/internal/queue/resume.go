@@ -12,27 +12,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 )
 
-// TakeUp takes up a delivery that another process has received in this session: see
+// Resume resumes a delivery that another process has received in this session: see
 // session.Resume. znode and token are the claim's. The element has to be as the claim
 // has left it. If it is not, or the claim is not there, the error matches
 // recipes.ErrNotHeld, and nothing is changed.
-func (q *queue) TakeUp(ctx context.Context, znode string, token recipes.Token) (recipes.Delivery, error) {
+func (q *queue) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Delivery, error) {
 	e, attempt, ok := q.parseClaim(znode)
 	if !ok {
-		return nil, q.failed(fmt.Errorf("take up: %w: %q is not a claim of it", recipes.ErrInvalid, znode))
+		return nil, q.failed(fmt.Errorf("resume: %w: %q is not a claim of it", recipes.ErrInvalid, znode))
 	}
 	node, err := q.session.Get(ctx, q.child(e.Name))
 	switch {
 	case errors.Is(err, recipes.ErrNoNode), err == nil && node.Stat.Version != attempt:
-		return nil, q.failed(fmt.Errorf("take up: %w: %s was changed by another client", recipes.ErrRemoved, e.Name))
+		return nil, q.failed(fmt.Errorf("resume: %w: %s was changed by another client", recipes.ErrRemoved, e.Name))
 	case err != nil:
 		return nil, q.failed(err)
 	}
-	if _, err := line.Own(ctx, q.session, znode, token); err != nil {
+	if _, err := line.ResumeHeld(ctx, q.session, znode, token); err != nil {
 		return nil, q.failed(err)
 	}
 	return &delivery{
-		Grant: line.Resumed(q.session, znode, token, nil),
+		Hold:  line.Resumed(q.session, znode, token, nil),
 		queue: q, candidate: candidate{e, node}, attempt: attempt, done: make(chan struct{}),
 	}, nil
 }

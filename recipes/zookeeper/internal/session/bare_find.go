@@ -13,25 +13,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// find is Session.find for a place, whose name does not tell whose it is. It reads
+// find is Session.find for a bare znode, whose name does not tell whose it is. It reads
 // the znodes called name, from the latest on, until one is older than begun, a
 // transaction from before the creation was sent. Where numbers have come to their
 // end they do not tell who came later, and it reads all. They are few, for there
 // contenders go over to other names.
-func (c *placeCreation) find(ctx context.Context) (Place, error) {
+func (c *bareCreation) find(ctx context.Context) (BareZnode, error) {
 	s, dir := c.session, c.dir
 	if _, _, err := s.connectedAfter(ctx, c.connection); err != nil {
-		return Place{}, err
+		return BareZnode{}, err
 	}
 	if err := s.Sync(ctx, dir); err != nil {
-		return Place{}, err
+		return BareZnode{}, err
 	}
 	names, _, err := s.List(ctx, dir) // not bound by SessionConfig.MaxPacket
 	if errors.Is(err, recipes.ErrNoNode) {
-		return Place{}, nil
+		return BareZnode{}, nil
 	}
 	if err != nil {
-		return Place{}, err
+		return BareZnode{}, err
 	}
 	for _, candidate := range latestFirst(names, c.name) {
 		path := gopath.Join(dir, candidate.name)
@@ -40,19 +40,19 @@ func (c *placeCreation) find(ctx context.Context) (Place, error) {
 		case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrAccessDenied):
 			continue
 		case err != nil:
-			return Place{}, err
+			return BareZnode{}, err
 		case node.Stat.Czxid <= c.begun && !candidate.exhausted():
-			return Place{}, nil
+			return BareZnode{}, nil
 		case strings.HasPrefix(string(node.Data), c.header):
 			if node.Stat.EphemeralOwner != s.id {
-				return Place{}, fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, node.Stat.EphemeralOwner, s.id)
+				return BareZnode{}, fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, node.Stat.EphemeralOwner, s.id)
 			}
-			place := Place{path, node.Stat}
-			s.places.made(place)
-			return place, nil
+			bare := BareZnode{path, node.Stat}
+			s.bare.made(bare)
+			return bare, nil
 		}
 	}
-	return Place{}, nil
+	return BareZnode{}, nil
 }
 
 // numbered is a name that ends in a number which the server gave.

@@ -9,30 +9,30 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// placeGuard is what a grant has to know of its znode where the name alone does
+// bareGuard is what a hold has to know of its znode where the name alone does
 // not say that it is the contender's. The name is given again if the line's path is
 // removed and made again.
-type placeGuard struct {
-	session.Place
+type bareGuard struct {
+	session.BareZnode
 	session *session.Session
 	marker  string
 
 	writing chan struct{} // holds one element while the guard is being made
 	guard   string        // see check; "" if there is none
-	seen    bool          // the place was seen after the guard was made
+	seen    bool          // the znode was seen after the guard was made
 }
 
-// newPlaceGrant is newGrant for a place.
-func newPlaceGrant(s *session.Session, place session.Place, marker string) *Grant {
-	g := newGrant(s, place.Path, recipes.Token(place.Stat.Czxid))
-	g.place = &placeGuard{Place: place, session: s, marker: marker, writing: make(chan struct{}, 1)}
-	return g
+// newBareHold is newHold for a bare znode.
+func newBareHold(s *session.Session, bare session.BareZnode, marker string) *Hold {
+	h := newHold(s, bare.Path, recipes.Token(bare.Stat.Czxid))
+	h.bare = &bareGuard{BareZnode: bare, session: s, marker: marker, writing: make(chan struct{}, 1)}
+	return h
 }
 
-// watch watches for the place's deletion, which it reports as ErrNoNode where it
+// watch watches for the znode's deletion, which it reports as ErrNoNode where it
 // has happened.
-func (p *placeGuard) watch(ctx context.Context) (*session.Watch, error) {
-	watch, err := p.session.PlaceW(ctx, p.Place)
+func (p *bareGuard) watch(ctx context.Context) (*session.Watch, error) {
+	watch, err := p.session.BareW(ctx, p.BareZnode)
 	if err != nil || !fired(watch) {
 		return watch, err
 	}
@@ -53,16 +53,16 @@ func (p *placeGuard) watch(ctx context.Context) (*session.Watch, error) {
 // else that is directly below the path is ephemeral, and can have no children. So
 // libraries that only count the children (Curator's InterProcessSemaphoreV2) count
 // guardsDir too.
-func (p *placeGuard) guardsDir() string {
+func (p *bareGuard) guardsDir() string {
 	return gopath.Join(gopath.Dir(p.Path), "guards-"+p.marker+"9999999999")
 }
 
-// check adds what makes a check of the place's name one of the place: a check of
+// check adds what makes a check of the znode's name one of the znode: a check of
 // an ephemeral znode below the line's path, the guard. As long as the guard is
-// there, the line's path is the same, in which a name is used once; and the place
+// there, the line's path is the same, in which a name is used once; and the znode
 // was seen there when the guard was. The first check of a grant makes the guard,
 // which costs one write and one read.
-func (p *placeGuard) check(ctx context.Context, t *session.Txn, made func(path string)) error {
+func (p *bareGuard) check(ctx context.Context, t *session.Txn, made func(path string)) error {
 	select {
 	case p.writing <- struct{}{}:
 		defer func() { <-p.writing }()
@@ -93,7 +93,7 @@ func (p *placeGuard) check(ctx context.Context, t *session.Txn, made func(path s
 
 // drop forgets the guard, which was found to be gone; if ctx ends first, the next
 // write will find that again.
-func (p *placeGuard) drop(ctx context.Context) {
+func (p *bareGuard) drop(ctx context.Context) {
 	select {
 	case p.writing <- struct{}{}:
 		p.guard = ""

@@ -9,16 +9,16 @@ import (
 
 // Others store data of their own beside places. Only what begins as a place's does is one.
 func TestTheDataOfAPlace(t *testing.T) {
-	header := placePrefix + strings.Repeat("0", 36) + "-"
+	header := barePrefix + strings.Repeat("0", 36) + "-"
 	for data, want := range map[string]bool{
-		header:                           true,
-		header + "data":                  true,
-		"":                               false,
-		header[:placeHeader-1]:           false,
-		header[:placeHeader-1] + "+data": false,
-		"_q_" + header[3:] + "data":      false,
+		header:                          true,
+		header + "data":                 true,
+		"":                              false,
+		header[:bareHeader-1]:           false,
+		header[:bareHeader-1] + "+data": false,
+		"_q_" + header[3:] + "data":     false,
 	} {
-		got, ok := PlaceData([]byte(data))
+		got, ok := BareData([]byte(data))
 		if rest := strings.TrimPrefix(data, header); ok != want || string(got) != rest {
 			t.Errorf("%q: %q, %v", data, got, ok)
 		}
@@ -68,9 +68,9 @@ func TestTheLatestNumberComesFirst(t *testing.T) {
 
 // What another client has stored is anything.
 func FuzzPlaceData(f *testing.F) {
-	f.Add([]byte(placePrefix + strings.Repeat("0", 36) + "-data"))
+	f.Add([]byte(barePrefix + strings.Repeat("0", 36) + "-data"))
 	f.Fuzz(func(t *testing.T, stored []byte) {
-		if data, ok := PlaceData(stored); ok && len(data)+placeHeader != len(stored) {
+		if data, ok := BareData(stored); ok && len(data)+bareHeader != len(stored) {
 			t.Fatal("a place's data has another length")
 		}
 	})
