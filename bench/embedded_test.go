@@ -2,6 +2,10 @@ package bench_test
 
 import (
 	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,6 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/race"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -152,4 +159,140 @@ func (c considerateHold) Release(ctx context.Context) error {
 		}
 	}
 	return c.Hold.Release(ctx)
+}
+
+// A drain of N contenders lists lines of N-1, N-2, ... 1 names, N/2 on average, so
+// that twice the contenders cost N/2 entries more a handoff.
+func TestListingsGrowByAnEntryForEachContender(t *testing.T) {
+	perHandoff := func(n int) float64 {
+		r := drained(t, embedded(t), zookeeper.Open, load.Lock, recipes.Predecessor, n)
+		return float64(r.Counters.ResponseBytes) / float64(r.Operations)
+	}
+	const n = 40
+	limits := plan.DefaultLimits(recipes.Predecessor)
+	entry := float64(limits.Listing(2) - limits.Listing(1)) // what the plan takes it for
+	if got := (perHandoff(2*n) - perHandoff(n)) / (n / 2); math.Abs(got/entry-1) > 0.03 {
+		t.Errorf("an entry of a listing costs %.1f bytes; the plan takes it for %.0f", got, entry)
+	}
+}
+
+// TestHarnessCostsLittle compares the turns of a lock that does nothing with the
+// fastest real ones, those on a server in the same process. It takes the best of
+// several trials of each, which a busy machine spoils last.
+func TestHarnessCostsLittle(t *testing.T) {
+	server := embedded(t)
+	fastest := func(open recipes.Opener) time.Duration {
+		e := experiment(new(fake.World))
+		e.Recipes, e.Workloads, e.Strategies = []load.Recipe{load.Lock}, []load.Workload{load.Drain}, []recipes.Strategy{recipes.Predecessor}
+		e.Contenders, e.Transports, e.Count = []int{1}, []bench.Transport{{Name: "direct", Open: open}}, 9
+		e.Session = recipes.SessionConfig{Servers: []string{server.Addr()}}
+		var turns []time.Duration
+		for _, trial := range e.Trials() {
+			r, err := e.Run(t.Context(), trial)
+			if err != nil {
+				t.Fatal(err)
+			}
+			turns = append(turns, r.Elapsed/time.Duration(r.Operations))
+		}
+		return slices.Min(turns)
+	}
+	noop, real := fastest(new(fake.World).Open), fastest(zookeeper.Open)
+	t.Logf("a turn takes %v of a lock that does nothing, %v of the fastest real one", noop, real)
+	if noop > real/20 {
+		// Under the race detector both are slow, the harness more so.
+		if race.Enabled {
+			t.Skip("the race detector slows the harness down")
+		}
+		t.Errorf("the harness takes %v a turn; want under 5 %% of %v", noop, real)
+	}
+}
+
+func TestRoundsOfOtherRecipes(t *testing.T) {
+	const n, rounds = 5, 3
+	e := bench.Experiment{
+		Recipes: load.Recipes(), Strategies: recipes.Strategies(), Contenders: []int{n},
+		Workloads:  []load.Workload{load.Queue, load.Barrier, load.DoubleBarrier, load.Commit},
+		Transports: []bench.Transport{{Name: "direct", Open: zookeeper.Open}},
+		Count:      1, Rounds: rounds, Root: "/zkbench/rounds",
+		Session: recipes.SessionConfig{Servers: []string{embedded(t).Addr()}},
+	}
+	if err := e.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	trials := e.Trials()
+	if len(trials) != 4 {
+		t.Fatalf("%d trials; want one of each, whatever the recipes and strategies", len(trials))
+	}
+	for _, trial := range trials {
+		r, err := e.Run(t.Context(), trial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		operations, waits, services := int64(rounds), int64(0), int64(0)
+		switch trial.Workload {
+		case load.Queue:
+			operations = rounds * (n / 2) * 10
+			waits, services = operations, operations
+		case load.Barrier:
+			waits = rounds * (n - 1)
+			if r.Counters.WatchEvents != waits {
+				t.Errorf("%d watch events of a barrier; want one for each that waited, %d", r.Counters.WatchEvents, waits)
+			}
+		case load.DoubleBarrier:
+			waits, services = rounds*n, rounds*n
+		case load.Commit:
+			waits, services = rounds*(n-1), rounds
+		}
+		if r.Operations != operations || r.Wait.TotalCount() != waits || r.Service.TotalCount() != services {
+			t.Errorf("%s: %d operations, %d waits, %d services; want %d, %d, %d", r.Name(),
+				r.Operations, r.Wait.TotalCount(), r.Service.TotalCount(), operations, waits, services)
+		}
+		if strings.Contains(r.Name(), "strategy") || string(r.Recipe) != string(r.Workload) {
+			t.Errorf("%s has a strategy or a recipe that it does not use", r.Name())
+		}
+	}
+	e.Contenders = []int{1}
+	if err := e.Validate(); err == nil {
+		t.Error("a barrier with nobody waiting was accepted")
+	}
+}
+
+// A queue that gives an element to two consumers must not be measured.
+func TestBrokenQueueIsNotMeasured(t *testing.T) {
+	e := bench.Experiment{
+		Recipes: load.Recipes(), Strategies: recipes.Strategies(), Contenders: []int{2},
+		Workloads: []load.Workload{load.Queue}, Count: 1, Root: "/zkbench/rounds",
+		Transports: []bench.Transport{{Name: "direct", Open: repeating}},
+		Session:    recipes.SessionConfig{Servers: []string{embedded(t).Addr()}},
+	}
+	if _, err := e.Run(t.Context(), e.Trials()[0]); !errors.Is(err, load.ErrBroken) || !strings.Contains(err.Error(), "taken twice") {
+		t.Errorf("%v; want that an element was taken twice", err)
+	}
+}
+
+// repeating opens sessions whose queues give every element twice.
+func repeating(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	s, err := zookeeper.Open(ctx, cfg)
+	return repeatingSession{s}, err
+}
+
+type repeatingSession struct{ recipes.Session }
+
+func (s repeatingSession) Queue(path string, cfg recipes.QueueConfig) (recipes.Queue, error) {
+	q, err := s.Session.Queue(path, cfg)
+	return &repeatingQueue{Queue: q}, err
+}
+
+type repeatingQueue struct {
+	recipes.Queue
+	last atomic.Pointer[recipes.Element]
+}
+
+func (q *repeatingQueue) Take(ctx context.Context) (recipes.Element, error) {
+	if last := q.last.Swap(nil); last != nil {
+		return *last, nil
+	}
+	e, err := q.Queue.Take(ctx)
+	q.last.Store(&e)
+	return e, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -382,3 +383,5 @@ func BenchmarkHarness(b *testing.B) {
 		b.ReportMetric(float64(m.Elapsed)/float64(m.Operations), "ns/turn")
 	}
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/pprof"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
@@ -109,4 +111,202 @@ func (o *output) discard() {
 	if o.final != "" {
 		os.Remove(o.Name())
 	}
+}
+
+// sink is where an experiment's records go: -out, or stdout without it, in the benchmark
+// format, and -record as JSON lines.
+type sink struct {
+	out, record *output
+	text        *record.Writer
+	lines       *record.JSONWriter // nil without -record
+}
+
+// openSink opens the files, so that what cannot be written is known before
+// anything is measured. An error is a usageError.
+func openSink(out, records string) (*sink, error) {
+	o, err := createOutput("-out", out)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	r, err := createOutput("-record", records)
+	if err != nil {
+		o.discard()
+		return nil, usageError{err}
+	}
+	return &sink{out: o, record: r}, nil
+}
+
+// continueSink is openSink for records that go on in the file of former ones, which
+// it returns. They are in it as soon as they are written.
+func continueSink(out, records string) (*sink, []record.Run, error) {
+	o, err := createOutput("-out", out)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	r, runs, err := continueOutput("-record", records)
+	if err != nil {
+		o.discard()
+		return nil, nil, usageError{err}
+	}
+	return &sink{out: o, record: r}, runs, nil
+}
+
+// describe says where the records come from. It is called before write.
+func (s *sink) describe(stdout io.Writer, env record.Environment) {
+	s.text = record.NewWriter(stdout, env)
+	if s.out != nil {
+		s.text = record.NewWriter(s.out, env)
+	}
+	if s.record != nil {
+		s.lines = record.NewJSONWriter(s.record, env)
+	}
+}
+
+func (s *sink) write(r record.Record) error {
+	if s.lines != nil {
+		if err := s.lines.Write(r); err != nil {
+			return err
+		}
+	}
+	return s.text.Write(r)
+}
+
+// unwritten is the failure to keep in -out or -record what was measured. An interrupt
+// does not hide it: whoever interrupts a run is told that the results are there.
+type unwritten struct{ error }
+
+func (u unwritten) Unwrap() error { return u.error }
+
+// commit puts the files into their places. An error is unwritten.
+func (s *sink) commit() error {
+	if err := errors.Join(s.out.commit(), s.record.commit()); err != nil {
+		return unwritten{err}
+	}
+	return nil
+}
+
+// rescue writes to stdout what is in -out and cannot be kept there.
+func (s *sink) rescue(stdout io.Writer) error {
+	if s.out == nil || s.out.final == "" {
+		return nil
+	}
+	text, err := os.ReadFile(s.out.Name())
+	if err == nil {
+		_, err = stdout.Write(text)
+	}
+	return err
+}
+
+// discard leaves nothing behind of files that were not committed.
+func (s *sink) discard() {
+	s.out.discard()
+	s.record.discard()
+}
+
+// keep writes records to the files alone and puts those into their places. An error is
+// unwritten.
+func (s *sink) keep(records []record.Record, env record.Environment) error {
+	if len(records) == 0 {
+		return nil
+	}
+	s.describe(io.Discard, env)
+	for _, r := range records {
+		if err := s.write(r); err != nil {
+			return unwritten{err}
+		}
+	}
+	return s.commit()
+}
+
+// named is a file and the flag that names it.
+type named struct{ flag, file string }
+
+// distinct says which two flags name the same file: what is written to one would be
+// lost, or mixed with the other's, when everything has been measured. A device takes
+// what comes.
+func distinct(files ...named) error {
+	flags := map[string]string{}
+	for _, f := range files {
+		if f.file == "" {
+			continue
+		}
+		info, err := os.Stat(f.file)
+		if err == nil && !info.Mode().IsRegular() {
+			continue
+		}
+		path := resolved(f.file)
+		if other, ok := flags[path]; ok {
+			return fmt.Errorf("%s and %s are both %s; give two files", other, f.flag, f.file)
+		}
+		flags[path] = f.flag
+	}
+	return nil
+}
+
+// resolved is the path of a file, which need not exist, without links.
+func resolved(file string) string {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		path = file
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return path
+	}
+	return filepath.Join(dir, filepath.Base(path))
+}
+
+// startProfiles starts the CPU profile and returns what ends it and writes the
+// heap profile. Empty names are no profiles. An error is a usageError.
+func startProfiles(cpu, heap string) (stop func() error, err error) {
+	c, err := createOutput("-cpuprofile", cpu)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	h, err := createOutput("-memprofile", heap)
+	if err != nil {
+		c.discard()
+		return nil, usageError{err}
+	}
+	if c != nil {
+		if err := pprof.StartCPUProfile(c); err != nil {
+			c.discard()
+			h.discard()
+			return nil, err
+		}
+	}
+	return func() error {
+		if c != nil {
+			pprof.StopCPUProfile()
+		}
+		return errors.Join(c.commit(), writeHeap(h))
+	}, nil
+}
+
+func writeHeap(o *output) error {
+	if o == nil {
+		return nil
+	}
+	defer o.discard()
+	runtime.GC() // or what has just become garbage would be in it
+	if err := pprof.WriteHeapProfile(o.File); err != nil && !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return o.commit()
+}
+
+// cleanup ends what a run has started, in reverse.
+type cleanup struct{ ends []func() error }
+
+func (c *cleanup) add(end func() error) { c.ends = append(c.ends, end) }
+
+// run ends everything, and adds what goes wrong to *err.
+func (c *cleanup) run(err *error) {
+	for i := len(c.ends) - 1; i >= 0; i-- {
+		*err = errors.Join(*err, c.ends[i]())
+	}
+	c.ends = nil
 }

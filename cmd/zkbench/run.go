@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -303,4 +304,29 @@ func place(s record.Server) string {
 		return report.Servers(s) + "; for figures of a real one, see -ensemble and -servers"
 	}
 	return report.Servers(s)
+}
+
+// readRuns reads files of records.
+func readRuns(files []string) (runs []record.Run, err error) {
+	for _, file := range files {
+		more, err := readRun(file)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, more...)
+	}
+	return runs, nil
+}
+
+func readRun(file string) ([]record.Run, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	runs, err := record.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return runs, nil
 }

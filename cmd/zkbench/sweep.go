@@ -1,9 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/ceiling"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 )
 
 const sweepHelp = `Usage: zkbench sweep -record FILE [flags]
@@ -64,4 +72,106 @@ func (s *settings) sweepFlags() *flag.FlagSet {
 	flags.BoolVar(&s.resume, "resume", false, "continue the file of -record: valid trials that it has are not made again, and each\nnew one is in it at once")
 	flags.DurationVar(&s.limit, "limit", 0, "leave out numbers of contenders of which the measured part of one trial would take\nlonger than this `time`, by what shorter lines took; 0 leaves out none. The first\nround then goes from short lines to long ones")
 	return flags
+}
+
+// history is what a run knows before a trial: what a file that it continues has, and
+// how long others took.
+type history struct {
+	runs    []record.Run
+	have    map[string]int  // valid records of the file, by name
+	vain    map[string]int  // trials of combinations of which none was valid
+	told    map[string]bool // of combinations that are left out
+	ceiling ceiling.Ceiling
+}
+
+// newHistory returns the history of a run on that server. An error is a usageError: the
+// file is of another server.
+func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*history, error) {
+	p := &history{runs: runs, have: map[string]int{}, vain: map[string]int{}, told: map[string]bool{}, ceiling: ceiling.Ceiling{Limit: limit}}
+	for _, run := range runs {
+		if run.Environment.Server != about {
+			return nil, usageError{fmt.Errorf("-resume: the file is of %s, and this is %s; give another -record",
+				report.Servers(run.Environment.Server), report.Servers(about))}
+		}
+		for _, r := range run.Records {
+			if r.Valid() {
+				p.have[r.Name()]++
+				p.ceiling.Add(r)
+			} else {
+				p.vain[r.Name()]++
+			}
+		}
+	}
+	for name := range p.have {
+		delete(p.vain, name)
+	}
+	return p, nil
+}
+
+// records are those of the file.
+func (p *history) records() (all []record.Record) {
+	for _, run := range p.runs {
+		all = append(all, run.Records...)
+	}
+	return all
+}
+
+// mostVain is of how many trials none was valid where no other is tried: this machine
+// cannot measure that. A run that is continued ten times would make them ten times.
+const mostVain = 3
+
+// skip reports whether a trial need not be made, and, once for each combination
+// that is left out, why.
+func (p *history) skip(r record.Record) (yes bool, why string) {
+	if p.have[r.Name()] > 0 {
+		p.have[r.Name()]--
+		return true, ""
+	}
+	if n := p.vain[r.Name()]; n >= mostVain {
+		if !p.told[r.Name()] {
+			p.told[r.Name()] = true
+			why = fmt.Sprintf("%s: none of %d trials in the file is valid", r.Name(), n)
+		}
+		return true, why
+	}
+	expected, tooLong := p.ceiling.TooLong(r)
+	if !tooLong {
+		return false, ""
+	}
+	if !p.told[r.Name()] {
+		p.told[r.Name()] = true
+		why = fmt.Sprintf("%s: a trial would take about %v (-limit %v)", r.Name(), expected.Round(max(1, expected/100)), p.ceiling.Limit)
+	}
+	return true, why
+}
+
+// sameTrials returns a usageError if a file that is continued was recorded with other
+// flags: its trials and the new ones would pass for samples of the same thing. Flags
+// that stand in the names of records may differ: those are other records.
+func (c command) sameTrials(former []record.Run, s settings) error {
+	for _, run := range former {
+		was := c.defaults()
+		flags := was.sweepFlags()
+		flags.SetOutput(io.Discard)
+		args := strings.Fields(run.Environment.Details["flags"])
+		if len(args) == 0 || flags.Parse(args[1:]) != nil || was.check(given(flags)) != nil {
+			continue // made by another version
+		}
+		for _, flag := range []struct {
+			name     string
+			was, now any
+		}{
+			{"duration", was.duration, s.duration},
+			{"warmup", was.warmup, s.warmup},
+			{"session-timeout", was.sessionTimeout, s.sessionTimeout},
+			{"rounds", was.rounds, s.rounds},
+			{"servers", cmp.Or(was.servers.String(), "none"), cmp.Or(s.servers.String(), "none")},
+		} {
+			if flag.was != flag.now {
+				return usageError{fmt.Errorf("-resume: the file was recorded with -%s %v, and this is -%[1]s %[3]v; give the same, or another -record",
+					flag.name, flag.was, flag.now)}
+			}
+		}
+	}
+	return nil
 }

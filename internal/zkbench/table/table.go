@@ -7,11 +7,13 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/perf/benchmath"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -207,4 +209,92 @@ func (r row) speed(baseline row) string {
 	n, m, all := float64(len(mine)), float64(len(base)), len(ratios)
 	outside := max(0, int(n*m/2-1.96*math.Sqrt(n*m*(n+m+1)/12)-0.5)) // of the ratios, at each end
 	return fmt.Sprintf("%.2fx (%.2f-%.2f)", (ratios[(all-1)/2]+ratios[all/2])/2, ratios[outside], ratios[all-1-outside])
+}
+
+// column is a column of the table.
+type column struct {
+	head string
+	cell func(r, baseline row) string
+	// importance decides what goes first. A key stays where its values differ between
+	// rows, however little room there is.
+	importance int
+	key        bool
+}
+
+// columns are from left to right.
+var columns = []column{
+	{"recipe", func(r, _ row) string { return string(r.Recipe) }, 2, true},
+	{"workload", func(r, _ row) string { return string(r.Workload) }, 3, true},
+	{"via", func(r, _ row) string { return r.Transport }, 1, true},
+	{"delay", func(r, _ row) string { return r.Delay.String() }, 0, true},
+	{"contenders", func(r, _ row) string { return strconv.Itoa(r.Contenders) }, 99, true},
+	{"strategy", func(r, _ row) string { return string(r.Strategy) }, 98, true},
+	{"runs", func(r, _ row) string { return strconv.Itoa(len(r.runs)) }, 8, false},
+	median("time/op", unit.Time, 12),
+	{"speed", row.speed, 20, false},
+	median("handoffs/s", unit.Handoffs, 30),
+	median("handoff p50", unit.HandoffP50, 11),
+	median("handoff p99", unit.HandoffP99, 29),
+	wait("wait p50", unit.WaitP50, 5),
+	wait("wait p99", unit.WaitP99, 13),
+	median("reads/op", unit.Reads, 9),
+	median("writes/op", unit.Writes, 4),
+	median("events/op", unit.Events, 10),
+	median("bytes/op", unit.Bytes, 7),
+	median("MB rss", unit.RSS, 6),
+}
+
+// wait is a column of medians of what has no handoffs.
+func wait(head, of string, importance int) column {
+	c := median(head, of, importance)
+	cell := c.cell
+	c.cell = func(r, baseline row) string {
+		if r.Workload != load.Open && !r.Workload.Own() {
+			return none
+		}
+		return cell(r, baseline)
+	}
+	return c
+}
+
+// median is a column of medians.
+func median(head, of string, importance int) column {
+	return column{head: head, importance: importance, cell: func(r, _ row) string {
+		if v, ok := r.median(of); ok {
+			return unit.Quantity(of, v)
+		}
+		return none
+	}}
+}
+
+// gap is between two columns.
+const gap = "  "
+
+// Align returns rows of as many cells each as lines with columns. The first left
+// columns are aligned to the left, as words are. The others are aligned to the right,
+// as numbers are.
+func Align(rows [][]string, left int) string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		line := make([]string, len(row))
+		for i, cell := range row {
+			padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i < left {
+				line[i] = cell + padding
+			} else {
+				line[i] = padding + cell
+			}
+		}
+		b.WriteString(strings.TrimRight(strings.Join(line, gap), " ") + "\n")
+	}
+	return b.String()
 }
