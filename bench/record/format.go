@@ -73,26 +73,18 @@ func (w *JSONWriter) Write(r Record) error {
 
 // MarshalJSON returns the record in JSON, complete with its histograms.
 func (r Record) MarshalJSON() ([]byte, error) {
-	l, err := newLine(r)
-	if err != nil {
-		return nil, fmt.Errorf("record of %s: %w", r.Name(), err)
-	}
-	return json.Marshal(l)
-}
-
-func newLine(r Record) (line, error) {
 	l := line{figures: figures(r), Histograms: map[string]string{}}
 	for name, h := range r.histograms() {
 		if *h == nil || (*h).TotalCount() == 0 {
 			continue
 		}
-		text, err := encode(*h)
+		text, err := (*h).Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 		if err != nil {
-			return line{}, fmt.Errorf("histogram %s: %w", name, err)
+			return nil, fmt.Errorf("record of %s: histogram %s: %w", r.Name(), name, err)
 		}
-		l.Histograms[name] = text
+		l.Histograms[name] = string(text)
 	}
-	return l, nil
+	return json.Marshal(l)
 }
 
 func (w *JSONWriter) line(v any) error {
@@ -111,19 +103,6 @@ func (r *Record) histograms() map[string]**hdrhistogram.Histogram {
 	return map[string]**hdrhistogram.Histogram{
 		"wait": &r.Wait, "handoff": &r.Handoff, "service": &r.Service, "late": &r.Late,
 	}
-}
-
-// encode returns a histogram as HdrHistogram's logs have it.
-func encode(h *hdrhistogram.Histogram) (string, error) {
-	compressed, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	return string(compressed), err
-}
-
-func decode(text string) (*hdrhistogram.Histogram, error) {
-	if _, err := base64.StdEncoding.DecodeString(text); err != nil {
-		return nil, err
-	}
-	return hdrhistogram.Decode([]byte(text))
 }
 
 // ErrNoRecords is returned for a file without a record.
@@ -159,27 +138,26 @@ func Read(r io.Reader) ([]Run, error) {
 }
 
 func readLine(text []byte, runs *[]Run) error {
-	var head header
-	if err := json.Unmarshal(text, &head); err != nil {
+	var either struct {
+		header
+		line
+	}
+	err := json.Unmarshal(text, &either)
+	switch {
+	case err != nil:
 		return fmt.Errorf("not a record (is the file cut short, or not JSON lines?): %w", err)
-	}
-	if head.Zkbench > 0 {
-		if head.Zkbench != version {
-			return fmt.Errorf("record format %d; this zkbench reads %d", head.Zkbench, version)
-		}
-		*runs = append(*runs, Run{Environment: head.Environment})
+	case either.Zkbench > 0 && either.Zkbench != version:
+		return fmt.Errorf("record format %d; this zkbench reads %d", either.Zkbench, version)
+	case either.Zkbench > 0:
+		*runs = append(*runs, Run{Environment: either.Environment})
 		return nil
-	}
-	if len(*runs) == 0 {
+	case len(*runs) == 0:
 		return errors.New(`no {"zkbench":...} line before the first record`)
 	}
-	var record Record
-	if err := record.UnmarshalJSON(text); err != nil {
-		return err
-	}
 	run := &(*runs)[len(*runs)-1]
+	record, err := either.record()
 	run.Records = append(run.Records, record)
-	return nil
+	return err
 }
 
 // UnmarshalJSON is the reverse of MarshalJSON. It refuses what is no record of a trial.
@@ -188,25 +166,35 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &l); err != nil {
 		return fmt.Errorf("not a record: %w", err)
 	}
-	*r = Record(l.figures)
+	var err error
+	*r, err = l.record()
+	return err
+}
+
+func (l line) record() (Record, error) {
+	r := Record(l.figures)
 	if l.Unconfirmed {
 		r.Strategy += "-unconfirmed"
 	}
 	if r.Recipe == "" || r.Workload == "" || r.Contenders < 1 || r.Operations < 1 || r.Elapsed < 0 {
-		return errors.New("not a record: recipe, workload, contenders or operations are missing")
+		return r, errors.New("not a record: recipe, workload, contenders or operations are missing")
 	}
 	for name, h := range r.histograms() {
-		*h = histogram.New()
-		if l.Histograms[name] == "" {
+		text := l.Histograms[name]
+		if text == "" {
+			*h = histogram.New()
 			continue
 		}
-		decoded, err := decode(l.Histograms[name])
-		if err != nil {
-			return fmt.Errorf("histogram %s: %w", name, err)
+		// A broken one must not reach the decoder, which may panic.
+		_, err := base64.StdEncoding.DecodeString(text)
+		if err == nil {
+			*h, err = hdrhistogram.Decode([]byte(text))
 		}
-		*h = decoded
+		if err != nil {
+			return r, fmt.Errorf("histogram %s: %w", name, err)
+		}
 	}
-	return nil
+	return r, nil
 }
 
 // Writer writes records in the Go benchmark format: the meaning of the units

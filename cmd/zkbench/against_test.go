@@ -80,7 +80,8 @@ type slowness struct {
 	last time.Time // when a release had been held up
 }
 
-// Release works for that long, because a sleep of some microseconds takes longer.
+// Release works for its share of the time, because a sleep of some microseconds takes
+// longer.
 func (h slowHold) Release(ctx context.Context) error {
 	h.by.holdUp()
 	return h.Hold.Release(ctx)
@@ -89,11 +90,11 @@ func (h slowHold) Release(ctx context.Context) error {
 func (s *slowness) holdUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := time.Now().Add(s.time)
+	time.Sleep(s.time)
 	if !s.last.IsZero() {
-		end = end.Add(time.Duration(s.share * float64(time.Since(s.last))))
-	}
-	for time.Now().Before(end) {
+		end := time.Now().Add(time.Duration(s.share * float64(time.Since(s.last))))
+		for time.Now().Before(end) {
+		}
 	}
 	s.last = time.Now()
 }

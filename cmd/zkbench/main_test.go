@@ -25,7 +25,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
+	plugins "github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 func TestMain(m *testing.M) {
@@ -35,6 +37,7 @@ func TestMain(m *testing.M) {
 			os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal, check: allValid}.process())
 		},
 		"zkbench-build": buildMain,
+		"plugin-of-the-test": func() { plugins.Serve(zookeeper.Open) },
 		// Programs that wait for a command's first result, and then do what their
 		// names say.
 		"interrupt-at-first-result": func() { os.Exit(interruptAtFirstResult(os.Args[1:])) },
@@ -66,7 +69,8 @@ func inTestAll(condition string) (bool, error) {
 	return testall.On(), nil
 }
 
-// withGo has scripts use the go command as $GO, and the module in $TOP.
+// withGo has scripts use the go command as $GO, the module in $TOP, and a plugin that need
+// not be built as $PLUGIN.
 func withGo(env *testscript.Env) error {
 	top, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -76,6 +80,11 @@ func withGo(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+	plugin, err := exec.LookPath("plugin-of-the-test")
+	if err != nil {
+		return err
+	}
+	env.Setenv("PLUGIN", plugin)
 	env.Setenv("TOP", top)
 	env.Setenv("GO", goCommand)
 	// With the race detector a program sleeps for a second before it ends.

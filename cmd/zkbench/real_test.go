@@ -73,15 +73,12 @@ func TestPredecessorBeatsTheHerdOnARealServer(t *testing.T) {
 	}
 }
 
-// TestServerThatAllowsTooFewConnections says what stands in the way before anything
-// is run, and leaves nothing half-written.
-func TestServerThatAllowsTooFewConnections(t *testing.T) {
-	t.Parallel()
-	cfg := ensembletest.Quick(1)
-	cfg.Properties = map[string]string{"maxClientCnxns": "10"}
-	e := ensembletest.Start(t, cfg)
+// tooFewConnections says what stands in the way before anything is run, and leaves
+// nothing half-written.
+func tooFewConnections(t *testing.T, server string) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "records.jsonl")
-	code, stdout, stderr := whole(t, "run", "-servers", e.Connect(), "-strategy", "predecessor", "-contenders", "30", "-count", "1", "-record", file)
+	code, stdout, stderr := whole(t, "run", "-servers", server, "-strategy", "predecessor", "-contenders", "30", "-count", "1", "-record", file)
 	if want := "30 sessions are needed at once, and the servers allow 10 connections"; code != exitUsage || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d; want %d and %q:\n%s", code, exitUsage, want, stderr)
 	}
@@ -186,14 +183,18 @@ func TestAThousandContendersOnOneRealServer(t *testing.T) {
 
 // TestServersThatSpeakTLS measures a real server through its secure port, which
 // asks for a certificate: sessions, four-letter words, and a failover, whose
-// sessions go through a relay of another address.
-func TestServersThatSpeakTLS(t *testing.T) {
+// sessions go through a relay of another address. The server allows ten connections, which
+// its plain port tells.
+func TestServersThatSpeakTLSAndAllowTenConnections(t *testing.T) {
 	t.Parallel()
 	ensembletest.Require(t)
 	cert, key := certificate(t)
 	cfg := ensembletest.Quick(1)
 	cfg.TLS = &ensemble.TLSConfig{CertFile: cert, KeyFile: key, RequireClientCert: true}
-	server := ensembletest.Start(t, cfg).Server(0)
+	cfg.Properties = map[string]string{"maxClientCnxns": "10"}
+	e := ensembletest.Start(t, cfg)
+	tooFewConnections(t, e.Connect())
+	server := e.Server(0)
 	args := []string{"run", "-servers", server.SecureAddr(), "-strategy", "predecessor", "-contenders", "3", "-count", "1"}
 	code, stdout, stderr := withLivingSessions(t, func(timeout string) []string {
 		return append(args[:len(args):len(args)], "-session-timeout", timeout, "-workload", "drain,failover",

@@ -129,10 +129,7 @@ func upTo(t *testing.T, levels map[int][]record.Record, most int) *plan.Model {
 			records = append(records, r...)
 		}
 	}
-	m, err := plan.Fit(records, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := fit(t, records)
 	return m
 }
 
@@ -347,7 +344,12 @@ func TestHerdsOfASharedMachineArePredictedFromSmallOnes(t *testing.T) {
 // herds fits a model to herds of up to 100 contenders, and returns all their records.
 func herds(t *testing.T, file string) (*plan.Model, map[int][]record.Record) {
 	t.Helper()
-	return upTo(t, drains(recorded(t, file), recipes.Herd), 100), drains(everything(t, file), recipes.Herd)
+	all := drains(everything(t, file), recipes.Herd)
+	valid := map[int][]record.Record{}
+	for n, records := range all {
+		valid[n] = slices.DeleteFunc(slices.Clone(records), invalid)
+	}
+	return upTo(t, valid, 100), all
 }
 
 // longest asks how many contenders keep what was measured.

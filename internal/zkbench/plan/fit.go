@@ -28,8 +28,9 @@ type point struct{ n, y, w float64 }
 // their own least squares.
 func fit(terms []term, points []point) []float64 {
 	best, least := make([]float64, len(terms)), math.Inf(1)
+	equations := normal(terms, points)
 	for set := 1; set < 1<<len(terms); set++ {
-		coefficients, ok := solve(terms, set, points)
+		coefficients, ok := solve(equations, set)
 		if !ok {
 			continue
 		}
@@ -56,32 +57,46 @@ func squares(terms []term, coefficients []float64, points []point) (sum float64)
 	return sum
 }
 
-// solve solves the normal equations of the terms in set. It reports false if they
-// are singular or a coefficient is negative.
-func solve(terms []term, set int, points []point) ([]float64, bool) {
+// normal returns the normal equations of all terms, with the right side as the last
+// column.
+func normal(terms []term, points []point) [][]float64 {
+	k := len(terms)
+	matrix := make([][]float64, k)
+	for i := range matrix {
+		matrix[i] = make([]float64, k+1)
+		for _, p := range points {
+			x := p.w * terms[i](p.n) / p.y
+			for j, t := range terms {
+				matrix[i][j] += x * t(p.n) / p.y
+			}
+			matrix[i][k] += x
+		}
+	}
+	return matrix
+}
+
+// solve solves the equations of the terms in set. It reports false if they are singular
+// or a coefficient is negative.
+func solve(equations [][]float64, set int) ([]float64, bool) {
 	var used []int
-	for i := range terms {
+	for i := range equations {
 		if set&(1<<i) != 0 {
 			used = append(used, i)
 		}
 	}
-	k := len(used)
-	matrix := make([][]float64, k) // with the right side as the last column
-	for i := range matrix {
-		matrix[i] = make([]float64, k+1)
-		for _, p := range points {
-			x := p.w * terms[used[i]](p.n) / p.y
-			for j := range used {
-				matrix[i][j] += x * terms[used[j]](p.n) / p.y
-			}
-			matrix[i][k] += x
+	var matrix [][]float64
+	for _, i := range used {
+		var row []float64
+		for _, j := range append(used[:len(used):len(used)], len(equations)) {
+			row = append(row, equations[i][j])
 		}
+		matrix = append(matrix, row)
 	}
 	solution, ok := eliminate(matrix)
 	if !ok {
 		return nil, false
 	}
-	coefficients := make([]float64, len(terms))
+	coefficients := make([]float64, len(equations))
 	for i, c := range solution {
 		if c < 0 {
 			return nil, false
