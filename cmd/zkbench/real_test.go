@@ -28,11 +28,11 @@ import (
 )
 
 // TestPredecessorBeatsTheHerdOnARealServer is the comparison that zkbench exists
-// for. A quiet machine shows a factor of five to seven in handoffs per second;
+// for. A quiet machine shows a factor of four to six in handoffs per second;
 // the test asks for less, because its machine may be busy, and for exact counts.
 func TestPredecessorBeatsTheHerdOnARealServer(t *testing.T) {
 	ensembletest.Require(t)
-	code, stdout, stderr := whole(t, "run", "-ensemble", "1", "-strategy", "herd,predecessor", "-contenders", "100", "-count", "3")
+	code, stdout, stderr := whole(t, "run", "-ensemble", "1", "-strategy", "herd,predecessor", "-contenders", "80", "-count", "2")
 	if code != exitOK {
 		t.Fatalf("exit code %d:\n%s", code, stderr)
 	}
@@ -57,14 +57,14 @@ func TestPredecessorBeatsTheHerdOnARealServer(t *testing.T) {
 		}
 	}
 	herd, predecessor := values["herd"], values["predecessor"]
-	if events := predecessor["watch-events/op"]; !slices.Equal(events, []float64{1, 1, 1}) {
+	if events := predecessor["watch-events/op"]; !slices.Equal(events, []float64{1, 1}) {
 		t.Errorf("predecessor: %v watch events per handoff; want 1", events)
 	}
 	if reads := predecessor["reads/op"]; len(reads) == 0 || slices.Max(reads) > 2 {
 		t.Errorf("predecessor: %v reads per handoff; want at most 2", reads)
 	}
-	if reads := herd["reads/op"]; len(reads) == 0 || slices.Min(reads) < 50 {
-		t.Errorf("herd: %v reads per handoff; want at least half the line of 100", reads)
+	if reads := herd["reads/op"]; len(reads) == 0 || slices.Min(reads) < 40 {
+		t.Errorf("herd: %v reads per handoff; want at least half the line of 80", reads)
 	}
 	// The best of the one against the worst of the other, because a busy machine
 	// may slow down any trial.
