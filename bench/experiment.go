@@ -230,7 +230,6 @@ func (e Experiment) combinations() []Trial {
 	return all
 }
 
-// reached returns a trial over every transport with every delay.
 func (e Experiment) reached(t Trial) (all []Trial) {
 	delays := e.Delays
 	if len(delays) == 0 {

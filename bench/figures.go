@@ -11,7 +11,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
-// figures reads the server's figures around the measured part.
 type figures struct {
 	read   func(context.Context) (map[string]float64, error)
 	wanted []string
@@ -56,8 +55,6 @@ func (f *figures) end(ctx context.Context) error {
 	return nil
 }
 
-// memory compares what this process uses with what it used before its sessions
-// were opened.
 type memory struct {
 	transport Transport
 	before    int64
@@ -109,7 +106,6 @@ func (m memory) read(sessions int) record.Memory {
 	return mem
 }
 
-// inUse returns the bytes of heap and stacks in use after a garbage collection.
 func inUse() int64 {
 	runtime.GC()
 	var stats runtime.MemStats

@@ -95,7 +95,6 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 	return err
 }
 
-// load returns the load of a trial over its sessions.
 func (e Experiment) load(t Trial, all opened) load.Load {
 	l := load.Load{
 		Enrolled: e.counter("in line", len(all.sessions)),
@@ -118,7 +117,6 @@ func (e Experiment) load(t Trial, all opened) load.Load {
 	return l
 }
 
-// lines is how many lines a trial has.
 func (e Experiment) lines(t Trial) int {
 	if t.Workload == load.Many {
 		return max(1, e.Lines)
@@ -143,7 +141,6 @@ func (e Experiment) arrivals() load.Arrivals {
 	return e.Arrivals
 }
 
-// config returns the configuration of a trial's sessions.
 func (e Experiment) config(t Trial) recipes.SessionConfig {
 	cfg := e.Session
 	if cfg.MaxPacket == 0 {

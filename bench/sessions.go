@@ -15,7 +15,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// opened is the sessions of a trial, and how to kill one of them.
 type opened struct {
 	sessions []recipes.Session
 	kill     func(ctx context.Context, session int) error
@@ -82,8 +81,6 @@ func (o *opened) relay(servers []string, n int) error {
 	return nil
 }
 
-// through puts a relay before each server, and returns the configuration of a session
-// that goes through them.
 func (o *opened) through(cfg recipes.SessionConfig) (recipes.SessionConfig, error) {
 	var addrs []string
 	for _, server := range cfg.Servers {
@@ -124,7 +121,6 @@ const (
 	closeTimeout = 10 * time.Second
 )
 
-// counter returns a function that tells Progress of one more.
 func (e Experiment) counter(what string, of int) func() {
 	var done atomic.Int64
 	return func() {

@@ -9,7 +9,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// contender takes turns at the contended path over a session of its own.
 type contender struct {
 	id    int64 // from 1; 0 is nobody
 	enter func(context.Context) (turn, error)
@@ -39,7 +38,6 @@ func (l Load) contenders(joined func(id int64)) ([]contender, error) {
 	return all, nil
 }
 
-// enter returns how to take a turn at the recipe over a session.
 func (l Load) enter(s recipes.Session, joined func(recipes.Place)) (func(context.Context) (turn, error), error) {
 	switch l.Recipe {
 	case Lock:
@@ -144,7 +142,6 @@ func (r *rest) add(delta int64) {
 	}
 }
 
-// await waits until n contenders are at rest.
 func (r *rest) await(ctx context.Context, n int64) error {
 	for r.n.Load() != n {
 		select {

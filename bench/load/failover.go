@@ -12,7 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// failover is a load of one failover under way.
 type failover struct {
 	Load
 	started time.Time
@@ -72,7 +71,6 @@ func (f *failover) stand(ctx context.Context, c contender) error {
 	return nil
 }
 
-// knew reports whether the session that was killed, if any was, is lost to itself.
 func (f *failover) knew() bool {
 	victim := f.victim.Load()
 	if victim == nil {
@@ -157,7 +155,6 @@ func (f *failover) lost(g failoverGrant) error {
 	return nil
 }
 
-// next waits for the next grant and checks it.
 func (f *failover) next(ctx context.Context) (failoverGrant, error) {
 	select {
 	case g := <-f.grants:
@@ -167,7 +164,6 @@ func (f *failover) next(ctx context.Context) (failoverGrant, error) {
 	}
 }
 
-// without returns sessions without the i-th.
 func without(sessions []recipes.Session, i int) []recipes.Session {
 	others := append([]recipes.Session(nil), sessions[:i]...)
 	return append(others, sessions[i+1:]...)

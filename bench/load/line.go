@@ -12,7 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// line is a load of two or more contenders under way.
 type line struct {
 	Load
 	shape    shape
@@ -46,7 +45,6 @@ type joining struct {
 // errOver is returned by waiting contenders that the end of the load sent home.
 var errOver = errors.New("the load is over")
 
-// contend runs a load of that shape.
 func (l Load) contend(ctx context.Context, s shape) (Measurement, error) {
 	li := &line{
 		Load: l, shape: s, started: time.Now(), parent: ctx, rest: newRest(), recorder: newRecorder(),
@@ -74,7 +72,6 @@ func (l *line) now() time.Duration { return time.Since(l.started) }
 // a wait, and what its turn costs is the same in each trial.
 const head = 1
 
-// contender takes turns until its part is done.
 func (l *line) contender(ctx context.Context, c contender) error {
 	l.joined[c.id].first = true
 	if c.id != head {
@@ -103,7 +100,6 @@ func (l *line) contender(ctx context.Context, c contender) error {
 	}
 }
 
-// join is called when a contender has joined the line.
 func (l *line) join(id int64) {
 	j := &l.joined[id]
 	j.at = l.now()
@@ -118,7 +114,6 @@ func (l *line) join(id int64) {
 	l.rest.add(1)
 }
 
-// turn is one turn of one contender.
 func (l *line) turn(ctx context.Context, c contender) error {
 	asked := l.now()
 	turn, err := c.enter(ctx)
@@ -201,7 +196,6 @@ func (l *line) hold(ctx context.Context, granted time.Duration) error {
 	return l.begin(ctx)
 }
 
-// leave ends a holder's turn.
 func (l *line) leave(ctx context.Context, c contender, t turn) error {
 	l.turns++
 	l.left = l.now()
@@ -266,7 +260,6 @@ func (l Load) alone(ctx context.Context) (Measurement, error) {
 	return s.recorder.m, s.guard.check(s.turns)
 }
 
-// solo is a load of one contender under way.
 type solo struct {
 	Load
 	contender contender

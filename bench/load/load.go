@@ -208,7 +208,6 @@ func (w Workload) Own() bool { return w.least() > 0 }
 // Shareable reports whether several processes can run the workload together.
 func (w Workload) Shareable() bool { return w == Drain || w == Cycle || w == Open || w == Many }
 
-// least is how many sessions a round needs; 0 for workloads without rounds.
 func (w Workload) least() int {
 	switch w {
 	case Queue, DoubleBarrier:

@@ -57,7 +57,6 @@ type Warm struct {
 	Steady bool          // false: it ended because it had lasted long enough
 }
 
-// recorder collects a measurement from many goroutines.
 type recorder struct {
 	mu sync.Mutex
 	m  Measurement
@@ -69,14 +68,12 @@ func newRecorder() *recorder {
 	}}
 }
 
-// count changes a figure of the measurement.
 func (r *recorder) count(change func(*Measurement)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.m)
 }
 
-// record adds a time to one of the recorder's histograms.
 func (r *recorder) record(h *hdrhistogram.Histogram, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,13 +131,11 @@ func Merge(w Workload, parts []Measurement) (Measurement, error) {
 	return sum, nil
 }
 
-// placed is a grant and the process that got it.
 type placed struct {
 	Grant
 	part int
 }
 
-// inOrder returns the grants of all parts in the order of their tokens.
 func inOrder(parts []Measurement) ([]placed, error) {
 	var all []placed
 	for i, p := range parts {

@@ -108,7 +108,6 @@ func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, s
 // errGaveUp ends the wait of acquisitions that an open load gives up on.
 var errGaveUp = errors.New("the open load is over")
 
-// acquire is one acquisition.
 func (o *open) acquire(ctx context.Context, c contender, intended time.Time, rec *recorder, last *progressOf) error {
 	rec.record(rec.m.Late, max(0, time.Since(intended)))
 	turn, err := c.enter(ctx)
@@ -145,7 +144,6 @@ func (o *open) acquire(ctx context.Context, c contender, intended time.Time, rec
 	return nil
 }
 
-// progressOf keeps the latest of some moments.
 type progressOf struct {
 	mu     sync.Mutex
 	latest time.Time
@@ -165,7 +163,6 @@ func (p *progressOf) since(start time.Time) time.Duration {
 	return p.latest.Sub(start)
 }
 
-// sleepUntil waits for a moment, or until ctx ends.
 func sleepUntil(ctx context.Context, t time.Time) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -177,8 +174,6 @@ func sleepUntil(ctx context.Context, t time.Time) error {
 // beginning, in order. It sleeps never and can be tested without.
 type pacer func() time.Duration
 
-// newPacer returns a pacer of rate arrivals a second. The same seed gives the same
-// arrivals.
 func newPacer(arrivals Arrivals, rate float64, seed uint64) pacer {
 	gap := float64(time.Second) / rate
 	if arrivals == Poisson {

@@ -57,7 +57,6 @@ func each(ctx context.Context, sessions []recipes.Session, do func(ctx context.C
 	return group.Wait()
 }
 
-// elementsEach is how many elements each producer puts in a round.
 const elementsEach = 10
 
 // queueRound has the first half of the sessions put elements into a queue and the
@@ -86,7 +85,6 @@ func (l Load) queueRound(ctx context.Context, path string, rec *recorder) (int64
 	return total, time.Since(q.start), err
 }
 
-// queueing is a round of a queue under way.
 type queueing struct {
 	*recorder
 	producers int
@@ -129,7 +127,6 @@ func (q *queueing) consume(ctx context.Context, queue recipes.Queue) error {
 	return nil
 }
 
-// first reports whether the element has not been taken before.
 func (q *queueing) first(producer, n uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -219,7 +216,6 @@ func (l Load) doubleBarrierRound(ctx context.Context, path string, rec *recorder
 	return 1, time.Since(start), err
 }
 
-// firstOf returns the first error that there is.
 func firstOf(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -267,7 +263,6 @@ func (l Load) commitRound(ctx context.Context, path string, rec *recorder) (int6
 	return 1, took, nil
 }
 
-// vote is what a site does.
 func vote(ctx context.Context, s recipes.Session, path, name string, rec *recorder) error {
 	tx, err := s.Transaction(path, recipes.TransactionConfig{})
 	if err != nil {

@@ -21,7 +21,6 @@ type shape interface {
 	again() bool
 }
 
-// drain begins with the first grant and ends with the last.
 type drain struct{ contenders int }
 
 func (d drain) begins(time.Duration, int64) bool          { return true }
@@ -85,7 +84,6 @@ func (w *warmup) done(running time.Duration, turns int64) bool {
 	return running >= w.shortest && (w.steady() || running >= longestWarmup*w.shortest)
 }
 
-// steady reports whether the latest windows agree.
 func (w *warmup) steady() bool {
 	if w.filled < steadyWindows {
 		return false

@@ -99,7 +99,6 @@ func (l Load) part(ctx context.Context) (Measurement, error) {
 
 func (s *share) now() time.Duration { return time.Since(s.started) }
 
-// join is called when a contender has joined the line.
 func (s *share) join(id int64) {
 	s.joined[id] = s.now()
 	if !s.there[id] {
@@ -127,7 +126,6 @@ func (s *share) commence(ctx context.Context) (recipes.Stats, error) {
 	return before, nil
 }
 
-// contender takes its turns.
 func (s *share) contender(ctx context.Context, c contender) error {
 	select {
 	case s.entrance <- struct{}{}:

@@ -26,13 +26,11 @@ type Run struct {
 	Records     []Record
 }
 
-// header is the first line of a run.
 type header struct {
 	Zkbench     int         `json:"zkbench"` // version
 	Environment Environment `json:"environment"`
 }
 
-// figures is a record as package json writes it.
 type figures Record
 
 // line is one record. The histograms, which package json would write as their
@@ -98,7 +96,6 @@ func (w *JSONWriter) line(v any) error {
 	return nil
 }
 
-// histograms returns where the record keeps its histograms, by name.
 func (r *Record) histograms() map[string]**hdrhistogram.Histogram {
 	return map[string]**hdrhistogram.Histogram{
 		"wait": &r.Wait, "handoff": &r.Handoff, "service": &r.Service, "late": &r.Late,

@@ -100,7 +100,6 @@ func (r Record) speed(m *metrics) {
 	}
 }
 
-// costs adds what an operation cost.
 func (r Record) costs(m *metrics) {
 	ops := float64(r.Operations)
 	m.add(unit.Reads, float64(r.Counters.Reads)/ops)
@@ -120,7 +119,6 @@ func (r Record) costs(m *metrics) {
 	}
 }
 
-// fairness adds how evenly the turns fell.
 func (r Record) fairness(m *metrics) {
 	if len(r.Turns) < 2 {
 		return
@@ -131,7 +129,6 @@ func (r Record) fairness(m *metrics) {
 	m.add(unit.TurnsCV, f.CV)
 }
 
-// server adds what an operation cost the servers, as far as they tell.
 func (r Record) server(m *metrics) {
 	for _, figure := range []struct {
 		name, unit string
@@ -157,13 +154,11 @@ func (r Record) processor(m *metrics) {
 	m.time(unit.OtherCPU, float64(*r.Client.Other)/float64(r.Operations))
 }
 
-// fairness is how evenly turns fell on contenders.
 type fairness struct {
 	Min, Max int64
 	CV       float64 // coefficient of variation: standard deviation over mean
 }
 
-// fairnessOf returns the fairness of turns, which has at least one value.
 func fairnessOf(turns []int64) fairness {
 	f := fairness{Min: slices.Min(turns), Max: slices.Max(turns)}
 	var sum, squares float64
@@ -183,7 +178,6 @@ func fairnessOf(turns []int64) fairness {
 // Metric returns the value of a unit, if the record has it.
 func (r Record) Metric(unit string) (float64, bool) { return metric(r.Metrics(), unit) }
 
-// metric returns the value of a unit.
 func metric(all []Metric, unit string) (float64, bool) {
 	for _, m := range all {
 		if m.Unit == unit {

@@ -167,7 +167,6 @@ func Here(server Server) Environment {
 	}
 }
 
-// config returns the configuration lines, without those that have no value.
 func (e Environment) config() []benchfmt.Config {
 	var config []benchfmt.Config
 	for _, c := range []struct{ key, value string }{

@@ -58,7 +58,6 @@ Flags:
 
 `
 
-// compareVerb is zkbench compare.
 func (c command) compareVerb(_ context.Context, args []string) error {
 	o := compare.DefaultOptions()
 	f := flag.NewFlagSet("zkbench compare", flag.ContinueOnError)
@@ -115,7 +114,6 @@ func (c command) compare(old, new string, filter *benchproc.Filter, o compare.Op
 	return errTooFew
 }
 
-// compareCounts compares two files by their counts.
 func (c command) compareCounts(old, new string, filter *benchproc.Filter, units []string) error {
 	a, b, err := readSides(old, new, filter, compare.ReadCounts)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 )
 
-// environment describes this process, this machine and the servers.
 func environment(ctx context.Context, srv server, args []string) record.Environment {
 	env := record.Here(srv.about)
 	env.Details = map[string]string{

@@ -153,7 +153,6 @@ Flags:
 
 `
 
-// printHelp writes the help of zkbench.
 func printHelp(w io.Writer) {
 	var list strings.Builder
 	for _, v := range verbs() {
@@ -162,7 +161,6 @@ func printHelp(w io.Writer) {
 	fmt.Fprintf(w, help, list.String())
 }
 
-// printVerbHelp writes the help of a verb and its flags.
 func printVerbHelp(w io.Writer, help string, flags *flag.FlagSet) {
 	fmt.Fprint(w, help)
 	flags.SetOutput(w)

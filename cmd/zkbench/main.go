@@ -34,7 +34,6 @@ func Main() int {
 	return command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal}.process()
 }
 
-// process runs the command as this process, and returns its exit code.
 func (c command) process() int {
 	// The first interrupt ends the run with what was measured so far; a second one
 	// kills, because the first takes itself away. A terminal that goes away is one too,
@@ -76,7 +75,6 @@ type command struct {
 	check          func(record.Record) []string // for tests: says why a trial is invalid, instead of the limits
 }
 
-// verb is what zkbench can be told to do.
 type verb struct {
 	name, about string
 	run         func(c command, ctx context.Context, args []string) error
@@ -127,7 +125,6 @@ func (c command) run(ctx context.Context, args []string) int {
 	return c.exit(ctx, "run", usageError{fmt.Errorf("unknown verb %q%s", name, meant(name))})
 }
 
-// meant guesses what an unknown verb was meant to be.
 func meant(verb string) string {
 	if strings.HasPrefix(verb, "-") {
 		return "; flags follow the verb: zkbench run " + verb
@@ -147,7 +144,6 @@ var errTooFew = errors.New("too few trials")
 // printed says so.
 var errInvalid = errors.New("more than half of the trials, or of those of a row, are invalid")
 
-// exit reports an error and returns the exit code for it.
 func (c command) exit(ctx context.Context, verb string, err error) int {
 	usage := usageError{}
 	switch {

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		"zkbench": func() {
 			os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal, check: allValid}.process())
 		},
-		"zkbench-build": buildMain,
+		"zkbench-build":      buildMain,
 		"plugin-of-the-test": func() { plugins.Serve(zookeeper.Open) },
 		// Programs that wait for a command's first result, and then do what their
 		// names say.

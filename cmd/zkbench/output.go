@@ -85,7 +85,6 @@ func continueOutput(flag, name string) (*output, []record.Run, error) {
 	return o, runs, nil
 }
 
-// commit puts the file into its place.
 func (o *output) commit() error {
 	if o == nil {
 		return nil
@@ -218,7 +217,6 @@ func (s *sink) keep(records []record.Record, env record.Environment) error {
 	return s.commit()
 }
 
-// named is a file and the flag that names it.
 type named struct{ flag, file string }
 
 // distinct says which two flags name the same file: what is written to one would be
@@ -298,12 +296,10 @@ func writeHeap(o *output) error {
 	return o.commit()
 }
 
-// cleanup ends what a run has started, in reverse.
 type cleanup struct{ ends []func() error }
 
 func (c *cleanup) add(end func() error) { c.ends = append(c.ends, end) }
 
-// run ends everything, and adds what goes wrong to *err.
 func (c *cleanup) run(err *error) {
 	for i := len(c.ends) - 1; i >= 0; i-- {
 		*err = errors.Join(*err, c.ends[i]())

@@ -81,7 +81,6 @@ Flags:
 
 `
 
-// planSettings is what the flags of plan say.
 type planSettings struct {
 	at       list[int]
 	p99      time.Duration
@@ -96,7 +95,6 @@ type planSettings struct {
 	limits   []func(*plan.Limits) // what the flags say of servers and machines
 }
 
-// planVerb is zkbench plan.
 func (c command) planVerb(_ context.Context, args []string) error {
 	s := planSettings{at: list[int]{nil, parsePositive}}
 	f := flag.NewFlagSet("zkbench plan", flag.ContinueOnError)
@@ -162,7 +160,6 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 	return nil
 }
 
-// limitFlags adds the flags for limits.
 func (s *planSettings) limitFlags(f *flag.FlagSet) {
 	const known = ";\nby default what the records tell, or else ZooKeeper's own default"
 	s.limit(f, "jute-maxbuffer", "the servers' jute.maxbuffer, a `number` of bytes"+known, 1, func(l *plan.Limits, n int) { l.MaxBuffer = n })
@@ -183,7 +180,6 @@ func (s *planSettings) limit(f *flag.FlagSet, name, usage string, least int, set
 	})
 }
 
-// limitsOf returns what bounds a line on the servers that are planned for.
 func (s planSettings) limitsOf(m fitted) plan.Limits {
 	l := plan.DefaultLimits(m.Strategy)
 	if n, err := strconv.Atoi(m.details["server jute.maxbuffer"]); err == nil {

@@ -36,7 +36,6 @@ func (s planSettings) mosts(w io.Writer, models []fitted) bool {
 	return answered
 }
 
-// most writes how many contenders keep the limit.
 func (s planSettings) most(w io.Writer, m fitted) bool {
 	most, err := m.Most(unit.HandoffP99, float64(s.p99))
 	switch {
@@ -78,7 +77,6 @@ func (s planSettings) choices(w io.Writer, models []fitted) bool {
 	return answered
 }
 
-// choice compares the strategies of one place.
 func (s planSettings) choice(w io.Writer, models []fitted, n int) bool {
 	type option struct {
 		fitted
@@ -217,7 +215,6 @@ func quantity(ns float64) time.Duration {
 	return time.Duration(ns).Round(10 * time.Microsecond)
 }
 
-// describe writes what a model answers. It reports whether it answered all.
 func (s planSettings) describe(w io.Writer, m fitted) bool {
 	fmt.Fprintf(w, "%s\n  fitted to %d trials at %d levels, %d to %d contenders\n",
 		m.Name, m.Trials, len(m.Levels), m.Levels[0], m.Levels[len(m.Levels)-1])
@@ -239,7 +236,6 @@ func (s planSettings) describe(w io.Writer, m fitted) bool {
 	return answered
 }
 
-// predict writes what to expect of n contenders.
 func (s planSettings) predict(w io.Writer, m fitted, n int) bool {
 	mean, err := m.At(unit.Handoffs, n)
 	if err != nil {
@@ -267,7 +263,6 @@ func (s planSettings) predict(w io.Writer, m fitted, n int) bool {
 	return true
 }
 
-// figures is the table of all figures for n contenders.
 func (s planSettings) figures(m fitted, n int) string {
 	rows := [][]string{{fmt.Sprintf("  at %d contenders", n), "expected", "95% interval", "hold-out error (median, worst)"}}
 	for _, figure := range m.Units() {

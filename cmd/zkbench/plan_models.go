@@ -41,7 +41,6 @@ func places(models []fitted) (places [][]fitted) {
 	return places
 }
 
-// sweepCommand is the command that records what a model like m lacks.
 func sweepCommand(m fitted, where string) string {
 	switch {
 	case where != "":
@@ -115,7 +114,6 @@ func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 // carried is the share of the highest throughput to plan with.
 const carried = 0.7
 
-// manyLevel is the trials of so many independent lines.
 type manyLevel struct {
 	lines int
 	rates []float64 // handoffs a second of all lines together, ascending
@@ -200,7 +198,6 @@ func manyLevels(runs []record.Run) (levels map[string][]manyLevel, names []strin
 	return levels, names
 }
 
-// withRate adds a trial to levels, which stay sorted.
 func withRate(levels []manyLevel, lines int, rate float64) []manyLevel {
 	i, found := slices.BinarySearchFunc(levels, lines, func(l manyLevel, n int) int { return l.lines - n })
 	if !found {

@@ -16,13 +16,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 )
 
-// show is the flags that choose what a run writes to stdout and stderr.
 type show struct {
 	raw, quiet bool
 	table      string
 }
 
-// add adds the flags to f.
 func (s *show) add(f *flag.FlagSet) {
 	f.BoolVar(&s.raw, "raw", false, "write the results to stdout though it is a terminal")
 	f.BoolVar(&s.quiet, "quiet", false, "write errors and warnings to stderr, and nothing else")
@@ -37,7 +35,6 @@ func (s *show) check() error {
 	return fmt.Errorf("-table %q: wide, narrow or none", s.table)
 }
 
-// terminal returns how wide w is, or false if it is not a terminal.
 func terminal(w io.Writer) (width int, ok bool) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -59,7 +56,6 @@ func (c command) results(s show) io.Writer {
 	return c.stdout
 }
 
-// tabulate writes the table.
 func (c command) tabulate(s show, records []record.Record) error {
 	width, _ := c.terminal(c.stderr) // 0 has room for all
 	switch {
@@ -73,7 +69,6 @@ func (c command) tabulate(s show, records []record.Record) error {
 	return table.Write(c.stderr, records, width)
 }
 
-// progress is a bar on a terminal, and a line now and then elsewhere.
 type progress struct {
 	bar   *progressbar.ProgressBar // nil off a terminal
 	trial string                   // the present one, in words
@@ -110,7 +105,6 @@ func (c command) newProgress(trials []bench.Trial) *progress {
 	return p
 }
 
-// sayOften writes lines until the end.
 func (p *progress) sayOften(say say) {
 	ticker := time.NewTicker(sayEvery)
 	defer ticker.Stop()
@@ -128,7 +122,6 @@ func (p *progress) sayOften(say say) {
 	}
 }
 
-// begin is called before each trial.
 func (p *progress) begin(t bench.Trial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +132,6 @@ func (p *progress) begin(t bench.Trial) {
 	}
 }
 
-// left says how long the rest will take.
 func (p *progress) left() string {
 	if d, ok := p.remaining.estimate(); ok {
 		return "about " + d.Round(time.Second).String() + " left"
@@ -192,7 +184,6 @@ func (p *progress) skip(t bench.Trial) {
 	p.count()
 }
 
-// end takes the bar away for good. Nothing is said after it has returned.
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

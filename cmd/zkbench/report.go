@@ -46,7 +46,6 @@ Flags:
 
 `
 
-// reportVerb is zkbench report.
 func (c command) reportVerb(_ context.Context, args []string) error {
 	f := flag.NewFlagSet("zkbench report", flag.ContinueOnError)
 	html := f.String("html", "", "`file` for the page")
@@ -225,7 +224,6 @@ func (f *files) insert(name, figures string, sets []report.Set) {
 	})
 }
 
-// figureFile is the path of a figure of the set of that index.
 func figureFile(dir string, set int, f report.Figure) string {
 	return filepath.Join(dir, fmt.Sprintf("%d-%s.svg", set+1, f.Name))
 }

@@ -178,7 +178,6 @@ func groups(mount, path string) (dirs []string) {
 	}
 }
 
-// hierarchy is where a version of control groups keeps the figures of memory.
 type hierarchy struct{ mount, limit, used, unused string }
 
 var (
@@ -189,7 +188,6 @@ var (
 // noLimit is what version 1 has for none: the largest number of pages.
 const noLimit = 1 << 62
 
-// left is what a group may still take.
 func (h hierarchy) left(dir string) (int64, bool) {
 	limit, ok := number(filepath.Join(dir, h.limit))
 	if !ok || limit >= noLimit {

@@ -19,7 +19,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// runVerb is zkbench run.
 func (c command) runVerb(ctx context.Context, args []string) error {
 	s, err := c.parseSettings(args)
 	if err != nil {
@@ -112,7 +111,6 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.E
 	return e, srv, nil
 }
 
-// experiment returns what the flags describe.
 func (s settings) experiment(transports []bench.Transport, session recipes.SessionConfig) bench.Experiment {
 	return bench.Experiment{
 		Recipes: s.recipes.values, Workloads: s.workloads.values, Strategies: s.strategies.values,
@@ -141,7 +139,6 @@ func (s settings) limits() probe.Limits {
 	return probe.DefaultLimits()
 }
 
-// freshRoot returns a path that no other run has.
 func freshRoot() string {
 	return fmt.Sprintf("/zkbench/%s-%08x", time.Now().UTC().Format("20060102T150405"), rand.Uint32())
 }
@@ -268,7 +265,6 @@ func trialOf(ctx context.Context, e bench.Experiment, t bench.Trial, crew *worke
 	return r, true, err
 }
 
-// sayInvalid tells of trials that say more about zkbench than about the server.
 func (c command) sayInvalid(records []record.Record) {
 	invalid := 0
 	var example string
@@ -306,7 +302,6 @@ func place(s record.Server) string {
 	return report.Servers(s)
 }
 
-// readRuns reads files of records.
 func readRuns(files []string) (runs []record.Run, err error) {
 	for _, file := range files {
 		more, err := readRun(file)

@@ -35,7 +35,6 @@ func (s server) figures(ctx context.Context) (map[string]float64, error) {
 	return figures, err
 }
 
-// startServer starts, or finds, what the flags say.
 func startServer(ctx context.Context, w where, end *cleanup) (server, error) {
 	switch {
 	case w.ensemble > 0:
@@ -50,7 +49,6 @@ func startServer(ctx context.Context, w where, end *cleanup) (server, error) {
 	return startEmbedded(ctx, end)
 }
 
-// findServers describes servers that run already.
 func findServers(ctx context.Context, cfg recipes.SessionConfig) (server, error) {
 	w, err := newWords(cfg)
 	if err != nil {
@@ -60,7 +58,6 @@ func findServers(ctx context.Context, cfg recipes.SessionConfig) (server, error)
 	return server{words: w, session: cfg, about: about}, err
 }
 
-// startEmbedded starts a server in this process.
 func startEmbedded(ctx context.Context, end *cleanup) (server, error) {
 	s, err := zkserver.Listen(zkserver.Config{})
 	if err != nil {
@@ -76,7 +73,6 @@ func startEmbedded(ctx context.Context, end *cleanup) (server, error) {
 	return srv, err
 }
 
-// startEnsemble starts n real servers on this machine.
 func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
 	e, err := ensemble.Start(ctx, ensemble.Config{Servers: n, Properties: map[string]string{"maxClientCnxns": "0"}})
 	if err != nil {
@@ -120,7 +116,6 @@ Flags:
 
 `
 
-// serveVerb is zkbench serve.
 func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	w := newWhere()
 	f := flag.NewFlagSet("zkbench serve", flag.ContinueOnError)

@@ -14,7 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// settings is what the flags of run say.
 type settings struct {
 	recipes    list[load.Recipe]
 	workloads  list[load.Workload]
@@ -47,7 +46,6 @@ type settings struct {
 	cpuprofile, memprofile string
 }
 
-// defaults are the settings of run without flags.
 func (c command) defaults() settings {
 	return settings{
 		recipes:    list[load.Recipe]{[]load.Recipe{load.Election}, load.ParseRecipe},
@@ -98,7 +96,6 @@ func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
 	return nil
 }
 
-// flags returns the flags of an experiment, which set s.
 func (s *settings) flags(verb string) *flag.FlagSet {
 	f := flag.NewFlagSet("zkbench "+verb, flag.ContinueOnError)
 	f.Var(&s.recipes, "recipe", "`list` of what is contended for: election, lock")
@@ -140,7 +137,6 @@ func (s *settings) flags(verb string) *flag.FlagSet {
 	return f
 }
 
-// given returns the names of the flags that were given.
 func given(flags *flag.FlagSet) map[string]bool {
 	names := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { names[f.Name] = true })
@@ -256,7 +252,6 @@ var presets = map[string]map[string]string{
 	"paper-table-3": {"workload": "double-barrier", "contenders": "50,100,200", "rounds": "200", "count": "1"},
 }
 
-// applyPreset sets the flags of a preset that were not given.
 func applyPreset(f *flag.FlagSet, name string) error {
 	preset, ok := presets[name]
 	if !ok {

@@ -59,14 +59,12 @@ const (
 	overContenders = "contenders"
 )
 
-// sloSettings is what the flags of slo say.
 type sloSettings struct {
 	settings
 	search slo.Search
 	over   string
 }
 
-// sloVerb is zkbench slo.
 func (c command) sloVerb(ctx context.Context, args []string) error {
 	s := sloSettings{settings: c.defaults()}
 	s.recipes.values = []load.Recipe{load.Lock}
@@ -96,7 +94,6 @@ func (c command) sloVerb(ctx context.Context, args []string) error {
 	return c.slo(ctx, s, append([]string{"slo"}, args...))
 }
 
-// adapt fits the experiment to what is varied.
 func (s *sloSettings) adapt(given map[string]bool) error {
 	switch s.over {
 	case overRate:
@@ -134,7 +131,6 @@ func (s *sloSettings) adapt(given map[string]bool) error {
 	return s.search.Check()
 }
 
-// slo searches and tells what it found.
 func (c command) slo(ctx context.Context, s sloSettings, args []string) (err error) {
 	c.quiet = s.quiet
 	sink, err := openSink(s.out, s.record)
@@ -185,7 +181,6 @@ func (c command) prober(s sloSettings, e bench.Experiment, records *[]record.Rec
 // patience is how often a probe is made that zkbench itself could not drive.
 const patience = 4
 
-// probe is one trial at a load.
 func (c command) probe(ctx context.Context, s sloSettings, e bench.Experiment, n, number int) (record.Record, error) {
 	e.Count = 1
 	if s.over == overRate {

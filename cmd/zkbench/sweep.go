@@ -42,7 +42,6 @@ Flags:
 
 `
 
-// sweepVerb is zkbench sweep.
 func (c command) sweepVerb(ctx context.Context, args []string) error {
 	s := c.defaults()
 	flags := s.sweepFlags()
@@ -65,7 +64,6 @@ func (c command) sweepVerb(ctx context.Context, args []string) error {
 	return c.experiment(ctx, s, append([]string{"sweep"}, args...))
 }
 
-// sweepFlags returns the flags of a sweep, which set s.
 func (s *settings) sweepFlags() *flag.FlagSet {
 	s.contenders.values = []int{1, 2, 5, 10, 20, 50, 100}
 	flags := s.flags("sweep")
@@ -108,7 +106,6 @@ func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*h
 	return p, nil
 }
 
-// records are those of the file.
 func (p *history) records() (all []record.Record) {
 	for _, run := range p.runs {
 		all = append(all, run.Records...)

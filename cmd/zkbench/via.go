@@ -32,10 +32,8 @@ const (
 // it starts is ended by the cleanup; say tells the user what is worth knowing.
 type launcher func(ctx context.Context, s settings, cfg recipes.SessionConfig, end *cleanup, say say) (bench.Transport, error)
 
-// say writes a line for people.
 type say func(format string, args ...any)
 
-// transports are the ways to reach the recipes.
 var transports = map[string]launcher{
 	direct:    launchDirect,
 	inprocess: launchInProcess,
@@ -61,7 +59,6 @@ func (c command) launch(ctx context.Context, s settings, cfg recipes.SessionConf
 	return all, nil
 }
 
-// try opens and closes a session.
 func try(ctx context.Context, open recipes.Opener, cfg recipes.SessionConfig) error {
 	session, err := open(ctx, cfg)
 	if err != nil {
@@ -70,7 +67,6 @@ func try(ctx context.Context, open recipes.Opener, cfg recipes.SessionConfig) er
 	return session.Close(ctx)
 }
 
-// launchDirect calls the library.
 func launchDirect(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
 	return bench.Transport{Open: zookeeper.Open}, nil
 }
@@ -160,7 +156,6 @@ func (c command) relayVerb(life io.Reader, servers []string) error {
 	return nil
 }
 
-// launchPlugin starts one plugin process, which all sessions go through.
 func launchPlugin(ctx context.Context, s settings, _ recipes.SessionConfig, end *cleanup, say say) (bench.Transport, error) {
 	path, err := findPlugin(ctx, s.plugin, end, say)
 	if err != nil {
@@ -213,13 +208,11 @@ func lookForPlugin() (string, error) {
 	return path, nil
 }
 
-// inCheckout reports whether the working directory belongs to this module.
 func inCheckout(ctx context.Context) bool {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m").Output()
 	return err == nil && strings.TrimSpace(string(out)) == modulePath
 }
 
-// buildPlugin builds the plugin for this run.
 func buildPlugin(ctx context.Context, end *cleanup) (string, error) {
 	dir, err := os.MkdirTemp("", "zkbench-")
 	if err != nil {
@@ -235,7 +228,6 @@ func buildPlugin(ctx context.Context, end *cleanup) (string, error) {
 	return path, nil
 }
 
-// exe is how names of executables end.
 func exe() string {
 	if runtime.GOOS == "windows" {
 		return ".exe"

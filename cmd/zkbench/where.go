@@ -20,7 +20,6 @@ type where struct {
 
 func newWhere() where { return where{servers: list[string]{nil, parseServer}} }
 
-// add adds the flags to f.
 func (w *where) add(f *flag.FlagSet) {
 	f.BoolVar(&w.embedded, "embedded", false, "measure a server inside zkbench (the default): needs nothing, keeps all in memory,\nsays nothing about how fast a real server is")
 	f.IntVar(&w.ensemble, "ensemble", 0, "start this `number` (1 or 3) of real ZooKeeper servers on this machine for the run;\nneeds Java and ZooKeeper (ZOOKEEPER_HOME, or Debian's package zookeeper)")
@@ -28,7 +27,6 @@ func (w *where) add(f *flag.FlagSet) {
 	w.access.add(f)
 }
 
-// check says what is wrong with the flags taken together.
 func (w *where) check(given map[string]bool) error {
 	var places []string
 	for _, name := range []string{"embedded", "ensemble", "servers"} {
@@ -47,7 +45,6 @@ func (w *where) check(given map[string]bool) error {
 	return w.access.check(given)
 }
 
-// inside reports whether the server is in this process.
 func (w *where) inside() bool { return w.ensemble == 0 && len(w.servers.values) == 0 }
 
 // access is the flags that say how to get into servers that run already. They are
@@ -62,7 +59,6 @@ type access struct {
 	caFile, certificateFile, keyFile, keyEnv, sni string
 }
 
-// add adds the flags to f.
 func (a *access) add(f *flag.FlagSet) {
 	f.StringVar(&a.chroot, "chroot", "", "`path` in -servers below which everything happens")
 	f.StringVar(&a.acl, "acl", "", "who may use what zkbench creates in -servers: world, creator (default world)")
@@ -77,7 +73,6 @@ func (a *access) add(f *flag.FlagSet) {
 	f.StringVar(&a.sni, "tls-server-name", "", "`name` to expect in the servers' certificates; by default the host that is dialled")
 }
 
-// accessFlags are the names of the flags.
 var accessFlags = []string{
 	"chroot", "acl", "auth-user", "auth-password-file", "auth-password-env", "tls", "tls-ca-file",
 	"tls-certificate-file", "tls-key-file", "tls-key-env", "tls-server-name",
@@ -139,7 +134,6 @@ func (a *access) digest(cfg *recipes.SessionConfig) error {
 	return nil
 }
 
-// encrypted reports whether sessions speak TLS.
 func (a *access) encrypted() bool {
 	return a.tls || a.caFile+a.certificateFile+a.keyFile+a.keyEnv+a.sni != ""
 }

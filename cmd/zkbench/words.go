@@ -41,7 +41,6 @@ func newWords(cfg recipes.SessionConfig) (words, error) {
 	return w, err
 }
 
-// ask sends a word to a server and returns its answer.
 func (w words) ask(ctx context.Context, addr, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -140,7 +139,6 @@ func (w words) mntr(ctx context.Context) (map[string]float64, error) {
 	return sum, ctx.Err()
 }
 
-// parseMntr returns the numbers in an answer to mntr, without the names' zk_.
 func parseMntr(answer string) map[string]float64 {
 	figures := map[string]float64{}
 	for line := range strings.Lines(answer) {
@@ -183,7 +181,6 @@ func (s server) admits(ctx context.Context, needed int) error {
 		needed, allowed)}
 }
 
-// maxClientCnxns returns that setting from an answer to conf.
 func maxClientCnxns(conf string) (int, bool) {
 	for line := range strings.Lines(conf) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "maxClientCnxns="); ok {

@@ -34,7 +34,6 @@ func (c *Ceiling) Add(r record.Record) {
 	}
 }
 
-// combinationOf is a record's name but for its contenders.
 func combinationOf(r record.Record) string {
 	r.Contenders = 0
 	return r.Name()

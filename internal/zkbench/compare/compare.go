@@ -108,7 +108,6 @@ func Compare(a, b *Side, o Options) (Result, error) {
 	return r, r.finish(a, b)
 }
 
-// finish corrects and judges the rows.
 func (r *Result) finish(a, b *Side) error {
 	// Files have their trials in the order in which they were made, which is drawn.
 	slices.SortStableFunc(r.Rows, func(a, b Row) int { return byNumbers(a.Benchmark, b.Benchmark) })
@@ -185,7 +184,6 @@ func (r *Result) judge(row *Row, better int) {
 	}
 }
 
-// missing returns the benchmarks of a that b does not have.
 func missing(a, b *Side) []string {
 	have := map[string]bool{}
 	for _, k := range b.order {
@@ -221,10 +219,8 @@ func byNumbers(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digits are those that s begins with.
 func digits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
 
-// warn says what weakens the comparison.
 func (r *Result) warn(a, b *Side) {
 	say := func(format string, args ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...)) }
 	for _, side := range []*Side{a, b} {
@@ -307,7 +303,6 @@ func (r Result) table(w io.Writer, unit string) {
 	fmt.Fprintln(w, table.Align(rows, 1))
 }
 
-// summary writes a median and the farther end of its interval.
 func summary(s benchmath.Summary, unit string) string {
 	return benchunit.Scale(s.Center, benchunit.ClassOf(unit)) + " ±" + s.PctRangeString()
 }

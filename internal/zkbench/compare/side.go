@@ -50,7 +50,6 @@ func newSide(name string) *Side {
 	return &Side{Name: name, values: map[key][]float64{}, config: map[string]map[string]bool{}}
 }
 
-// read reads results into the side.
 func (s *Side) read(r io.Reader, filter *benchproc.Filter) error {
 	lines := bufio.NewReader(r)
 	if first, _ := lines.Peek(1); len(first) == 1 && first[0] == '{' {
@@ -86,7 +85,6 @@ func benchmarksOf(runs []record.Run) (io.Reader, error) {
 	return &text, nil
 }
 
-// readText reads results in the benchmark format into the side.
 func (s *Side) readText(r io.Reader, filter *benchproc.Filter) error {
 	reader := benchfmt.NewReader(r, s.Name)
 	for reader.Scan() {
@@ -107,12 +105,10 @@ func (s *Side) readText(r io.Reader, filter *benchproc.Filter) error {
 	return nil
 }
 
-// has reports whether the side has that benchmark.
 func (s *Side) has(benchmark string) bool {
 	return slices.ContainsFunc(s.order, func(k key) bool { return k.benchmark == benchmark })
 }
 
-// mixed returns the keys of the environment that not all results have the same value of.
 func (s *Side) mixed() (keys []string) {
 	for key, values := range s.config {
 		if len(values) > 1 {

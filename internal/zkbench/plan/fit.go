@@ -7,7 +7,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// term is one term of a model: a function of the number of contenders.
 type term func(n float64) float64
 
 // Terms of models; see the package comment.
@@ -19,7 +18,6 @@ func pairs(n float64) float64     { return n * (n - 1) }
 func first(n float64) float64     { return 1 / (n - 1) }
 func waited(n float64) float64    { return (n - 2) / (n - 1) }
 
-// point is a value at a number of contenders, and its weight.
 type point struct{ n, y, w float64 }
 
 // fit returns the non-negative coefficients of terms that make the sum of the
@@ -48,7 +46,6 @@ func value(terms []term, coefficients []float64, n float64) (sum float64) {
 	return sum
 }
 
-// squares is the sum of squared relative errors.
 func squares(terms []term, coefficients []float64, points []point) (sum float64) {
 	for _, p := range points {
 		e := value(terms, coefficients, p.n)/p.y - 1
@@ -57,8 +54,6 @@ func squares(terms []term, coefficients []float64, points []point) (sum float64)
 	return sum
 }
 
-// normal returns the normal equations of all terms, with the right side as the last
-// column.
 func normal(terms []term, points []point) [][]float64 {
 	k := len(terms)
 	matrix := make([][]float64, k)
@@ -106,7 +101,6 @@ func solve(equations [][]float64, set int) ([]float64, bool) {
 	return coefficients, true
 }
 
-// eliminate solves a system by Gauss's elimination with pivoting.
 func eliminate(m [][]float64) ([]float64, bool) {
 	k := len(m)
 	for c := range k {
@@ -172,7 +166,6 @@ func newServiceOf(s recipes.Strategy, levels []int, values [][]float64) *service
 	return newService(growing, levels, values)
 }
 
-// service is the model of a figure far beyond the levels that were measured.
 type service struct {
 	law     law
 	fitted  []float64
@@ -243,7 +236,6 @@ func studentAt95(freedom float64) float64 {
 
 func square(x float64) float64 { return x * x }
 
-// at is the estimate for n contenders.
 func (s *service) at(unit string, n float64) Estimate {
 	if s.least == nil {
 		return s.byLaw(unit, n)
@@ -254,7 +246,6 @@ func (s *service) at(unit string, n float64) Estimate {
 	return most
 }
 
-// byLaw is the estimate of the law alone.
 func (s *service) byLaw(unit string, n float64) Estimate {
 	e := Estimate{Unit: unit, Value: s.law.at(s.fitted, n)}
 	far := max(0, math.Log(n/s.largest))

@@ -147,7 +147,6 @@ func (m *Model) networkEnds(l Limits) int {
 	})
 }
 
-// use is what a handoff and a session take of the machines.
 type use struct {
 	client, server *service        // processor time of a handoff; nil if not known
 	session        float64         // resident bytes of the generator for each session; 0 if not known

@@ -100,7 +100,6 @@ type Model struct {
 	use      use
 }
 
-// curve is the model of one unit.
 type curve struct {
 	unit     string
 	law      law
@@ -117,10 +116,8 @@ type law struct {
 	inverted bool
 }
 
-// usl is the Universal Scalability Law.
 var usl = law{[]term{one, waits, pairs}, true}
 
-// costOf is the law of what an operation costs under a strategy.
 func costOf(s recipes.Strategy) law {
 	switch s {
 	case recipes.Herd:
@@ -224,7 +221,6 @@ func (m *Model) values(figure string, byLevel map[int][]record.Record) [][]float
 	return values
 }
 
-// newCurve fits a unit to its values at each level.
 func newCurve(unit string, law law, levels []int, values [][]float64, seed uint64) *curve {
 	points := make([]point, len(levels))
 	for i, n := range levels {
@@ -263,7 +259,6 @@ func misses(random *rand.Rand, holdouts []float64, n int) []float64 {
 	return all
 }
 
-// student draws from Student's t with that many degrees of freedom.
 func student(random *rand.Rand, freedom int) float64 {
 	var chi float64
 	for range freedom {
@@ -273,7 +268,6 @@ func student(random *rand.Rand, freedom int) float64 {
 	return random.NormFloat64() / math.Sqrt(chi/float64(freedom))
 }
 
-// resample draws as many trials as there are, with replacement.
 func resample(random *rand.Rand, values []float64) []float64 {
 	drawn := make([]float64, len(values))
 	for i := range drawn {

@@ -13,8 +13,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// network is what a round-trip time between sessions and servers adds to a handoff: so
-// many round trips, one after the other.
 type network struct {
 	base  time.Duration // the least delay of the records
 	trips float64
@@ -105,7 +103,6 @@ func (m *Model) Trips() string {
 	return fmt.Sprintf("a handoff has %.1f of them (%s)", m.network.trips, known)
 }
 
-// without is a value as it would be at the base delay.
 func (n network) without(figure string, v float64, delay time.Duration) float64 {
 	added := n.trips * float64(delay-n.base)
 	switch {
@@ -117,7 +114,6 @@ func (n network) without(figure string, v float64, delay time.Duration) float64 
 	return v
 }
 
-// with adds what a delay does to an estimate of a time at the base delay.
 func (n network) with(e Estimate, delay time.Duration) Estimate {
 	added := n.trips * float64(delay-n.base)
 	off := math.Abs(added) * n.off

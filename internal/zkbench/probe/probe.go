@@ -177,7 +177,6 @@ func (l Limits) Check(r record.Record) (reasons []string) {
 	return reasons
 }
 
-// typical is the median of what the trial is about.
 func typical(r record.Record) time.Duration {
 	if r.Handoff != nil && r.Handoff.TotalCount() > 0 {
 		return time.Duration(r.Handoff.ValueAtPercentile(50))

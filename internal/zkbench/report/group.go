@@ -193,7 +193,6 @@ func Title(r record.Record, s record.Server) string {
 	return t + ", on " + Servers(s)
 }
 
-// through says how the recipes were reached.
 func through(transport string) string {
 	switch transport {
 	case "direct":

@@ -92,7 +92,6 @@ func newPageSet(i int, s Set) (pageSet, error) {
 	return set, nil
 }
 
-// table is the figure in numbers.
 func (f Figure) table() Table {
 	t := Table{Head: []string{"line", f.X, "median", "from", "to"}}
 	for _, s := range f.Series {
@@ -107,7 +106,6 @@ func (f Figure) table() Table {
 	return t
 }
 
-// facts are the environment in words.
 func facts(e record.Environment) []pageFact {
 	all := []pageFact{
 		{"system", e.OS + "/" + e.Arch}, {"processor", e.CPU},
@@ -135,7 +133,6 @@ var answers = []struct {
 	{unit.Bytes, "With %d contenders, an operation brought this many bytes: %s.", true},
 }
 
-// sentences is how many an answer has at most.
 const sentences = 3
 
 // Answer says in three sentences what a set shows, each in the longest line that all

@@ -35,7 +35,6 @@ var columns = []column{
 	{unit.TurnsCV, "variation of turns"},
 }
 
-// memoryColumns are the units of the table of memory.
 var memoryColumns = []column{
 	{unit.RSS, "MB rss"},
 	{unit.RSSEach, "MB rss/session"},
@@ -104,7 +103,6 @@ func has(s Set, unit string) bool {
 	return false
 }
 
-// contenders returns the numbers of contenders of a set, ascending.
 func contenders(s Set) (all []int) {
 	merged := Lines{}
 	for _, lines := range s.Series {
@@ -160,7 +158,6 @@ func Percentiles(w io.Writer, l Level) error {
 	return err
 }
 
-// summaryUnits are what a summary shows of each strategy.
 var summaryUnits = []struct{ unit, name string }{
 	{unit.Handoffs, "handoffs/s"},
 	{unit.HandoffP99, "p99"},
@@ -224,7 +221,6 @@ func summaryOf(s Set) string {
 	return b.String()
 }
 
-// cell is the median of a unit at a number of contenders.
 func (l Lines) cell(n int, of string) string {
 	for _, level := range l.Levels {
 		if level.Contenders == n {

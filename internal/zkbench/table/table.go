@@ -65,13 +65,11 @@ func Write(w io.Writer, records []record.Record, width int) error {
 	return err
 }
 
-// filled is a column with its cells, the head first.
 type filled struct {
 	column
 	cells []string
 }
 
-// width is what a column takes, with a gap.
 func (f filled) width() int {
 	n := 0
 	for _, cell := range f.cells {
@@ -80,7 +78,6 @@ func (f filled) width() int {
 	return n + len(gap)
 }
 
-// tells reports whether a column differs between rows.
 func (f filled) tells() bool {
 	return slices.ContainsFunc(f.cells[1:], func(cell string) bool { return cell != f.cells[1] })
 }
@@ -104,7 +101,6 @@ func fit(all []filled, width int) (shown []filled, left []string) {
 	return shown, left
 }
 
-// expendable is the column that is missed least, or -1.
 func expendable(shown []filled) int {
 	least := -1
 	for i, c := range shown {
@@ -121,13 +117,11 @@ func expendable(shown []filled) int {
 // none is the cell of a figure that a row does not have.
 const none = "-"
 
-// row is the records of one combination.
 type row struct {
 	record.Record
 	runs []record.Record // that are valid
 }
 
-// rows groups records by combination and sorts them.
 func rows(records []record.Record) []row {
 	byName := map[string]*row{}
 	var all []*row
@@ -162,7 +156,6 @@ func (r row) sameButStrategy(other row) bool {
 	return a.Name() == b.Name()
 }
 
-// values returns a figure of the row's records, ascending.
 func (r row) values(of string) (values []float64) {
 	for _, run := range r.runs {
 		if v, ok := run.Metric(of); ok {
@@ -173,7 +166,6 @@ func (r row) values(of string) (values []float64) {
 	return values
 }
 
-// median returns the median of a figure over the row's records.
 func (r row) median(of string) (float64, bool) {
 	values := r.values(of)
 	n := len(values)
@@ -211,7 +203,6 @@ func (r row) speed(baseline row) string {
 	return fmt.Sprintf("%.2fx (%.2f-%.2f)", (ratios[(all-1)/2]+ratios[all/2])/2, ratios[outside], ratios[all-1-outside])
 }
 
-// column is a column of the table.
 type column struct {
 	head string
 	cell func(r, baseline row) string
@@ -221,7 +212,6 @@ type column struct {
 	key        bool
 }
 
-// columns are from left to right.
 var columns = []column{
 	{"recipe", func(r, _ row) string { return string(r.Recipe) }, 2, true},
 	{"workload", func(r, _ row) string { return string(r.Workload) }, 3, true},
@@ -257,7 +247,6 @@ func wait(head, of string, importance int) column {
 	return c
 }
 
-// median is a column of medians.
 func median(head, of string, importance int) column {
 	return column{head: head, importance: importance, cell: func(r, _ row) string {
 		if v, ok := r.median(of); ok {
@@ -267,7 +256,6 @@ func median(head, of string, importance int) column {
 	}}
 }
 
-// gap is between two columns.
 const gap = "  "
 
 // Align returns rows of as many cells each as lines with columns. The first left

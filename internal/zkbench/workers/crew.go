@@ -92,7 +92,6 @@ func Join(ctx context.Context, s recipes.Session, cfg Config) (*Crew, error) {
 	return c, nil
 }
 
-// take joins the group under the first number that is free.
 func (c *Crew) take(ctx context.Context, s recipes.Session) error {
 	c.hello = message{About: c.cfg.About, Experiment: c.cfg.Experiment, Root: c.cfg.Root}
 	data, err := c.hello.marshal()
@@ -197,7 +196,6 @@ func (c *Crew) absent(when string, present map[int]member) *AbsentError {
 	return e
 }
 
-// agree compares what the workers are going to run.
 func (c *Crew) agree() error {
 	first := c.crew[1]
 	for number := 2; number <= c.cfg.Size; number++ {
@@ -237,10 +235,8 @@ type message struct {
 	Part       []byte `json:"part,omitempty"` // see encode
 }
 
-// name is the znode of a worker.
 func name(number int) string { return fmt.Sprintf("worker-%d", number) }
 
-// member is a worker as the others see it.
 type member struct {
 	message
 	token recipes.Token

@@ -16,7 +16,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// leaveTimeout bounds what a worker does to leave.
 const leaveTimeout = 10 * time.Second
 
 func (m message) marshal() ([]byte, error) { return json.Marshal(m) }
@@ -49,7 +48,6 @@ func (c *Crew) Give(ctx context.Context, r record.Record) ([]record.Record, erro
 	return all, c.exit(ctx, passage, "give what they measured")
 }
 
-// put has the record among this worker's data in the group.
 func (c *Crew) put(ctx context.Context, r record.Record) error {
 	part, err := encode(r)
 	if err != nil {
@@ -72,7 +70,6 @@ func (c *Crew) put(ctx context.Context, r record.Record) error {
 	return nil
 }
 
-// collect reads what all workers have put.
 func (c *Crew) collect(ctx context.Context, trial int) ([]record.Record, error) {
 	members, err := c.group.Members(ctx)
 	if err != nil {
@@ -128,7 +125,6 @@ func (c *Crew) leave() {
 	_ = c.membership.Leave(ctx) // its session's end will do it
 }
 
-// enter meets the others at a barrier.
 func (c *Crew) enter(ctx context.Context, b recipes.DoubleBarrier, what string) (recipes.Passage, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Patience, c.late(what))
 	defer cancel()
