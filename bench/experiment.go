@@ -62,11 +62,6 @@ type Experiment struct {
 	Rate     float64
 	Arrivals load.Arrivals
 
-	// Kill ends a session for load.Failover without its help. If it is nil, the session
-	// is reached through a relay. The relay is cut, and the servers find out when the
-	// session's timeout has passed.
-	Kill func(context.Context, recipes.Session) error
-
 	// Check returns why a trial is invalid, such as that the load generator was the
 	// limit: it becomes record.Record.Invalid. If it is nil, every trial is valid.
 	Check func(record.Record) (reasons []string)

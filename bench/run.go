@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func (e Experiment) Record(t Trial) record.Record {
 	case load.Many:
 		r.Lines = e.lines(t)
 	case load.Open:
-		r.Rate, r.Arrivals = e.Rate, e.arrivals()
+		r.Rate, r.Arrivals = e.Rate, cmp.Or(e.Arrivals, load.Poisson)
 	}
 	if e.Part == nil {
 		return r
@@ -101,8 +102,8 @@ func (e Experiment) load(t Trial, all opened) load.Load {
 		Workload: t.Workload, Recipe: t.Recipe, Strategy: t.Strategy, Sessions: all.sessions,
 		Path: fmt.Sprintf("%s/%04d", e.Root, t.Number),
 		Hold: e.Hold, Duration: e.Duration, Warmup: e.Warmup,
-		Rounds: e.rounds(), Lines: e.lines(t), Rate: e.Rate, Arrivals: e.arrivals(), Seed: e.Seed + uint64(t.Number),
-		Kill: all.kill, CutOff: all.cutOff, Aftermath: aftermath,
+		Rounds: cmp.Or(e.Rounds, 20), Lines: e.lines(t), Rate: e.Rate, Arrivals: cmp.Or(e.Arrivals, load.Poisson), Seed: e.Seed + uint64(t.Number),
+		Kill: all.kill, CutOff: true, Aftermath: aftermath,
 	}
 	if e.Part == nil {
 		return l
@@ -122,23 +123,6 @@ func (e Experiment) lines(t Trial) int {
 		return max(1, e.Lines)
 	}
 	return 1
-}
-
-// defaultRounds is enough for a median and short enough for two hundred sessions.
-const defaultRounds = 20
-
-func (e Experiment) rounds() int {
-	if e.Rounds == 0 {
-		return defaultRounds
-	}
-	return e.Rounds
-}
-
-func (e Experiment) arrivals() load.Arrivals {
-	if e.Arrivals == "" {
-		return load.Poisson
-	}
-	return e.Arrivals
 }
 
 func (e Experiment) config(t Trial) recipes.SessionConfig {

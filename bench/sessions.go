@@ -18,7 +18,6 @@ import (
 type opened struct {
 	sessions []recipes.Session
 	kill     func(ctx context.Context, session int) error
-	cutOff   bool // kill leaves the session to its own clock
 	relays   []*relay.Relay
 	delay    *relay.Delay // of the relays; nil: none
 }
@@ -32,7 +31,7 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 	n := t.Contenders * e.lines(t)
 	configs := func(int) recipes.SessionConfig { return e.config(t) }
 	switch {
-	case t.Workload == load.Failover && e.Kill == nil:
+	case t.Workload == load.Failover:
 		if err := all.relay(e.Session.Servers, n); err != nil {
 			all.close(ctx)
 			return opened{}, err
@@ -49,9 +48,6 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 			return opened{}, err
 		}
 		configs = func(int) recipes.SessionConfig { return cfg }
-	}
-	if t.Workload == load.Failover && e.Kill != nil {
-		all.kill = func(ctx context.Context, i int) error { return e.Kill(ctx, all.sessions[i]) }
 	}
 	var err error
 	if all.sessions, err = open(ctx, t.Transport.Open, configs, n, e.counter("open", n)); err != nil {
@@ -73,7 +69,6 @@ func (o *opened) relay(servers []string, n int) error {
 		o.relays = append(o.relays, r)
 	}
 	relays := o.relays
-	o.cutOff = true
 	o.kill = func(_ context.Context, i int) error {
 		relays[i].Cut()
 		return nil

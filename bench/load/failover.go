@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -92,7 +93,7 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	if err := f.rest.await(ctx, int64(len(f.Sessions))); err != nil {
 		return Measurement{}, err
 	}
-	survivors := without(f.Sessions, int(holder.contender.id)-1)
+	survivors := slices.Concat(f.Sessions[:holder.contender.id-1], f.Sessions[holder.contender.id:])
 	before, err := settled(ctx, survivors)
 	if err != nil {
 		return Measurement{}, err
@@ -162,9 +163,4 @@ func (f *failover) next(ctx context.Context) (failoverGrant, error) {
 	case <-ctx.Done():
 		return failoverGrant{}, context.Cause(ctx)
 	}
-}
-
-func without(sessions []recipes.Session, i int) []recipes.Session {
-	others := append([]recipes.Session(nil), sessions[:i]...)
-	return append(others, sessions[i+1:]...)
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -169,7 +170,7 @@ func (l Load) barrierRound(ctx context.Context, path string, rec *recorder) (int
 	})
 	// The contract does not tell when somebody has begun to wait.
 	if _, err := settled(gctx, l.Sessions); err != nil {
-		return 0, 0, firstOf(group.Wait(), err)
+		return 0, 0, cmp.Or(group.Wait(), err)
 	}
 	start := time.Now()
 	removed.Store(&start)
@@ -214,15 +215,6 @@ func (l Load) doubleBarrierRound(ctx context.Context, path string, rec *recorder
 		return nil
 	})
 	return 1, time.Since(start), err
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // commitRound is a two-phase commit that the first session coordinates and in which

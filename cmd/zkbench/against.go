@@ -75,7 +75,11 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	var outputs [2]*output
-	for i, name := range []string{besides(s.record), s.record} {
+	others := s.record
+	if others != "" {
+		others += ".against"
+	}
+	for i, name := range []string{others, s.record} {
 		if outputs[i], err = createOutput("-record", name); err != nil {
 			return usageError{err}
 		}
@@ -139,13 +143,6 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 	return c.compareBuilds(builds)
 }
 
-func besides(file string) string {
-	if file == "" {
-		return ""
-	}
-	return file + ".against"
-}
-
 func (c command) compareBuilds(builds [2]build) error {
 	var sides [2]*compare.Side
 	for i, name := range []string{"against", "this"} {
@@ -163,13 +160,7 @@ func (c command) compareBuilds(builds [2]build) error {
 	if err != nil {
 		return err
 	}
-	if err := result.Write(c.stdout); err != nil {
-		return err
-	}
-	if result.Worse() > 0 {
-		return errVerdict
-	}
-	return nil
+	return c.verdict(result)
 }
 
 func trialArgs(t bench.Trial, seed uint64) []string {

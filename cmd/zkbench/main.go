@@ -122,34 +122,29 @@ func (c command) run(ctx context.Context, args []string) int {
 			return c.exit(ctx, name, v.run(c, ctx, args))
 		}
 	}
-	return c.exit(ctx, "run", usageError{fmt.Errorf("unknown verb %q%s", name, meant(name))})
-}
-
-func meant(verb string) string {
-	if strings.HasPrefix(verb, "-") {
-		return "; flags follow the verb: zkbench run " + verb
+	meant := "; zkbench help lists them"
+	if strings.HasPrefix(name, "-") {
+		meant = "; flags follow the verb: zkbench run " + name
 	}
-	return "; zkbench help lists them"
+	return c.exit(ctx, "run", usageError{fmt.Errorf("unknown verb %q%s", name, meant)})
 }
 
-// errVerdict is the end of a verb whose answer is no: it was printed, and only
-// the exit code is left to say.
-var errVerdict = errors.New("the verdict is no")
+// ending is that of a verb whose answer is printed, so that only the exit code is left.
+type ending int
 
-// errTooFew is the end of a comparison in which nothing became worse, and which could
-// not have told of everything that did. What it printed says so.
-var errTooFew = errors.New("too few trials")
+func (e ending) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// errInvalid is the end of a run that measured zkbench more than the servers. What it
-// printed says so.
-var errInvalid = errors.New("more than half of the trials, or of those of a row, are invalid")
+const (
+	errVerdict = ending(exitFailed)
+	errTooFew  = ending(exitTooFew)
+	errInvalid = ending(exitInvalid)
+)
 
 func (c command) exit(ctx context.Context, verb string, err error) int {
-	usage := usageError{}
+	var usage usageError
+	var answer ending
 	switch {
-	case err == nil:
-		return exitOK
-	case errors.Is(err, flag.ErrHelp):
+	case err == nil, errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case errors.As(err, &usage):
 		fmt.Fprintf(c.stderr, "zkbench: %v\nzkbench: nothing was run; see zkbench %s -h\n", err, verb)
@@ -167,12 +162,8 @@ func (c command) exit(ctx context.Context, verb string, err error) int {
 			return exitFailed
 		}
 		return exitInterrupted
-	case errors.Is(err, errVerdict):
-		return exitFailed
-	case errors.Is(err, errTooFew):
-		return exitTooFew
-	case errors.Is(err, errInvalid):
-		return exitInvalid
+	case errors.As(err, &answer):
+		return int(answer)
 	}
 	fmt.Fprintf(c.stderr, "zkbench: %v\n", err)
 	return exitFailed

@@ -73,16 +73,14 @@ func continueOutput(flag, name string) (*output, []record.Run, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s cannot be written: %w", flag, err)
 	}
-	o := &output{File: f, flag: flag}
-	if err := f.Truncate(int64(len(text))); err != nil {
-		o.discard()
+	if err = f.Truncate(int64(len(text))); err == nil {
+		_, err = f.Seek(0, io.SeekEnd)
+	}
+	if err != nil {
+		f.Close()
 		return nil, nil, fmt.Errorf("%s cannot be continued: %w", flag, err)
 	}
-	if _, err := f.Seek(0, io.SeekEnd); err != nil {
-		o.discard()
-		return nil, nil, fmt.Errorf("%s cannot be continued: %w", flag, err)
-	}
-	return o, runs, nil
+	return &output{File: f, flag: flag}, runs, nil
 }
 
 func (o *output) commit() error {
@@ -92,10 +90,11 @@ func (o *output) commit() error {
 	if o.final == "" {
 		return o.Close()
 	}
-	if err := errors.Join(o.Sync(), o.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", o.flag, err)
+	err := errors.Join(o.Sync(), o.Close())
+	if err == nil {
+		err = os.Rename(o.Name(), o.final)
 	}
-	if err := os.Rename(o.Name(), o.final); err != nil {
+	if err != nil {
 		return fmt.Errorf("write %s: %w", o.flag, err)
 	}
 	return nil
@@ -120,34 +119,24 @@ type sink struct {
 	lines       *record.JSONWriter // nil without -record
 }
 
-// openSink opens the files, so that what cannot be written is known before
-// anything is measured. An error is a usageError.
-func openSink(out, records string) (*sink, error) {
-	o, err := createOutput("-out", out)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	r, err := createOutput("-record", records)
-	if err != nil {
-		o.discard()
-		return nil, usageError{err}
-	}
-	return &sink{out: o, record: r}, nil
-}
-
-// continueSink is openSink for records that go on in the file of former ones, which
-// it returns. They are in it as soon as they are written.
-func continueSink(out, records string) (*sink, []record.Run, error) {
-	o, err := createOutput("-out", out)
-	if err != nil {
+// openSink opens the files, so that what cannot be written is known before anything is
+// measured. With -resume it returns what the file of -record has, and new records are in
+// it as soon as they are written. An error is a usageError.
+func (s settings) openSink() (_ *sink, former []record.Run, err error) {
+	var o sink
+	if o.out, err = createOutput("-out", s.out); err != nil {
 		return nil, nil, usageError{err}
 	}
-	r, runs, err := continueOutput("-record", records)
+	if s.resume {
+		o.record, former, err = continueOutput("-record", s.record)
+	} else {
+		o.record, err = createOutput("-record", s.record)
+	}
 	if err != nil {
-		o.discard()
+		o.out.discard()
 		return nil, nil, usageError{err}
 	}
-	return &sink{out: o, record: r}, runs, nil
+	return &o, former, nil
 }
 
 // describe says where the records come from. It is called before write.
@@ -280,20 +269,17 @@ func startProfiles(cpu, heap string) (stop func() error, err error) {
 		if c != nil {
 			pprof.StopCPUProfile()
 		}
-		return errors.Join(c.commit(), writeHeap(h))
+		err := c.commit()
+		if h == nil {
+			return err
+		}
+		defer h.discard()
+		runtime.GC() // or what has just become garbage would be in it
+		if heap := pprof.WriteHeapProfile(h.File); heap != nil {
+			return errors.Join(err, heap)
+		}
+		return errors.Join(err, h.commit())
 	}, nil
-}
-
-func writeHeap(o *output) error {
-	if o == nil {
-		return nil
-	}
-	defer o.discard()
-	runtime.GC() // or what has just become garbage would be in it
-	if err := pprof.WriteHeapProfile(o.File); err != nil && !errors.Is(err, os.ErrClosed) {
-		return err
-	}
-	return o.commit()
 }
 
 type cleanup struct{ ends []func() error }

@@ -112,36 +112,21 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.E
 }
 
 func (s settings) experiment(transports []bench.Transport, session recipes.SessionConfig) bench.Experiment {
+	limits := probe.DefaultLimits()
+	if s.inside() {
+		limits = probe.WithServer()
+	}
 	return bench.Experiment{
 		Recipes: s.recipes.values, Workloads: s.workloads.values, Strategies: s.strategies.values,
 		Contenders: s.contenders.values, Transports: transports, Delays: s.delays.values,
 		Count: s.count, Seed: s.seed, Hold: s.hold, Duration: s.duration, Warmup: s.warmup,
-		Rounds: s.rounds, Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Check: s.limits().Check,
-		Session: session, Root: freshRoot(), Ascending: s.limit > 0,
+		Rounds: s.rounds, Lines: s.lines, Rate: s.rate, Arrivals: s.arrivals, Check: limits.Check,
+		Session: session, Ascending: s.limit > 0,
+		Root: fmt.Sprintf("/zkbench/%s-%08x", time.Now().UTC().Format("20060102T150405"), rand.Uint32()),
 	}
-}
-
-// openSink opens the files of the results. With -resume, it returns what the one of
-// -record has.
-func (s settings) openSink() (*sink, []record.Run, error) {
-	if s.resume {
-		return continueSink(s.out, s.record)
-	}
-	sink, err := openSink(s.out, s.record)
-	return sink, nil, err
 }
 
 // limits are those of this process as a load generator.
-func (s settings) limits() probe.Limits {
-	if s.inside() {
-		return probe.WithServer()
-	}
-	return probe.DefaultLimits()
-}
-
-func freshRoot() string {
-	return fmt.Sprintf("/zkbench/%s-%08x", time.Now().UTC().Format("20060102T150405"), rand.Uint32())
-}
 
 // interruption is the end of a run that was told to end. The zero value is one
 // that came before the first trial; a search does not know how many there will be.
@@ -210,7 +195,7 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 			continue
 		}
 		records = append(records, r)
-		known.ceiling.Add(r)
+		known.ceiling.add(r)
 		progress.pause()
 		if err := out.write(r); err != nil {
 			return err

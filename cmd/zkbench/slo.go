@@ -133,7 +133,7 @@ func (s *sloSettings) adapt(given map[string]bool) error {
 
 func (c command) slo(ctx context.Context, s sloSettings, args []string) (err error) {
 	c.quiet = s.quiet
-	sink, err := openSink(s.out, s.record)
+	sink, _, err := s.openSink()
 	if err != nil {
 		return err
 	}

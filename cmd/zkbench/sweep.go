@@ -6,11 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/ceiling"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 )
 
@@ -79,13 +81,13 @@ type history struct {
 	have    map[string]int  // valid records of the file, by name
 	vain    map[string]int  // trials of combinations of which none was valid
 	told    map[string]bool // of combinations that are left out
-	ceiling ceiling.Ceiling
+	ceiling ceiling
 }
 
 // newHistory returns the history of a run on that server. An error is a usageError: the
 // file is of another server.
 func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*history, error) {
-	p := &history{runs: runs, have: map[string]int{}, vain: map[string]int{}, told: map[string]bool{}, ceiling: ceiling.Ceiling{Limit: limit}}
+	p := &history{runs: runs, have: map[string]int{}, vain: map[string]int{}, told: map[string]bool{}, ceiling: ceiling{limit: limit}}
 	for _, run := range runs {
 		if run.Environment.Server != about {
 			return nil, usageError{fmt.Errorf("-resume: the file is of %s, and this is %s; give another -record",
@@ -94,7 +96,7 @@ func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*h
 		for _, r := range run.Records {
 			if r.Valid() {
 				p.have[r.Name()]++
-				p.ceiling.Add(r)
+				p.ceiling.add(r)
 			} else {
 				p.vain[r.Name()]++
 			}
@@ -131,13 +133,13 @@ func (p *history) skip(r record.Record) (yes bool, why string) {
 		}
 		return true, why
 	}
-	expected, tooLong := p.ceiling.TooLong(r)
+	expected, tooLong := p.ceiling.tooLong(r)
 	if !tooLong {
 		return false, ""
 	}
 	if !p.told[r.Name()] {
 		p.told[r.Name()] = true
-		why = fmt.Sprintf("%s: a trial would take about %v (-limit %v)", r.Name(), expected.Round(max(1, expected/100)), p.ceiling.Limit)
+		why = fmt.Sprintf("%s: a trial would take about %v (-limit %v)", r.Name(), expected.Round(max(1, expected/100)), p.ceiling.limit)
 	}
 	return true, why
 }
@@ -171,4 +173,80 @@ func (c command) sameTrials(former []record.Run, s settings) error {
 		}
 	}
 	return nil
+}
+
+// ceiling tells which trials would take too long, from those that were made with fewer
+// contenders. What a strategy costs in a line of a thousand is known after lines of a
+// hundred. Only the measured part counts.
+type ceiling struct {
+	limit time.Duration                    // 0 is no limit
+	took  map[string]map[int]time.Duration // the fastest, by combination and contenders
+}
+
+func (c *ceiling) add(r record.Record) {
+	if c.took == nil {
+		c.took = map[string]map[int]time.Duration{}
+	}
+	key := ofAnyLength(r)
+	if c.took[key] == nil {
+		c.took[key] = map[int]time.Duration{}
+	}
+	if fastest, ok := c.took[key][r.Contenders]; !ok || r.Elapsed < fastest {
+		c.took[key][r.Contenders] = r.Elapsed
+	}
+}
+
+func ofAnyLength(r record.Record) string {
+	r.Contenders = 0
+	return r.Name()
+}
+
+// tooLong reports whether a trial would take longer than the limit, and how long it is
+// expected to take. That is the time of the fastest such trial, if there was one.
+// Otherwise it follows from the two largest lines below it, by the power law through
+// them, of a power from one to three. The herd is cubic: as many handoffs as
+// contenders, each with as many listings, each as long. What is measured for a given
+// time need not grow, nor need a failover: their power is from zero. What is not known
+// is not too long.
+func (c *ceiling) tooLong(r record.Record) (expected time.Duration, yes bool) {
+	took := c.took[ofAnyLength(r)]
+	expected, ok := took[r.Contenders]
+	if !ok {
+		expected = extrapolate(took, r.Contenders, leastPower(r.Workload))
+	}
+	return expected, c.limit > 0 && expected > c.limit
+}
+
+// leastPower is the power of the number of contenders that the time of a trial grows
+// with at least.
+func leastPower(w load.Workload) float64 {
+	switch w {
+	case load.Cycle, load.Open, load.Many, load.Failover:
+		return 0
+	}
+	return 1
+}
+
+func extrapolate(took map[int]time.Duration, n int, least float64) time.Duration {
+	var below []int
+	for level := range took {
+		if level > 1 && level < n { // a contender alone is another experiment
+			below = append(below, level)
+		}
+	}
+	if len(below) == 0 {
+		return 0
+	}
+	slices.Sort(below)
+	last := below[len(below)-1]
+	power := least
+	if len(below) > 1 {
+		before := below[len(below)-2]
+		power = math.Log(float64(took[last])/float64(took[before])) / math.Log(float64(last)/float64(before))
+	}
+	if math.IsNaN(power) {
+		power = least
+	}
+	power = min(max(power, least), 3)
+	return time.Duration(float64(took[last]) * math.Pow(float64(n)/float64(last), power))
 }

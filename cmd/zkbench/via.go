@@ -35,7 +35,9 @@ type launcher func(ctx context.Context, s settings, cfg recipes.SessionConfig, e
 type say func(format string, args ...any)
 
 var transports = map[string]launcher{
-	direct:    launchDirect,
+	direct: func(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
+		return bench.Transport{Open: zookeeper.Open}, nil
+	},
 	inprocess: launchInProcess,
 	byRelay:   launchRelay,
 	plugin:    launchPlugin,
@@ -51,24 +53,16 @@ func (c command) launch(ctx context.Context, s settings, cfg recipes.SessionConf
 			return nil, fmt.Errorf("prepare -via %s: %w", name, err)
 		}
 		t.Name = name
-		if err := try(ctx, t.Open, cfg); err != nil {
+		session, err := t.Open(ctx, cfg)
+		if err == nil {
+			err = session.Close(ctx)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("try -via %s: %w", name, err)
 		}
 		all = append(all, t)
 	}
 	return all, nil
-}
-
-func try(ctx context.Context, open recipes.Opener, cfg recipes.SessionConfig) error {
-	session, err := open(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	return session.Close(ctx)
-}
-
-func launchDirect(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
-	return bench.Transport{Open: zookeeper.Open}, nil
 }
 
 // launchInProcess calls the library through gRPC in memory: what remains of the
@@ -186,11 +180,23 @@ func findPlugin(ctx context.Context, given string, end *cleanup, say say) (strin
 		say("plugin: %s", path)
 		return path, nil
 	}
-	if !inCheckout(ctx) {
+	// The working directory may belong to this module.
+	if out, list := exec.CommandContext(ctx, "go", "list", "-m").Output(); list != nil || strings.TrimSpace(string(out)) != modulePath {
 		return "", fmt.Errorf("%w; give it with -plugin PATH, or install it with go install %s/cmd/%s@latest", err, modulePath, pluginName)
 	}
 	say("plugin: none found, building %s/cmd/%s", modulePath, pluginName)
-	return buildPlugin(ctx, end)
+	dir, err := os.MkdirTemp("", "zkbench-")
+	if err != nil {
+		return "", err
+	}
+	end.add(func() error { return os.RemoveAll(dir) })
+	path = filepath.Join(dir, pluginName+exe())
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, modulePath+"/cmd/"+pluginName)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", errors.Join(fmt.Errorf("build the plugin: %w", err), errors.New(string(out)))
+	}
+	return path, nil
 }
 
 func lookForPlugin() (string, error) {
@@ -204,26 +210,6 @@ func lookForPlugin() (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return "", fmt.Errorf("no %s beside zkbench and none on the PATH", name)
-	}
-	return path, nil
-}
-
-func inCheckout(ctx context.Context) bool {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m").Output()
-	return err == nil && strings.TrimSpace(string(out)) == modulePath
-}
-
-func buildPlugin(ctx context.Context, end *cleanup) (string, error) {
-	dir, err := os.MkdirTemp("", "zkbench-")
-	if err != nil {
-		return "", err
-	}
-	end.add(func() error { return os.RemoveAll(dir) })
-	path := filepath.Join(dir, pluginName+exe())
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, modulePath+"/cmd/"+pluginName)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", errors.Join(fmt.Errorf("build the plugin: %w", err), errors.New(string(out)))
 	}
 	return path, nil
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
-	"encoding/binary"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -160,72 +160,58 @@ func (c *Crew) cause(ctx context.Context, err error) error {
 	return err
 }
 
-// A part is a record with its grants, compressed: the length of the record's JSON,
-// that JSON, and the grants, whose tokens are differences to the one before. All
-// numbers are varints.
+// part is a record as it is given, by gob, compressed. Record is JSON, which has no grants.
+// Those are apart by what changes little from one to the next: the difference to the token
+// before, to the grant before, and the times from there.
+type part struct {
+	Record []byte
+	Grants [4][]int64
+}
 
 func encode(r record.Record) ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
-	raw := append(binary.AppendUvarint(nil, uint64(len(text))), text...)
-	raw = binary.AppendUvarint(raw, uint64(len(r.Grants)))
-	last := recipes.Token(0)
+	p := part{Record: text}
+	var last load.Grant
 	for _, g := range r.Grants {
-		for _, n := range []int64{int64(g.Token - last), int64(g.Joined), int64(g.Granted), int64(g.Left)} {
-			raw = binary.AppendVarint(raw, n)
+		for i, n := range []int64{int64(g.Token - last.Token), int64(g.Granted - last.Granted), int64(g.Granted - g.Joined), int64(g.Left - g.Granted)} {
+			p.Grants[i] = append(p.Grants[i], n)
 		}
-		last = g.Token
+		last = g
 	}
 	var b bytes.Buffer
 	w, err := flate.NewWriter(&b, flate.BestCompression)
 	if err != nil {
 		return nil, err
 	}
-	_, err = w.Write(raw)
-	if err := errors.Join(err, w.Close()); err != nil {
+	if err := errors.Join(gob.NewEncoder(w).Encode(p), w.Close()); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
 }
 
-// grantBytes is at least what a grant has, uncompressed.
-const grantBytes = 4
-
 // maxPart bounds what a part is decompressed to.
 const maxPart = 16 << 20
 
-func decode(part []byte) (record.Record, error) {
-	raw, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(part)), maxPart))
-	if err != nil {
-		return record.Record{}, fmt.Errorf("a part cannot be read: %w", err)
+func decode(data []byte) (r record.Record, err error) {
+	var p part
+	if err := gob.NewDecoder(io.LimitReader(flate.NewReader(bytes.NewReader(data)), maxPart)).Decode(&p); err != nil {
+		return r, fmt.Errorf("a part cannot be read: %w", err)
 	}
-	b := bytes.NewBuffer(raw)
-	length, err := binary.ReadUvarint(b)
-	if err != nil || length > uint64(b.Len()) {
-		return record.Record{}, errors.New("a part cannot be read: it is cut short")
+	if err := json.Unmarshal(p.Record, &r); err != nil {
+		return r, err
 	}
-	var r record.Record
-	if err := json.Unmarshal(b.Next(int(length)), &r); err != nil {
-		return record.Record{}, err
-	}
-	n, err := binary.ReadUvarint(b)
-	if err != nil || n > uint64(b.Len()/grantBytes) {
-		return record.Record{}, errors.New("a part cannot be read: its grants are cut short")
-	}
-	last := recipes.Token(0)
-	for range n {
-		var v [4]int64
-		for i := range v {
-			if v[i], err = binary.ReadVarint(b); err != nil {
-				return record.Record{}, fmt.Errorf("a part cannot be read: grants: %w", err)
-			}
+	var g load.Grant
+	for i, token := range p.Grants[0] {
+		if i >= min(len(p.Grants[1]), len(p.Grants[2]), len(p.Grants[3])) {
+			return r, errors.New("a part cannot be read: its grants are cut short")
 		}
-		last += recipes.Token(v[0])
-		r.Grants = append(r.Grants, load.Grant{
-			Token: last, Joined: time.Duration(v[1]), Granted: time.Duration(v[2]), Left: time.Duration(v[3]),
-		})
+		g.Token += recipes.Token(token)
+		g.Granted += time.Duration(p.Grants[1][i])
+		g.Joined, g.Left = g.Granted-time.Duration(p.Grants[2][i]), g.Granted+time.Duration(p.Grants[3][i])
+		r.Grants = append(r.Grants, g)
 	}
 	return r, nil
 }
