@@ -28,32 +28,6 @@ func experiment(server *fake.World) bench.Experiment {
 	}
 }
 
-func TestEveryTrialGivesARecord(t *testing.T) {
-	server := new(fake.World)
-	e := experiment(server)
-	if err := e.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	sessions := int64(0)
-	for _, trial := range e.Trials() {
-		r, err := e.Run(t.Context(), trial)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sessions += int64(trial.Contenders)
-		if r.Recipe != trial.Recipe || r.Workload != trial.Workload || r.Strategy != trial.Strategy ||
-			r.Contenders != trial.Contenders || r.Transport != "direct" || r.Operations < 1 {
-			t.Errorf("trial %+v gave record %s with %d operations", trial, r.Name(), r.Operations)
-		}
-		if r.Memory.RSS <= 0 {
-			t.Errorf("%s: RSS is %d", r.Name(), r.Memory.RSS)
-		}
-	}
-	if opened := int64(len(server.Sessions())); opened != sessions {
-		t.Errorf("%d sessions for %d contenders", opened, sessions)
-	}
-}
-
 func TestTrialsAreInterleavedBySeed(t *testing.T) {
 	e := experiment(new(fake.World))
 	names := func(e bench.Experiment) (names []string) {
@@ -102,21 +76,6 @@ func TestAscendingExperimentBeginsWithShortLines(t *testing.T) {
 	for i, trial := range e.Trials()[round:] {
 		if trial.Contenders != trials[round+i].Contenders {
 			t.Fatal("the second round has another order")
-		}
-	}
-}
-
-func TestBrokenLockFailsTheTrial(t *testing.T) {
-	for _, defect := range []fake.Defect{fake.TwoHolders, fake.ShrinkingTokens} {
-		e := experiment(&fake.World{Defect: defect})
-		trial := e.Trials()[0]
-		trial.Contenders, trial.Number = 4, 17
-		_, err := e.Run(t.Context(), trial)
-		if !errors.Is(err, load.ErrBroken) {
-			t.Fatalf("defect %d: %v; want ErrBroken", defect, err)
-		}
-		if !strings.Contains(err.Error(), "trial 17 (") {
-			t.Errorf("%q does not name the trial", err)
 		}
 	}
 }

@@ -52,39 +52,6 @@ func drained(t *testing.T, server *zkserver.Server, open recipes.Opener, recipe 
 	return r
 }
 
-func TestPredecessorDrainCostsOneEventAndTwoReads(t *testing.T) {
-	for _, recipe := range load.Recipes() {
-		const n = 40
-		r := drained(t, embedded(t), zookeeper.Open, recipe, recipes.Predecessor, n)
-		if r.Counters.WatchEvents != n-1 {
-			t.Errorf("%s: %d watch events for %d handoffs; want one each", recipe, r.Counters.WatchEvents, n-1)
-		}
-		if r.Counters.Reads > 2*(n-1) {
-			t.Errorf("%s: %d reads for %d handoffs; want at most two each: %v", recipe, r.Counters.Reads, n-1, r.Counters.ByKind)
-		}
-	}
-}
-
-// Whoever waits by handoff is told by its predecessor: it lists nothing, and looks at
-// two znodes at most, so what a handoff costs does not depend on how long the line is.
-func TestHandoffDrainCostsTheSameInEveryLine(t *testing.T) {
-	for _, recipe := range load.Recipes() {
-		bytes := map[int]float64{}
-		for _, n := range []int{10, 80} {
-			r := drained(t, embedded(t), zookeeper.Open, recipe, recipes.Handoff, n)
-			c := r.Counters
-			if c.Reads > 2*r.Operations || c.WatchEvents > 2*r.Operations || c.Handoffs != r.Operations || c.Fallbacks != 0 {
-				t.Errorf("%s, %d contenders: %d reads, %d watch events, %d handoffs of %d, %d fallbacks; want at most two reads and two events each, and no fallback",
-					recipe, n, c.Reads, c.WatchEvents, c.Handoffs, r.Operations, c.Fallbacks)
-			}
-			bytes[n] = float64(c.ResponseBytes) / float64(r.Operations)
-		}
-		if bytes[80] > 1.1*bytes[10] {
-			t.Errorf("%s: bytes per handoff grow with the line: %v", recipe, bytes)
-		}
-	}
-}
-
 // A departure wakes all who wait, and each of them reads the line again. They
 // are so slow about it that the next departure may come before they all watch
 // again; then fewer are woken, so only the bounds are certain.
@@ -113,7 +80,10 @@ func TestHerdDrainWakesEverybodyAtEveryStep(t *testing.T) {
 	left.Store(n)
 	open := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		s, err := zookeeper.Open(ctx, cfg)
-		return considerate{s, server, &left}, err
+		return fake.Acquiring{Session: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+			hold, err := l.Acquire(ctx)
+			return considerateHold{hold, server, &left}, err
+		}}, err
 	}
 	r := drained(t, server, open, load.Lock, recipes.Herd, n)
 	if want := int64(n * (n - 1) / 2); r.Counters.WatchEvents != want {
@@ -121,32 +91,11 @@ func TestHerdDrainWakesEverybodyAtEveryStep(t *testing.T) {
 	}
 }
 
-// considerate is a session whose locks are released only when all others who
-// are left in line watch.
-type considerate struct {
-	recipes.Session
-	server *zkserver.Server
-	left   *atomic.Int64
-}
-
-func (c considerate) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	lock, err := c.Session.Lock(path, cfg)
-	return considerateLock{lock, c}, err
-}
-
-type considerateLock struct {
-	recipes.Lock
-	considerate
-}
-
-func (c considerateLock) Acquire(ctx context.Context) (recipes.Hold, error) {
-	hold, err := c.Lock.Acquire(ctx)
-	return considerateHold{hold, c.considerate}, err
-}
-
+// considerateHold is released only when all others who are left in line watch.
 type considerateHold struct {
 	recipes.Hold
-	considerate
+	server *zkserver.Server
+	left   *atomic.Int64
 }
 
 func (c considerateHold) Release(ctx context.Context) error {

@@ -103,10 +103,8 @@ func TestTokensAreCheckedAcrossProcesses(t *testing.T) {
 // do: of each grant only differences within its own process count.
 func TestClocksThatDoNotAgreeChangeNothing(t *testing.T) {
 	part := func(apart time.Duration, tokens ...int64) load.Measurement {
-		m := load.Measurement{
-			Operations: int64(len(tokens)), Elapsed: time.Second,
-			Wait: histogram.New(), Handoff: histogram.New(), Service: histogram.New(), Late: histogram.New(),
-		}
+		m := empty()
+		m.Operations, m.Elapsed = int64(len(tokens)), time.Second
 		for _, token := range tokens {
 			at := apart + time.Duration(token)*time.Millisecond
 			m.Grants = append(m.Grants, load.Grant{Token: recipes.Token(token), Joined: apart, Granted: at, Left: at + 100*time.Microsecond})

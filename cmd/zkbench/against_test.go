@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -39,31 +40,14 @@ func buildMain() {
 		c.transports[direct] = func(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
 			return bench.Transport{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 				s, err := zookeeper.Open(ctx, cfg)
-				return slowSession{s, by}, err
+				return fake.Acquiring{Session: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+					h, err := l.Acquire(ctx)
+					return slowHold{h, by}, err
+				}}, err
 			}}, nil
 		}
 	}
 	os.Exit(c.process())
-}
-
-type slowSession struct {
-	recipes.Session
-	by *slowness
-}
-
-func (s slowSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Session.Lock(path, cfg)
-	return slowLock{l, s.by}, err
-}
-
-type slowLock struct {
-	recipes.Lock
-	by *slowness
-}
-
-func (l slowLock) Acquire(ctx context.Context) (recipes.Hold, error) {
-	h, err := l.Lock.Acquire(ctx)
-	return slowHold{h, l.by}, err
 }
 
 type slowHold struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -113,7 +114,17 @@ func TestPlantedReadFailsTheGate(t *testing.T) {
 	now := filepath.Join(t.TempDir(), "now.txt")
 	countStrategies(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		s, err := zookeeper.Open(ctx, cfg)
-		return readsOnce{s}, err
+		return fake.Acquiring{Session: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+			hold, err := l.Acquire(ctx)
+			if err != nil {
+				return nil, err
+			}
+			other, err := s.Lock("/nobody", recipes.LockConfig{})
+			if err == nil {
+				_, err = other.Contenders(ctx) // an empty line is one read
+			}
+			return hold, err
+		}}, err
 	}, now)
 	code, stdout, _ := whole(t, "compare", "-exact", recordedCounts, now)
 	if code != exitFailed {
@@ -129,29 +140,4 @@ func TestPlantedReadFailsTheGate(t *testing.T) {
 			t.Errorf("%s: no lock has more reads in\n%s", strategy, stdout)
 		}
 	}
-}
-
-// readsOnce is a session whose locks read a node after each grant.
-type readsOnce struct{ recipes.Session }
-
-func (s readsOnce) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	lock, err := s.Session.Lock(path, cfg)
-	return lockThatReads{lock, s}, err
-}
-
-type lockThatReads struct {
-	recipes.Lock
-	session recipes.Session
-}
-
-func (l lockThatReads) Acquire(ctx context.Context) (recipes.Hold, error) {
-	hold, err := l.Lock.Acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	other, err := l.session.Lock("/nobody", recipes.LockConfig{})
-	if err == nil {
-		_, err = other.(lockThatReads).Lock.Contenders(ctx) // an empty line is one read
-	}
-	return hold, err
 }

@@ -85,19 +85,17 @@ func (a *access) check(given map[string]bool) error {
 			return fmt.Errorf("-%s is about servers that run already; it needs -servers", name)
 		}
 	}
-	switch {
-	case a.acl != "" && a.acl != "world" && a.acl != "creator":
-		return fmt.Errorf("-acl %q: world or creator", a.acl)
-	case a.acl == "creator" && a.user == "":
-		return errors.New("-acl creator needs -auth-user: without one nobody is the creator")
-	case a.user != "" && a.passwordFile == "" && a.passwordEnv == "":
-		return errors.New("-auth-user needs -auth-password-file or -auth-password-env")
-	case a.user == "" && (a.passwordFile != "" || a.passwordEnv != ""):
-		return errors.New("a password needs -auth-user")
-	case a.passwordFile != "" && a.passwordEnv != "":
-		return errors.New("-auth-password-file and -auth-password-env exclude each other; give one")
-	case a.keyFile != "" && a.keyEnv != "":
-		return errors.New("-tls-key-file and -tls-key-env exclude each other; give one")
+	for _, mistake := range []mistake{
+		{a.acl != "" && a.acl != "world" && a.acl != "creator", fmt.Sprintf("-acl %q: world or creator", a.acl)},
+		{a.acl == "creator" && a.user == "", "-acl creator needs -auth-user: without one nobody is the creator"},
+		{a.user != "" && a.passwordFile == "" && a.passwordEnv == "", "-auth-user needs -auth-password-file or -auth-password-env"},
+		{a.user == "" && (a.passwordFile != "" || a.passwordEnv != ""), "a password needs -auth-user"},
+		{a.passwordFile != "" && a.passwordEnv != "", "-auth-password-file and -auth-password-env exclude each other; give one"},
+		{a.keyFile != "" && a.keyEnv != "", "-tls-key-file and -tls-key-env exclude each other; give one"},
+	} {
+		if mistake.made {
+			return errors.New(mistake.what)
+		}
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
@@ -60,8 +59,7 @@ func TableOf(s Set) Table { return tableOf(s, columns) }
 func MemoryOf(s Set) Table { return tableOf(s, memoryColumns) }
 
 func tableOf(s Set, columns []column) Table {
-	var t Table
-	t.Head = slices.Clone(keys)
+	t := Table{Head: slices.Clone(keys)}
 	var used []string
 	for _, c := range columns {
 		if has(s, c.unit) {
@@ -104,16 +102,13 @@ func has(s Set, unit string) bool {
 }
 
 func contenders(s Set) (all []int) {
-	merged := Lines{}
 	for _, lines := range s.Series {
 		for _, level := range lines.Levels {
-			merged.add(record.Record{Contenders: level.Contenders})
+			all = append(all, level.Contenders)
 		}
 	}
-	for _, level := range merged.Levels {
-		all = append(all, level.Contenders)
-	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // keys are the columns that every table has.

@@ -301,10 +301,3 @@ func TestLinesThatCoincideAreAllSeen(t *testing.T) {
 		t.Errorf("the lines begin at %q", lines)
 	}
 }
-
-// A table that is cut has a shade at its edge.
-func TestTablesThatAreCutSaySo(t *testing.T) {
-	if text := string(page(t)); !strings.Contains(text, "linear-gradient(to left,var(--cut)") {
-		t.Error("no shade")
-	}
-}

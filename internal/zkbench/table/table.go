@@ -123,18 +123,20 @@ type row struct {
 }
 
 func rows(records []record.Record) []row {
-	byName := map[string]*row{}
-	var all []*row
+	index := map[string]int{}
+	var all []row
 	for _, r := range records {
-		if byName[r.Name()] == nil {
-			byName[r.Name()] = &row{Record: r}
-			all = append(all, byName[r.Name()])
+		i, ok := index[r.Name()]
+		if !ok {
+			i = len(all)
+			index[r.Name()] = i
+			all = append(all, row{Record: r})
 		}
 		if r.Valid() {
-			byName[r.Name()].runs = append(byName[r.Name()].runs, r)
+			all[i].runs = append(all[i].runs, r)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *row) int {
+	slices.SortStableFunc(all, func(a, b row) int {
 		return cmp.Or(
 			cmp.Compare(a.Recipe, b.Recipe), cmp.Compare(a.Workload, b.Workload),
 			cmp.Compare(a.Hold, b.Hold), cmp.Compare(a.Transport, b.Transport), cmp.Compare(a.Delay, b.Delay),
@@ -143,11 +145,7 @@ func rows(records []record.Record) []row {
 			cmp.Compare(a.Strategy, b.Strategy),
 		)
 	})
-	sorted := make([]row, len(all))
-	for i, r := range all {
-		sorted[i] = *r
-	}
-	return sorted
+	return all
 }
 
 func (r row) sameButStrategy(other row) bool {
