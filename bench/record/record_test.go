@@ -226,14 +226,6 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestAppendedFilesAreTwoRuns(t *testing.T) {
-	text := written(t, records())
-	runs, err := record.Read(bytes.NewReader(append(text, text...)))
-	if err != nil || len(runs) != 2 || len(runs[1].Records) != len(records()) {
-		t.Errorf("%d runs, %v; want 2", len(runs), err)
-	}
-}
-
 func TestBrokenRecordsAreNamedByTheirLine(t *testing.T) {
 	text := string(written(t, records()))
 	for want, broken := range map[string]string{

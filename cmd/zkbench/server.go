@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -134,9 +135,27 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	}
 	end := &cleanup{}
 	defer end.run(&err)
-	addrs, err := serve(ctx, *listen, w, end)
-	if err != nil {
-		return err
+	var addrs []string
+	if w.ensemble > 0 {
+		srv, err := startEnsemble(ctx, w.ensemble, end)
+		if err != nil {
+			return err
+		}
+		addrs = srv.addrs
+	} else {
+		listener, err := net.Listen("tcp", cmp.Or(*listen, "127.0.0.1:0"))
+		if err != nil {
+			return fmt.Errorf("start the built-in server: %w", err)
+		}
+		addrs = []string{listener.Addr().String()}
+		s := zkserver.New(zkserver.Config{})
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(listener) }()
+		end.add(func() error {
+			err := s.Close()
+			<-served // of no interest: it says that the server was closed
+			return err
+		})
 	}
 	if _, err := fmt.Fprintln(c.stdout, strings.Join(addrs, ",")); err != nil {
 		return err
@@ -144,27 +163,4 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	c.say("serving; interrupt to end")
 	<-ctx.Done()
 	return nil
-}
-
-func serve(ctx context.Context, listen string, w where, end *cleanup) ([]string, error) {
-	if w.ensemble > 0 {
-		srv, err := startEnsemble(ctx, w.ensemble, end)
-		return srv.addrs, err
-	}
-	if listen == "" {
-		listen = "127.0.0.1:0"
-	}
-	listener, err := net.Listen("tcp", listen)
-	if err != nil {
-		return nil, fmt.Errorf("start the built-in server: %w", err)
-	}
-	s := zkserver.New(zkserver.Config{})
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(listener) }()
-	end.add(func() error {
-		err := s.Close()
-		<-served // of no interest: it says that the server was closed
-		return err
-	})
-	return []string{listener.Addr().String()}, nil
 }

@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -148,24 +147,47 @@ func figureOf(records []record.Record, figure string) (float64, bool) {
 	return (values[(n-1)/2] + values[n/2]) / 2, true
 }
 
-// TestLongRecordedLinesArePredictedFromShortOnes predicts 500 and 1000 contenders from up
-// to 100, for each strategy that has such records and each number of servers. They were
-// recorded on a quiet machine.
+// TestLongRecordedLinesArePredictedFromShortOnes predicts lines from those of up to a tenth
+// or so of their contenders, for each strategy that has such records and each number of
+// servers. What the machine's other work disturbs is told by intervals, and no error is
+// promised of it. The fastest tenth, the median and the counts are the line's own.
 func TestLongRecordedLinesArePredictedFromShortOnes(t *testing.T) {
-	var all cells
-	for _, servers := range []string{"1", "3"} {
-		records := recorded(t, quiet(servers))
-		for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
-			levels := drains(records, s)
-			m := upTo(t, levels, 100)
-			for _, n := range []int{500, 1000} {
-				all.predict(t, string(s)+", servers "+servers, m, n, levels[n],
-					unit.Handoffs, plan.Undisturbed, unit.HandoffP50, unit.HandoffP99, unit.Reads, unit.Events, unit.Bytes)
+	counts := []string{plan.Undisturbed, unit.HandoffP50, unit.Reads, unit.Events, unit.Bytes}
+	for _, c := range []struct {
+		name                  string
+		file                  func(servers string) string
+		most                  int   // contenders of what is learned from
+		longer                []int // contenders of what is predicted
+		own, disturbed        []string
+		least, leastDisturbed int // predictions
+	}{
+		{"a quiet machine", quiet, 100, []int{500, 1000}, append(counts, unit.Handoffs, unit.HandoffP99), nil, 50, 0},
+		// Throughput and the 99th percentile were those of its other work.
+		{"a shared machine", shared, 1000, []int{3000, 10_000}, counts, []string{unit.Handoffs, unit.HandoffP99}, 35, 16},
+		// The machine of make results stopped now and then, which 99th percentiles tell.
+		{"the sweep", sweepOf, 1000, []int{2000, 5000, 10_000}, append(counts, unit.Handoffs), []string{unit.HandoffP99}, 70, 12},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var own, disturbed cells
+			for _, servers := range []string{"1", "3"} {
+				records := recorded(t, c.file(servers))
+				for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
+					levels := drains(records, s)
+					m := upTo(t, levels, c.most)
+					for _, n := range c.longer {
+						what := string(s) + ", servers " + servers
+						own.predict(t, what, m, n, levels[n], c.own...)
+						disturbed.predict(t, what, m, n, levels[n], c.disturbed...)
+					}
+				}
 			}
-		}
+			own.good(t, c.least)
+			disturbed.covered(t, c.leastDisturbed)
+		})
 	}
-	all.good(t, 50)
 }
+
+func sweepOf(servers string) string { return filepath.Join(results, "zookeeper-"+servers+".jsonl") }
 
 // results has the records of the latest sweep.
 var results = filepath.Join("..", "..", "..", "testdata", "results")
@@ -179,28 +201,6 @@ func quiet(servers string) string {
 // too.
 func shared(servers string) string {
 	return filepath.Join(results, "shared", "zookeeper-"+servers+".jsonl")
-}
-
-// TestRecordedThousandsArePredictedFromHundreds predicts 3000 and 10,000 contenders from
-// lines of up to 1000. The machine was shared. So throughput and the 99th percentile were
-// those of its other work. Intervals tell that, and no error is promised of them. The
-// fastest tenth, the median and the counts are the line's own.
-func TestRecordedThousandsArePredictedFromHundreds(t *testing.T) {
-	var own, disturbed cells
-	for _, servers := range []string{"1", "3"} {
-		records := recorded(t, shared(servers))
-		for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
-			levels := drains(records, s)
-			m := upTo(t, levels, 1000)
-			for _, n := range []int{3000, 10_000} {
-				what := string(s) + ", servers " + servers
-				own.predict(t, what, m, n, levels[n], plan.Undisturbed, unit.HandoffP50, unit.Reads, unit.Events, unit.Bytes)
-				disturbed.predict(t, what, m, n, levels[n], unit.Handoffs, unit.HandoffP99)
-			}
-		}
-	}
-	own.good(t, 35)
-	disturbed.covered(t, 16)
 }
 
 // peers are the cycles a second of testdata/results/quiet/peers.txt, by lock and contenders.
@@ -237,29 +237,6 @@ func peers(t *testing.T) map[string]map[int][]float64 {
 		}
 	}
 	return found
-}
-
-// TestThousandsOfTheSweepArePredictedFromHundreds predicts the lines of 2000, 5000 and 10,000
-// contenders of make results from those of up to 1000. The machine stopped now and then,
-// which 99th percentiles tell: of them intervals are promised only.
-func TestThousandsOfTheSweepArePredictedFromHundreds(t *testing.T) {
-	var own, disturbed cells
-	for _, servers := range []string{"1", "3"} {
-		records := recorded(t, filepath.Join(results, "zookeeper-"+servers+".jsonl"))
-		for _, s := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
-			levels := drains(records, s)
-			m := upTo(t, levels, 1000)
-			for _, n := range slices.Sorted(maps.Keys(levels)) {
-				if n > 1000 {
-					what := string(s) + ", servers " + servers
-					own.predict(t, what, m, n, levels[n], unit.Handoffs, plan.Undisturbed, unit.HandoffP50, unit.Reads, unit.Events, unit.Bytes)
-					disturbed.predict(t, what, m, n, levels[n], unit.HandoffP99)
-				}
-			}
-		}
-	}
-	own.good(t, 70)
-	disturbed.covered(t, 12)
 }
 
 // TestRecordedCyclesArePredictedFromDrains predicts the cycles of peers.txt, up to 3000

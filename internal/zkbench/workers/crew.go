@@ -25,7 +25,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +85,7 @@ func Join(ctx context.Context, s recipes.Session, cfg Config) (*Crew, error) {
 	}
 	c.ctx, c.stop = context.WithCancelCause(ctx)
 	if err := c.roll(); err != nil {
-		c.leave()
+		c.Close()
 		return nil, err
 	}
 	return c, nil
@@ -94,7 +93,7 @@ func Join(ctx context.Context, s recipes.Session, cfg Config) (*Crew, error) {
 
 func (c *Crew) take(ctx context.Context, s recipes.Session) error {
 	c.hello = message{About: c.cfg.About, Experiment: c.cfg.Experiment, Root: c.cfg.Root}
-	data, err := c.hello.marshal()
+	data, err := json.Marshal(c.hello)
 	if err != nil {
 		return err
 	}
@@ -218,7 +217,7 @@ func (c *Crew) Workers() (all []string) {
 	for number := 1; number <= c.cfg.Size; number++ {
 		all = append(all, c.crew[number].About)
 	}
-	return slices.Clip(all)
+	return all
 }
 
 // Context ends when the context of Join does, or when a worker has gone; then its

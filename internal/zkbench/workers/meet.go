@@ -2,6 +2,7 @@ package workers
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"context"
 	"encoding/gob"
@@ -17,8 +18,6 @@ import (
 )
 
 const leaveTimeout = 10 * time.Second
-
-func (m message) marshal() ([]byte, error) { return json.Marshal(m) }
 
 // Begin returns when all workers have called it.
 func (c *Crew) Begin(ctx context.Context) (err error) {
@@ -55,7 +54,7 @@ func (c *Crew) put(ctx context.Context, r record.Record) error {
 	}
 	m := c.hello
 	m.Trial, m.Part = r.Trial, part
-	data, err := m.marshal()
+	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
@@ -64,10 +63,7 @@ func (c *Crew) put(ctx context.Context, r record.Record) error {
 		return fmt.Errorf("what this worker measured in trial %d (%d grants, %d bytes compressed) does not fit into a znode; give a shorter -duration, a longer -hold or fewer -contenders: %w",
 			r.Trial, len(r.Grants), len(part), err)
 	}
-	if err != nil {
-		return c.cause(ctx, err)
-	}
-	return nil
+	return c.cause(ctx, err)
 }
 
 func (c *Crew) collect(ctx context.Context, trial int) ([]record.Record, error) {
@@ -115,9 +111,7 @@ func (c *Crew) part(ctx context.Context) {
 
 // Close has this worker leave. The others, unless they are at Finish, will find it
 // missing. It may be called again.
-func (c *Crew) Close() { c.leave() }
-
-func (c *Crew) leave() {
+func (c *Crew) Close() {
 	c.stop(nil)
 	<-c.done
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
@@ -129,19 +123,13 @@ func (c *Crew) enter(ctx context.Context, b recipes.DoubleBarrier, what string) 
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Patience, c.late(what))
 	defer cancel()
 	passage, err := b.Enter(ctx, []byte(c.cfg.About))
-	if err != nil {
-		return nil, c.cause(ctx, err)
-	}
-	return passage, nil
+	return passage, c.cause(ctx, err)
 }
 
 func (c *Crew) exit(ctx context.Context, p recipes.Passage, what string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Patience, c.late(what))
 	defer cancel()
-	if err := p.Leave(ctx); err != nil {
-		return c.cause(ctx, err)
-	}
-	return nil
+	return c.cause(ctx, p.Leave(ctx))
 }
 
 // late is about workers that live and do not come.
@@ -149,15 +137,12 @@ func (c *Crew) late(what string) error {
 	return fmt.Errorf("worker %d waited %v for the others to %s, and not all of them came, though their sessions live", c.number, c.cfg.Patience, what)
 }
 
-// cause is why ctx ended if it did, and err otherwise.
+// cause is why ctx ended if err is one and it did, and err otherwise.
 func (c *Crew) cause(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
+	if err == nil {
+		return nil
 	}
-	if cause := context.Cause(c.ctx); cause != nil {
-		return cause
-	}
-	return err
+	return cmp.Or(context.Cause(ctx), context.Cause(c.ctx), err)
 }
 
 // part is a record as it is given, by gob, compressed. Record is JSON, which has no grants.
