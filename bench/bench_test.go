@@ -18,7 +18,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// experiment returns a small one against that server.
 func experiment(server *fake.World) bench.Experiment {
 	return bench.Experiment{
 		Recipes: []load.Recipe{load.Lock, load.Election}, Workloads: []load.Workload{load.Drain, load.Cycle},

@@ -21,7 +21,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// embedded returns a server that ends with the test.
 func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
 	server, err := zkserver.Listen(zkserver.Config{})
@@ -32,7 +31,6 @@ func embedded(t *testing.T) *zkserver.Server {
 	return server
 }
 
-// drained drains a line of n on an embedded server.
 func drained(t *testing.T, server *zkserver.Server, open recipes.Opener, recipe load.Recipe, strategy recipes.Strategy, n int) record.Record {
 	t.Helper()
 	e := bench.Experiment{

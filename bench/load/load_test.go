@@ -16,7 +16,6 @@ import (
 
 const path = "/bench/line"
 
-// sessions opens n sessions and has them closed with the test.
 func sessions(t *testing.T, server *fake.World, n int) []recipes.Session {
 	t.Helper()
 	all := make([]recipes.Session, n)

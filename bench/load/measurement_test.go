@@ -15,7 +15,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// empty is a measurement of nothing.
 func empty() load.Measurement {
 	return load.Measurement{
 		Wait: histogram.New(), Handoff: histogram.New(), Service: histogram.New(), Late: histogram.New(),

@@ -49,7 +49,6 @@ func drained(strategy recipes.Strategy, contenders int, handoff time.Duration) r
 	return r
 }
 
-// alone returns a record of a single contender.
 func alone() record.Record {
 	r := drained(recipes.Herd, 2, 400*time.Microsecond)
 	r.Contenders, r.Operations, r.Elapsed = 1, 100, 100*time.Millisecond
@@ -185,7 +184,6 @@ func TestTimeOfZeroIsLeftOut(t *testing.T) {
 	}
 }
 
-// written returns records as JSON lines.
 func written(t *testing.T, records []record.Record) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -55,7 +55,6 @@ type slowHold struct {
 	by *slowness
 }
 
-// slowness is how much longer a release takes.
 type slowness struct {
 	time  time.Duration
 	share float64
@@ -119,7 +118,6 @@ func TestAgainstFindsATenthAndNothingElse(t *testing.T) {
 	}
 }
 
-// difference is a verdict other than none.
 var difference = regexp.MustCompile(`(?m) (better|WORSE)$`)
 
 // ofAPair are the flags of trials that are short, and long enough for hundreds of

@@ -15,7 +15,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// jobFile is as much of a Nomad job as says what is run.
 type jobFile struct {
 	Variables []struct {
 		Name    string    `hcl:"name,label"`
@@ -111,7 +110,6 @@ func nomadJob() block {
 	return block{blocks: map[string]block{"job": job, "variable": variable}}
 }
 
-// unknown are the names that the schema does not have.
 func (b block) unknown(body *hclsyntax.Body, where string) (names []string) {
 	for name := range body.Attributes {
 		if b.attributes != "*" && !slices.Contains(strings.Fields(b.attributes), name) {
@@ -156,7 +154,6 @@ func TestNomadJobHasTheSchemaOfJobs(t *testing.T) {
 	}
 }
 
-// readUnit returns the systemd unit's settings, by name.
 func readUnit(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "systemd", "zkbench@.service"))

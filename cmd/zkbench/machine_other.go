@@ -3,5 +3,4 @@
 package main
 
 func childrenCPU() (seconds float64, ok bool) { return 0, false }
-
-func filesystem(string) string { return "" }
+func filesystem(string) string                { return "" }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -140,14 +139,11 @@ func TestObjectiveOnARealServer(t *testing.T) {
 	e := ensembletest.Shared(t)
 	for slower := 1; slower <= 64; slower *= 2 {
 		times := func(d time.Duration) string { return (time.Duration(slower) * d).String() }
-		var out, errs bytes.Buffer
-		zkbench := command{stdout: &out, stderr: &errs, transports: transports, terminal: terminal, check: allValid}
-		code := zkbench.run(t.Context(), []string{
-			"slo", "-servers", e.Connect(), "-over", "rate", "-under", times(200 * time.Millisecond), "-hold", times(50 * time.Millisecond),
+		code, stdout, stderr := whole(t,
+			"slo", "-servers", e.Connect(), "-over", "rate", "-under", times(200*time.Millisecond), "-hold", times(50*time.Millisecond),
 			"-arrivals", "constant", "-contenders", "4", "-from", fmt.Sprint(max(1, 2/slower)), "-to", "64", "-precision", "0.5",
-			"-duration", times(500 * time.Millisecond), "-warmup", "10ms",
-		})
-		stdout, stderr := out.String(), errs.String()
+			"-duration", times(500*time.Millisecond), "-warmup", "10ms",
+		)
 		var pass, fail int
 		for line := range strings.Lines(stdout) {
 			_, _ = fmt.Sscanf(line, "last pass: rate %d", &pass)

@@ -280,7 +280,6 @@ func TestOutput(t *testing.T) {
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// counts compares two texts by their counts, and returns what is written.
 func counts(t *testing.T, old, new string, units ...string) (compare.CountsResult, string) {
 	t.Helper()
 	var sides [2]*compare.Side

@@ -18,14 +18,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// cells are predictions that were compared with what was measured.
 type cells struct {
 	number, missed int
 	errs           []float64 // of times and throughput, as shares
 	spreads        []float64 // by which share two recordings of the same differ
 }
 
-// add compares an estimate with the median of what was measured.
 func (c *cells) add(t *testing.T, what string, n int, e plan.Estimate, measured float64) {
 	t.Helper()
 	c.number++
@@ -48,7 +46,6 @@ func isCount(figure string) bool {
 	return figure == unit.Events || figure == unit.Bytes || figure == unit.Reads
 }
 
-// predict compares what a model says of n contenders with their records.
 func (c *cells) predict(t *testing.T, what string, m *plan.Model, n int, records []record.Record, figures ...string) {
 	t.Helper()
 	for _, figure := range figures {
@@ -119,7 +116,6 @@ func drains(records []record.Record, s recipes.Strategy) map[int][]record.Record
 	return levels
 }
 
-// upTo fits a model to lines of at most so many contenders.
 func upTo(t *testing.T, levels map[int][]record.Record, most int) *plan.Model {
 	t.Helper()
 	var records []record.Record
@@ -265,7 +261,6 @@ func TestRecordedCyclesArePredictedFromDrains(t *testing.T) {
 	all.good(t, 8)
 }
 
-// alone are drains with those of one contender.
 func alone(records []record.Record, s recipes.Strategy) map[int][]record.Record {
 	levels := drains(records, s)
 	for _, r := range records {
@@ -318,7 +313,6 @@ func TestHerdsOfASharedMachineArePredictedFromSmallOnes(t *testing.T) {
 	all.covered(t, 8)
 }
 
-// herds fits a model to herds of up to 100 contenders, and returns all their records.
 func herds(t *testing.T, file string) (*plan.Model, map[int][]record.Record) {
 	t.Helper()
 	all := drains(everything(t, file), recipes.Herd)

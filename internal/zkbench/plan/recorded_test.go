@@ -16,7 +16,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// predicted are the units that are compared with what was measured.
 var predicted = []string{unit.Handoffs, unit.HandoffP99, unit.Events, unit.Bytes}
 
 // TestRecordedLevelLeftOutLiesInItsInterval recomputes, from every recorded sweep,
@@ -45,7 +44,6 @@ func TestRecordedLevelLeftOutLiesInItsInterval(t *testing.T) {
 	}
 }
 
-// recorded returns the valid records of a file.
 func recorded(t *testing.T, file string) []record.Record {
 	t.Helper()
 	return slices.DeleteFunc(everything(t, file), invalid)
@@ -53,7 +51,6 @@ func recorded(t *testing.T, file string) []record.Record {
 
 func invalid(r record.Record) bool { return !r.Valid() }
 
-// everything returns all records of a file.
 func everything(t *testing.T, file string) (records []record.Record) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -150,7 +147,6 @@ func TestRecordedLoadsArePredictedFromDrains(t *testing.T) {
 	}
 }
 
-// loads are the cycles and the open loads of a strategy, by name.
 func loads(records []record.Record, s recipes.Strategy) map[string][]record.Record {
 	groups := map[string][]record.Record{}
 	for _, r := range records {

@@ -12,7 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// drained is a sweep of drains.
 func drained(strategy recipes.Strategy, a, b float64) []record.Record {
 	records := sweep(strategy, a, b, 0, 0, levels...)
 	for i := range records {

@@ -40,7 +40,6 @@ func recorded(t *testing.T) []record.Run {
 	return runs
 }
 
-// render calls a renderer and returns what it wrote.
 func render(t *testing.T, write func(io.Writer) error) []byte {
 	t.Helper()
 	var out bytes.Buffer
