@@ -124,7 +124,11 @@ func (l *line) turn(ctx context.Context, c contender) error {
 	case err != nil:
 		return err
 	case l.over.Load():
-		return l.passOn(turn)
+		// The grant has crossed with the end of the load.
+		if err := turn.leave(l.parent); err != nil {
+			return fmt.Errorf("leave: %w", err)
+		}
+		return errOver
 	}
 	l.rest.add(-1)
 	if err := l.guard.enter(c.id, turn.token); err != nil {
@@ -144,14 +148,6 @@ func (l *line) turn(ctx context.Context, c contender) error {
 		l.recorder.record(l.recorder.m.Service, l.now()-granted)
 	}
 	return nil
-}
-
-// passOn gives back a grant that has crossed with the end of the load.
-func (l *line) passOn(t turn) error {
-	if err := t.leave(l.parent); err != nil {
-		return fmt.Errorf("leave: %w", err)
-	}
-	return errOver
 }
 
 // granted is what a holder does first: it records its grant. It reports whether

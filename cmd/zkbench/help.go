@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -159,10 +158,4 @@ func printHelp(w io.Writer) {
 		fmt.Fprintf(&list, "\t%-20s %s\n", v.name, v.about)
 	}
 	fmt.Fprintf(w, help, list.String())
-}
-
-func printVerbHelp(w io.Writer, help string, flags *flag.FlagSet) {
-	fmt.Fprint(w, help)
-	flags.SetOutput(w)
-	flags.PrintDefaults()
 }

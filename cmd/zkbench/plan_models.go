@@ -63,7 +63,6 @@ func sweepCommand(m fitted, where string) string {
 // by the errors.
 func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 	groups := map[string][]record.Record{}
-	details := map[string]map[string]string{}
 	of := map[string]fitted{}
 	var order []string
 	machine := report.Machines(runs)
@@ -74,19 +73,12 @@ func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 			}
 			near := r
 			near.Delay = 0 // a model has all delays
-			key := report.Title(near, run.Environment.Server)
-			if m := machine(run, r); m != "" {
-				key += ", measured by " + m
-			}
+			key := report.Title(near, run.Environment.Server) + machine(run, r)
 			if groups[key] == nil {
 				order = append(order, key)
-				details[key] = run.Environment.Details
 				server := run.Environment.Server
-				place := report.Servers(server)
-				if m := machine(run, r); m != "" {
-					place += ", measured by " + m
-				}
-				of[key] = fitted{place: place, servers: server.Servers, embedded: server.Mode == "embedded", transport: r.Transport, hold: r.Hold}
+				place := report.Servers(server) + machine(run, r)
+				of[key] = fitted{details: run.Environment.Details, place: place, servers: server.Servers, embedded: server.Mode == "embedded", transport: r.Transport, hold: r.Hold}
 			}
 			groups[key] = append(groups[key], r)
 		}
@@ -101,7 +93,7 @@ func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 		}
 		m.Name = key
 		found := of[key]
-		found.Model, found.details = m, details[key]
+		found.Model = m
 		models = append(models, found)
 	}
 	if len(order) == 0 {
@@ -185,10 +177,7 @@ func manyLevels(runs []record.Run) (levels map[string][]manyLevel, names []strin
 			}
 			all := r
 			all.Lines = 0
-			name := fmt.Sprintf("%d contenders each, %s", r.Contenders, report.Title(all, run.Environment.Server))
-			if m := machine(run, r); m != "" {
-				name += ", measured by " + m
-			}
+			name := fmt.Sprintf("%d contenders each, %s", r.Contenders, report.Title(all, run.Environment.Server)+machine(run, r))
 			if levels[name] == nil {
 				names = append(names, name)
 			}

@@ -33,22 +33,9 @@ func (c command) runVerb(ctx context.Context, args []string) error {
 // experiment runs what the settings describe. args are kept in the records.
 func (c command) experiment(ctx context.Context, s settings, args []string) (err error) {
 	c.quiet = s.quiet
-	sink, former, err := s.openSink()
-	if err != nil {
-		return err
-	}
-	defer sink.discard()
-	if err := c.sameTrials(former, s); err != nil {
-		return err
-	}
-	stop, err := startProfiles(s.cpuprofile, s.memprofile)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
 	end := &cleanup{}
 	defer end.run(&err)
-	e, srv, err := c.prepare(ctx, s, end)
+	e, srv, sink, former, err := c.prepare(ctx, s, end)
 	if err != nil {
 		return err
 	}
@@ -86,29 +73,41 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 }
 
 // prepare starts what the settings need.
-func (c command) prepare(ctx context.Context, s settings, end *cleanup) (bench.Experiment, server, error) {
-	if err := s.fits(); err != nil {
-		return bench.Experiment{}, server{}, err
+// prepare opens the files of the results, and starts what the settings need.
+func (c command) prepare(ctx context.Context, s settings, end *cleanup) (e bench.Experiment, srv server, out *sink, former []record.Run, err error) {
+	if out, former, err = s.openSink(); err != nil {
+		return e, srv, out, former, err
 	}
-	srv, err := startServer(ctx, s.where, end)
+	end.add(func() error { out.discard(); return nil })
+	if err = c.sameTrials(former, s); err != nil {
+		return e, srv, out, former, err
+	}
+	stop, err := startProfiles(s.cpuprofile, s.memprofile)
 	if err != nil {
-		return bench.Experiment{}, srv, err
+		return e, srv, out, former, err
 	}
-	if err := srv.admits(ctx, s.connections()); err != nil {
-		return bench.Experiment{}, srv, err
+	end.add(stop)
+	if err = s.fits(); err != nil {
+		return e, srv, out, former, err
+	}
+	if srv, err = startServer(ctx, s.where, end); err != nil {
+		return e, srv, out, former, err
+	}
+	if err = srv.admits(ctx, s.connections()); err != nil {
+		return e, srv, out, former, err
 	}
 	session := srv.session
 	session.SessionTimeout = s.sessionTimeout
 	transports, err := c.launch(ctx, s, session, end)
 	if err != nil {
-		return bench.Experiment{}, srv, err
+		return e, srv, out, former, err
 	}
-	e := s.experiment(transports, session)
+	e = s.experiment(transports, session)
 	e.Figures, e.Wanted = srv.figures, wantedFigures
 	if c.check != nil {
 		e.Check = c.check
 	}
-	return e, srv, nil
+	return e, srv, out, former, nil
 }
 
 func (s settings) experiment(transports []bench.Transport, session recipes.SessionConfig) bench.Experiment {

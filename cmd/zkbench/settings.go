@@ -88,7 +88,9 @@ func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		printVerbHelp(c.stdout, help, flags)
+		fmt.Fprint(c.stdout, help)
+		flags.SetOutput(c.stdout)
+		flags.PrintDefaults()
 		return err
 	case err != nil:
 		return usageError{err}

@@ -133,19 +133,9 @@ func (s *sloSettings) adapt(given map[string]bool) error {
 
 func (c command) slo(ctx context.Context, s sloSettings, args []string) (err error) {
 	c.quiet = s.quiet
-	sink, _, err := s.openSink()
-	if err != nil {
-		return err
-	}
-	defer sink.discard()
-	stop, err := startProfiles(s.cpuprofile, s.memprofile)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
 	end := &cleanup{}
 	defer end.run(&err)
-	e, srv, err := c.prepare(ctx, s.settings, end)
+	e, srv, sink, _, err := c.prepare(ctx, s.settings, end)
 	if err != nil {
 		return err
 	}

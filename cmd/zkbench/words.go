@@ -44,7 +44,11 @@ func newWords(cfg recipes.SessionConfig) (words, error) {
 func (w words) ask(ctx context.Context, addr, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	conn, err := w.dial(ctx, addr)
+	dial := new(net.Dialer).DialContext
+	if w.tls != nil {
+		dial = (&tls.Dialer{Config: w.tls}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", addr)
 	if err != nil {
 		return "", err
 	}
@@ -62,13 +66,6 @@ func (w words) ask(ctx context.Context, addr, word string) (string, error) {
 		return "", fmt.Errorf("ask %s: %w", addr, err)
 	}
 	return string(answer), nil
-}
-
-func (w words) dial(ctx context.Context, addr string) (net.Conn, error) {
-	if w.tls == nil {
-		return new(net.Dialer).DialContext(ctx, "tcp", addr)
-	}
-	return (&tls.Dialer{Config: w.tls}).DialContext(ctx, "tcp", addr)
 }
 
 // describe asks the servers what they are, with the four-letter word srvr. One

@@ -53,7 +53,11 @@ func newSide(name string) *Side {
 func (s *Side) read(r io.Reader, filter *benchproc.Filter) error {
 	lines := bufio.NewReader(r)
 	if first, _ := lines.Peek(1); len(first) == 1 && first[0] == '{' {
-		text, err := asBenchmarks(lines)
+		runs, err := record.Read(lines)
+		var text io.Reader
+		if err == nil {
+			text, err = benchmarksOf(runs)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
@@ -62,16 +66,8 @@ func (s *Side) read(r io.Reader, filter *benchproc.Filter) error {
 	return s.readText(lines, filter)
 }
 
-// asBenchmarks renders records in the benchmark format, so that both kinds of
-// file are compared alike.
-func asBenchmarks(r io.Reader) (io.Reader, error) {
-	runs, err := record.Read(r)
-	if err != nil {
-		return nil, err
-	}
-	return benchmarksOf(runs)
-}
-
+// benchmarksOf renders records in the benchmark format, so that both kinds of file are
+// compared alike.
 func benchmarksOf(runs []record.Run) (io.Reader, error) {
 	var text bytes.Buffer
 	for _, run := range runs {

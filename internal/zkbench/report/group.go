@@ -54,10 +54,7 @@ func Group(runs []record.Run) []Set {
 		for _, r := range run.Records {
 			all := r
 			all.Strategy = ""
-			title := Title(all, run.Environment.Server)
-			if m := machine(run, r); m != "" {
-				title += ", measured by " + m
-			}
+			title := Title(all, run.Environment.Server) + machine(run, r)
 			if _, ok := index[title]; !ok {
 				index[title] = len(sets)
 				sets = append(sets, Set{Title: title, Environment: run.Environment})
@@ -142,13 +139,13 @@ func (l Level) Histogram() *hdrhistogram.Histogram {
 	return sum
 }
 
-// Machines returns what names the machine that made a record of runs: its system,
-// processor and GOMAXPROCS. It is "" for all of them if one machine made all. What is
+// Machines returns what a title adds to name the machine that made a record of runs: its
+// system, processor and GOMAXPROCS. It is "" if one machine made all of them. What is
 // not of one machine must not be taken for trials of the same thing.
 func Machines(runs []record.Run) func(record.Run, record.Record) string {
 	machine := func(run record.Run, r record.Record) string {
 		e := run.Environment
-		return fmt.Sprintf("%s/%s, %s, GOMAXPROCS %d", e.OS, e.Arch, e.CPU, r.Procs)
+		return fmt.Sprintf(", measured by %s/%s, %s, GOMAXPROCS %d", e.OS, e.Arch, e.CPU, r.Procs)
 	}
 	seen := map[string]bool{}
 	for _, run := range runs {
