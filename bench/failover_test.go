@@ -76,7 +76,6 @@ func TestHolderThatIsCutOffKnowsBeforeTheNextGrant(t *testing.T) {
 	}
 }
 
-// counted counts the connections that it accepts.
 type counted struct {
 	net.Listener
 	accepted atomic.Int64

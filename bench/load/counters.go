@@ -83,7 +83,6 @@ func (l Load) counted(ctx context.Context, measure func(context.Context) error) 
 	return difference(after, before), l.end(ctx)
 }
 
-// difference returns after minus before.
 func difference(after, before recipes.Stats) recipes.Stats {
 	d := recipes.Stats{ByKind: map[string]int64{}}
 	add(&d, after, 1)
