@@ -19,9 +19,14 @@ const (
 	KindElection     Kind = "election"
 )
 
-// Kinds returns all kinds, in the order of Lines.Contenders.
-func Kinds() []Kind {
-	return []Kind{KindLock, KindSharedLock, KindPriorityLock, KindSemaphore, KindElection}
+var kinds = []Kind{KindLock, KindSharedLock, KindPriorityLock, KindSemaphore, KindElection}
+
+// Validate reports, as an ErrInvalid, that there is no such kind.
+func (k Kind) Validate() error {
+	if !slices.Contains(kinds, k) {
+		return fmt.Errorf("%w: %q is not a kind of contender; the kinds are %q", ErrInvalid, k, kinds)
+	}
+	return nil
 }
 
 // Contender is one place in a line: a znode that somebody created to take part
@@ -75,20 +80,10 @@ type Contender struct {
 	Successor bool
 }
 
-// ValidateKinds reports, as an ErrInvalid, a kind that does not exist.
-func ValidateKinds(kinds ...Kind) error {
-	for _, k := range kinds {
-		if !slices.Contains(Kinds(), k) {
-			return fmt.Errorf("%w: %q is not a kind of contender; the kinds are %q", ErrInvalid, k, Kinds())
-		}
-	}
-	return nil
-}
-
 // Lines are the contenders at one path.
 type Lines struct {
-	// Contenders has the line of one kind after the other, in the order of
-	// Kinds. Within a kind they are in the order in which they are granted.
+	// Contenders has the line of one kind after the other, in the order in which the kinds
+	// are declared. Within a kind they are in the order in which they are granted.
 	Contenders []Contender
 	// Permits is the number of permits that the contenders of a Semaphore have agreed
 	// on. It is 0 if no number was agreed on, or semaphores were not asked for. The

@@ -100,7 +100,7 @@ func (v *contendersVerb) lines(s recipes.Client, ctx context.Context) (recipes.L
 	if v.election {
 		return s.Contenders(ctx, v.Path, recipes.KindElection)
 	}
-	return s.Contenders(ctx, v.Path, recipes.Kinds()...)
+	return s.Contenders(ctx, v.Path)
 }
 
 // shortestWatch is how long contenders -watch rests between two looks. It rests ten
