@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
 // unencrypted is a plugin over a socket without TLS, as for debugging. The difference to
@@ -23,7 +23,7 @@ func unencrypted(b *testing.B) *host.Plugin {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	b.Setenv(plugin.ReattachEnv, r.accept(b, "debugged").first)
+	b.Setenv(handshake.ReattachEnv, r.accept(b, "debugged").first)
 	p, err := host.Launch(b.Context(), host.Config{})
 	if err != nil {
 		b.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
-	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
 // outlivedTimeout is the timeout of its session.
@@ -154,7 +154,7 @@ func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	handshake := plugin.Handshake()
+	cookie := handshake.Config()
 	for name, test := range map[string]struct {
 		value string
 		file  *os.File
@@ -168,15 +168,15 @@ func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
 			cmd := exec.Command(self(t))
-			cmd.Env = append(os.Environ(), roleEnv+"=real plugin", handshake.MagicCookieKey+"="+handshake.MagicCookieValue,
-				"PLUGIN_PROTOCOL_VERSIONS=1", plugin.LifetimeEnv+"="+test.value)
+			cmd.Env = append(os.Environ(), roleEnv+"=real plugin", cookie.MagicCookieKey+"="+cookie.MagicCookieValue,
+				"PLUGIN_PROTOCOL_VERSIONS=1", handshake.LifetimeEnv+"="+test.value)
 			cmd.Stderr = &stderr
 			if test.file != nil {
 				cmd.ExtraFiles = []*os.File{test.file}
 			}
 			err := cmd.Run()
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 6 || !bytes.Contains(stderr.Bytes(), []byte(plugin.LifetimeEnv+"="+test.value)) {
+			if !errors.As(err, &exit) || exit.ExitCode() != 6 || !bytes.Contains(stderr.Bytes(), []byte(handshake.LifetimeEnv+"="+test.value)) {
 				t.Errorf("%v, %s", err, &stderr)
 			}
 		})

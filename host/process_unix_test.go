@@ -17,7 +17,7 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/plugin"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -198,10 +198,10 @@ func TestPluginThatNobodyAttachesToExits(t *testing.T) {
 	}
 	t.Parallel()
 	r := listen(t)
-	handshake := plugin.Handshake()
+	cookie := handshake.Config()
 	cmd := exec.Command(self(t))
 	cmd.Env = []string{
-		roleEnv + "=plugin", r.env(), handshake.MagicCookieKey + "=" + handshake.MagicCookieValue,
+		roleEnv + "=plugin", r.env(), cookie.MagicCookieKey + "=" + cookie.MagicCookieValue,
 		goplugin.EnvUnixSocketDir + "=" + shortTempDir(t),
 	}
 	if err := cmd.Start(); err != nil {

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
-	"github.com/zkrecipes/zkrecipes/plugin"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -22,7 +22,7 @@ func TestOnlyTheHostThatLaunchedThePluginGetsIn(t *testing.T) {
 	cmd := exec.Command(self(t))
 	cmd.Env = append(os.Environ(), roleEnv+"=plugin")
 	older := goplugin.NewClient(&goplugin.ClientConfig{
-		HandshakeConfig: plugin.Handshake(), VersionedPlugins: plugin.VersionedPlugins(), Cmd: cmd,
+		HandshakeConfig: handshake.Config(), VersionedPlugins: handshake.Host(), Cmd: cmd,
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC}, AutoMTLS: true, Logger: hclog.NewNullLogger(),
 	})
 	defer older.Kill()
@@ -30,7 +30,7 @@ func TestOnlyTheHostThatLaunchedThePluginGetsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := protocol.Dispense(plugin.Name)
+	conn, err := protocol.Dispense(handshake.Name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func (r Resume) apply(cfg *server.Config) error {
 
 // configure returns the configuration of a server of sessions that open opens.
 func configure(open recipes.Opener, options []Option) (server.Config, error) {
-	cfg := server.Config{Open: open, Version: Version(), Build: version.Build(), Logger: logger()}
+	cfg := server.Config{Open: open, Version: version.String(), Build: version.Build(), Logger: logger()}
 	for _, o := range options {
 		if err := o.apply(&cfg); err != nil {
 			return server.Config{}, err

@@ -133,8 +133,8 @@ func ValidateKey(key string) error {
 	return validateElements("key", key, key)
 }
 
-// ValidateRevision reports, as an ErrInvalid, that no revision can be this one.
-func ValidateRevision(r Revision) error {
+// Validate reports, as an ErrInvalid, that no revision can be this one.
+func (r Revision) Validate() error {
 	if r < AnyRevision {
 		return fmt.Errorf("%w: revision %d; a revision is AnyRevision (-1), NoRevision (0) or positive", ErrInvalid, r)
 	}

@@ -19,9 +19,14 @@ const (
 	KindElection     Kind = "election"
 )
 
-// Kinds returns all kinds, in the order of Lines.Contenders.
-func Kinds() []Kind {
-	return []Kind{KindLock, KindSharedLock, KindPriorityLock, KindSemaphore, KindElection}
+var kinds = []Kind{KindLock, KindSharedLock, KindPriorityLock, KindSemaphore, KindElection}
+
+// Validate reports, as an ErrInvalid, that there is no such kind.
+func (k Kind) Validate() error {
+	if !slices.Contains(kinds, k) {
+		return fmt.Errorf("%w: %q is not a kind of contender; the kinds are %q", ErrInvalid, k, kinds)
+	}
+	return nil
 }
 
 // Contender is a znode in the wait queue of a path.
@@ -69,16 +74,6 @@ type Contender struct {
 	// Successor reports that a holder of the PriorityLock has chosen this contender as the
 	// next one (PriorityHold.HandOff).
 	Successor bool
-}
-
-// ValidateKinds reports, as an ErrInvalid, a kind that does not exist.
-func ValidateKinds(kinds ...Kind) error {
-	for _, k := range kinds {
-		if !slices.Contains(Kinds(), k) {
-			return fmt.Errorf("%w: %q is not a kind of contender; the kinds are %q", ErrInvalid, k, Kinds())
-		}
-	}
-	return nil
 }
 
 // Lines are the contenders at one path.

@@ -37,20 +37,25 @@ const (
 // Dialects returns all dialects, in the order in which they are documented.
 func Dialects() []Dialect { return []Dialect{ZooKeeper, Curator, Kazoo} }
 
-// ParseDialect returns the dialect of that name; "" is [DefaultDialect]. The error
-// matches [ErrInvalid] and names the dialects that exist.
-func ParseDialect(name string) (Dialect, error) {
-	if name == "" {
-		return DefaultDialect, nil
+// Normalize returns the dialect, or [DefaultDialect] for "". The error matches
+// [ErrInvalid] and names the dialects that exist.
+func (d Dialect) Normalize() (Dialect, error) {
+	return choose("dialect", d, DefaultDialect, Dialects())
+}
+
+// choose returns one of the choices, or otherwise for "".
+func choose[T ~string](what string, chosen, otherwise T, choices []T) (T, error) {
+	switch {
+	case chosen == "":
+		return otherwise, nil
+	case slices.Contains(choices, chosen):
+		return chosen, nil
 	}
-	if d := Dialect(name); slices.Contains(Dialects(), d) {
-		return d, nil
+	names := make([]string, len(choices))
+	for i, c := range choices {
+		names[i] = string(c)
 	}
-	names := make([]string, 0, len(Dialects()))
-	for _, d := range Dialects() {
-		names = append(names, string(d))
-	}
-	return "", fmt.Errorf("%w: dialect %q is unknown; one of %s", ErrInvalid, name, strings.Join(names, ", "))
+	return "", fmt.Errorf("%w: %s %q is unknown; one of %s", ErrInvalid, what, string(chosen), strings.Join(names, ", "))
 }
 
 // ForeignError names a third-party contender. It matches [ErrForeign].

@@ -82,7 +82,7 @@ func (c DoubleBarrierConfig) Validate() error {
 	if c.Size < 1 {
 		return fmt.Errorf("%w: Size is %d; a double barrier has at least 1 member", ErrInvalid, c.Size)
 	}
-	_, err := ParseDialect(string(c.Dialect))
+	_, err := c.Dialect.Normalize()
 	return err
 }
 

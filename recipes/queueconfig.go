@@ -49,7 +49,7 @@ func (c QueueConfig) Validate() error {
 	case c.MaxDeliveries < 0 || c.MaxDeliveries > math.MaxInt32:
 		return fmt.Errorf("%w: MaxDeliveries is %d; it must be between 0, for no limit, and 2^31-1", ErrInvalid, c.MaxDeliveries)
 	}
-	dialect, err := ParseDialect(string(c.Dialect))
+	dialect, err := c.Dialect.Normalize()
 	if err == nil && dialect != DefaultDialect && (c.Capacity > 0 || c.MaxDeliveries > 0) {
 		err = fmt.Errorf("%w: Capacity and MaxDeliveries are for the default dialect: %s supports neither", ErrInvalid, dialect)
 	}

@@ -1,11 +1,5 @@
 package recipes
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
-
 // Strategy is how a contender waits. It decides what waiting costs, never which contender is
 // next. Contenders with different strategies can share a wait queue.
 //
@@ -53,18 +47,8 @@ const (
 // Strategies returns all strategies, in the order in which they are documented.
 func Strategies() []Strategy { return []Strategy{Herd, Predecessor, Handoff} }
 
-// ParseStrategy returns the strategy of that name; "" is [DefaultStrategy]. The
-// error matches [ErrInvalid] and names the strategies that exist.
-func ParseStrategy(name string) (Strategy, error) {
-	if name == "" {
-		return DefaultStrategy, nil
-	}
-	if s := Strategy(name); slices.Contains(Strategies(), s) {
-		return s, nil
-	}
-	names := make([]string, 0, len(Strategies()))
-	for _, s := range Strategies() {
-		names = append(names, string(s))
-	}
-	return "", fmt.Errorf("%w: strategy %q is unknown; one of %s", ErrInvalid, name, strings.Join(names, ", "))
+// Normalize returns the strategy, or [DefaultStrategy] for "". The error matches
+// [ErrInvalid] and names the strategies that exist.
+func (s Strategy) Normalize() (Strategy, error) {
+	return choose("strategy", s, DefaultStrategy, Strategies())
 }

@@ -137,16 +137,10 @@ const (
 // Variants returns all variants, in the order in which they are documented.
 func Variants() []Variant { return []Variant{AllWatch, CoordinatorOnly, OwnNodes} }
 
-// ParseVariant returns the variant of that name; "" is [DefaultVariant]. The
-// error matches [ErrInvalid].
-func ParseVariant(name string) (Variant, error) {
-	if name == "" {
-		return DefaultVariant, nil
-	}
-	if v := Variant(name); slices.Contains(Variants(), v) {
-		return v, nil
-	}
-	return "", fmt.Errorf("%w: variant %q is unknown; one of %q", ErrInvalid, name, Variants())
+// Normalize returns the variant, or [DefaultVariant] for "". The error matches
+// [ErrInvalid] and names the variants that exist.
+func (v Variant) Normalize() (Variant, error) {
+	return choose("variant", v, DefaultVariant, Variants())
 }
 
 // TransactionConfig configures a Transaction. The zero value is the default. A site that joins

@@ -209,7 +209,7 @@ func parseStrategy(s string) (recipes.Strategy, error) {
 	if s == "" {
 		return "", fmt.Errorf("strategy is empty")
 	}
-	return recipes.ParseStrategy(s)
+	return recipes.Strategy(s).Normalize()
 }
 
 // maxDelay leaves time for a handshake, of which there are a few round trips, before

@@ -22,7 +22,7 @@ import (
 
 // planted opens sessions without a server whose grants take as many milliseconds as there
 // are in line.
-func planted(ctx context.Context, server *fake.World, cfg recipes.SessionConfig) (recipes.Session, error) {
+func planted(ctx context.Context, server *fake.World, cfg recipes.SessionConfig) (recipes.Client, error) {
 	s, err := server.Open(ctx, cfg)
 	return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 		hold, err := l.Acquire(ctx)
@@ -47,7 +47,7 @@ func TestSearchFindsThePlantedContenders(t *testing.T) {
 	for _, edge := range []int{3, 37, 64} {
 		synctest.Test(t, func(t *testing.T) {
 			server := new(fake.World)
-			s, e := search(overContenders, time.Duration(edge)*time.Millisecond, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+			s, e := search(overContenders, time.Duration(edge)*time.Millisecond, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 				return planted(ctx, server, cfg)
 			}, load.Cycle)
 			var records []record.Record
@@ -78,7 +78,7 @@ func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(fake.World)
 		var paths sync.Map
-		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 			session, err := server.Open(ctx, cfg)
 			return fake.Acquiring{Client: session, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 				paths.Store(l.Path(), true)

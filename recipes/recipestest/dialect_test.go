@@ -26,7 +26,7 @@ func TestAnImplementationWithoutDialects(t *testing.T) {
 type monoglot struct{ recipes.Client }
 
 func knows(d recipes.Dialect) error {
-	d, err := recipes.ParseDialect(string(d))
+	d, err := d.Normalize()
 	if err == nil && d != recipes.DefaultDialect {
 		err = fmt.Errorf("%w: dialect %s", recipes.ErrUnsupported, d)
 	}

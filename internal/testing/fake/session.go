@@ -152,7 +152,7 @@ func (s *Session) point(path string, kind recipes.Kind, strategy recipes.Strateg
 	if err := recipes.ValidatePath(path); err != nil {
 		return point{}, err
 	}
-	strategy, err := recipes.ParseStrategy(string(strategy))
+	strategy, err := strategy.Normalize()
 	return point{s, path, kind, strategy, joined}, err
 }
 

@@ -237,7 +237,7 @@ type configChange struct {
 }
 
 func (c *configChange) take(path, key string) error {
-	if err := recipes.ValidateRevision(recipes.Revision(c.revision)); err != nil {
+	if err := recipes.Revision(c.revision).Validate(); err != nil {
 		return fmt.Errorf("-if-revision: %w", err)
 	}
 	return c.configKey.take(path, key)

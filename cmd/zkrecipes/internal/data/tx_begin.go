@@ -67,7 +67,7 @@ func (v *txBeginVerb) Arguments(args []string) error {
 		return errors.New("-timeout must not be negative")
 	}
 	v.Path, v.sites = args[0], strings.Split(v.list, ",")
-	_, err := recipes.ParseVariant(v.variant)
+	_, err := recipes.Variant(v.variant).Normalize()
 	return cmp.Or(recipes.ValidatePath(v.Path), recipes.ValidateSites(v.sites), err)
 }
 

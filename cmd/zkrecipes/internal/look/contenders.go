@@ -100,7 +100,7 @@ func (v *contendersVerb) lines(s recipes.Client, ctx context.Context) (recipes.L
 	if v.election {
 		return s.Contenders(ctx, v.Path, recipes.KindElection)
 	}
-	return s.Contenders(ctx, v.Path, recipes.Kinds()...)
+	return s.Contenders(ctx, v.Path)
 }
 
 // shortestWatch is the shortest pause of contenders -watch between two reads. The pause is

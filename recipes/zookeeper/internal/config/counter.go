@@ -22,7 +22,7 @@ func NewCounter(s *session.Session, path string, cfg recipes.CounterConfig) (rec
 	if path == "/" {
 		return nil, fmt.Errorf("counter: %w: the root cannot be written", recipes.ErrInvalid)
 	}
-	dialect, err := recipes.ParseDialect(string(cfg.Dialect))
+	dialect, err := cfg.Dialect.Normalize()
 	if err != nil {
 		return nil, fmt.Errorf("counter %s: %w", path, err)
 	}

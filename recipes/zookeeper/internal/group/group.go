@@ -38,7 +38,7 @@ func New(s *session.Session, path string, cfg recipes.GroupConfig) (recipes.Grou
 			return nil, fmt.Errorf("group %s: %w", path, err)
 		}
 	}
-	dialect, err := recipes.ParseDialect(string(cfg.Dialect))
+	dialect, err := cfg.Dialect.Normalize()
 	if err == nil && dialect == recipes.Kazoo && cfg.Name != "" {
 		err = fmt.Errorf("%w: a member of kazoo's Party has a name of its own, and not %q", recipes.ErrInvalid, cfg.Name)
 	}
