@@ -177,15 +177,15 @@ func (l *Line) tryPass(ctx context.Context, nearest Entry, allows func([]byte) b
 // among them, allows the contender to go first.
 func (l *Line) arm(ctx context.Context, armed *Watches, nearest Entry, allows func([]byte) bool, targets []Entry, connection <-chan struct{}) (passes bool, err error) {
 	armed.Keep(targets, connection)
-	if allows != nil && l.Strategy == recipes.Herd {
+	if allows != nil {
 		armed.Drop(nearest.Name) // it may have been watched when it was not the nearest
 	}
 	for _, target := range targets {
-		node, fresh, err := armed.Arm(ctx, l.Session, l.Path, target.Name)
+		node, _, err := armed.Arm(ctx, l.Session, l.Path, target.Name)
 		if err != nil {
 			return false, err
 		}
-		if fresh && allows != nil && target == nearest && allows(node.Data) {
+		if allows != nil && target == nearest && allows(node.Data) {
 			return true, nil
 		}
 	}
