@@ -207,8 +207,6 @@ func TestWhoWaitsAsksTheLeaderAhead(t *testing.T) {
 	for _, c := range waits() {
 		t.Run(c.name, func(t *testing.T) {
 			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session) {
-				ctx, cancel := context.WithCancel(ctx)
-				defer cancel()
 				if _, err := c.enter(ctx, openVirtual(t, srv), "/line", nil); err != nil {
 					t.Fatal(err)
 				}
@@ -218,11 +216,14 @@ func TestWhoWaitsAsksTheLeaderAhead(t *testing.T) {
 				}{{20, 0}, {60, 1}} {
 					s := openVirtual(t, srv)
 					time.Sleep(s.Timeout() * tt.age / 100)
-					go func() { _, _ = c.enter(ctx, s, "/line", nil) }()
+					waiting, giveUp := context.WithCancel(ctx)
+					go func() { _, _ = c.enter(waiting, s, "/line", nil) }()
 					synctest.Wait()
 					if n := must[recipes.Stats](t)(s.Stats(ctx)).ByKind["sync"]; n != tt.want {
 						t.Errorf("%d %% of the timeout after its proof it sent %d syncs", tt.age, n)
 					}
+					giveUp()
+					synctest.Wait()
 				}
 			})
 		})

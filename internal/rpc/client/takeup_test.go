@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // TestAPluginThatHasEndedDoesNotBeginToServe: its stream has ended while it took up the
@@ -49,5 +50,31 @@ func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
 	s.takeUp(next)
 	if err := s.Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// begun answers as a plugin that has begun a transaction of that name.
+type begun struct {
+	pb.TransactionServiceClient
+	name string
+}
+
+func (b begun) BeginTransaction(context.Context, *pb.BeginTransactionRequest, ...grpc.CallOption) (*pb.BeginTransactionResponse, error) {
+	return &pb.BeginTransactionResponse{Transaction: b.name}, nil
+}
+
+// A transaction without a name cannot be resumed: the next plugin would begin another one.
+func TestATransactionWithoutANameIsNotResumed(t *testing.T) {
+	for name, want := range map[string]bool{"": false, "tx-1": true} {
+		s, generationOf := resumable(t)
+		s.begin(generationOf())
+		s.Client.transactions = begun{name: name}
+		tx, err := s.Transaction("/tx", recipes.TransactionConfig{})
+		if err == nil {
+			err = tx.Begin(t.Context(), nil, "a")
+		}
+		if resumes := s.part("/tx") != nil; err != nil || resumes != want {
+			t.Errorf("of the name %q: %v; it is resumed: %v", name, err, resumes)
+		}
 	}
 }
