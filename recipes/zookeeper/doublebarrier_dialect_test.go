@@ -321,6 +321,21 @@ func TestADoubleBarrierInADialectLeavesNoReadyWhenItDies(t *testing.T) {
 	})
 }
 
+// A member of another dialect that comes while ours waits is not counted, and counts ours.
+// Ours sees it when it counts again, and gives up.
+func TestADoubleBarrierInADialectSeesAForeignMemberWhileItWaits(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		ours := s.enter(s.ctx, s.barrier(d, 2))
+		ours.waits()
+		s.theirs(recipes.ZooKeeper)
+		s.theirs(d)
+		s.make(s.ready(), nil, 0)
+		<-ours.done
+		s.is(ours.err, recipes.ErrForeign)
+		s.has(3)
+	})
+}
+
 // Members of two dialects do not count each other. So ours fails before it makes one.
 func TestADoubleBarrierMeetsAMemberOfAnotherDialect(t *testing.T) {
 	all := recipes.Dialects()

@@ -244,6 +244,42 @@ func TestWhatIsHeldIsWatchedAgainThoughTheServerThrottles(t *testing.T) {
 	})
 }
 
+// The guard goes when the place has gone. A release whose context ends by then does not wait
+// for that.
+func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		hold := must[recipes.Hold](t)(must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{})).Acquire(ctx))
+		if err := hold.Write(ctx); err != nil {
+			t.Fatal(err)
+		}
+		impatient, giveUp := context.WithCancel(ctx)
+		goOn := make(chan struct{})
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			if strings.Contains(r.Path, "-guard-") {
+				giveUp()
+				f.Hold = goOn
+			}
+			return f
+		})
+		released := make(chan error, 1)
+		go func() { released <- hold.Release(impatient) }()
+		synctest.Wait()
+		select {
+		case err := <-released:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("released with %v", err)
+			}
+		default:
+			t.Error("it waits")
+		}
+		close(goOn)
+		synctest.Wait()
+		if left := layout(srv, "/l"); strings.Contains(strings.Join(left, " "), "-guard-") {
+			t.Errorf("left %q", left)
+		}
+	})
+}
+
 // A grant has one guard, however often the look at its place is refused after the guard
 // was made. The guard goes with the grant.
 func TestGuardsDoNotPileUp(t *testing.T) {

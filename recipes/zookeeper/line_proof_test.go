@@ -201,6 +201,46 @@ func TestWhoHoldsAnythingAsksTheLeader(t *testing.T) {
 	}
 }
 
+// Who has to wait asks the leader ahead if its proof will soon be too old, whatever it waits
+// for. So a grant after a short wait finds its proof ready.
+func TestWhoWaitsAsksTheLeaderAhead(t *testing.T) {
+	for _, c := range waits() {
+		t.Run(c.name, func(t *testing.T) {
+			onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+				if _, err := c.enter(ctx, openVirtual(t, srv), "/line", nil); err != nil {
+					t.Fatal(err)
+				}
+				for _, tt := range []struct {
+					age  time.Duration // in hundredths of the timeout
+					want int64
+				}{{20, 0}, {60, 1}} {
+					s := openVirtual(t, srv)
+					time.Sleep(s.Timeout() * tt.age / 100)
+					waiting, giveUp := context.WithCancel(ctx)
+					go func() { _, _ = c.enter(waiting, s, "/line", nil) }()
+					synctest.Wait()
+					if n := must[recipes.Stats](t)(s.Stats(ctx)).ByKind["sync"]; n != tt.want {
+						t.Errorf("%d %% of the timeout after its proof it sent %d syncs", tt.age, n)
+					}
+					giveUp()
+					synctest.Wait()
+				}
+			})
+		})
+	}
+}
+
+// waits are all ways to wait. A semaphore of another library has a lease to wait for.
+func waits() []contention {
+	all := contentions()
+	for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
+		all = append(all, contending("semaphore of "+string(d), func(s recipes.Client, p string, _ func(recipes.Place)) (recipes.Semaphore, error) {
+			return s.Semaphore(p, recipes.SemaphoreConfig{Permits: 1, Dialect: d})
+		}, recipes.Semaphore.Acquire))
+	}
+	return all
+}
+
 // Readers that wait behind a writer hold nothing, however many there are.
 func TestReadersBehindAWriterDoNotHold(t *testing.T) {
 	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {

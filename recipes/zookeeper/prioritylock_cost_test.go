@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -62,6 +63,49 @@ func TestCostsOfAPriorityLock(t *testing.T) {
 		}
 		if want := []string{"/cost", "/cost/_c_GUID-writing-00-N", "/cost/_c_GUID-write-01-N"}; !slices.Equal(layout, want) {
 			t.Errorf("the tree is %q; want %q", layout, want)
+		}
+	})
+}
+
+// A waiter whose znode is written reads that, and not who is in its way again. It then claims
+// with what it has read.
+func TestCostOfAWrittenPriorityWaiter(t *testing.T) {
+	onVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		h := must[recipes.PriorityHold](t)(must[recipes.PriorityLock](t)(s.PriorityLock("/cost", recipes.PriorityLockConfig{})).AcquireWrite(ctx))
+		place := make(chan recipes.Place, 1)
+		waits := openVirtual(t, srv)
+		l := must[recipes.PriorityLock](t)(waits.PriorityLock("/cost", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { place <- p }}))
+		granted := make(chan recipes.PriorityHold, 1)
+		go func() {
+			if h, err := l.AcquireWrite(ctx); err == nil {
+				granted <- h
+			}
+		}()
+		waiting := <-place
+		synctest.Wait()
+		for _, tt := range []struct {
+			name string
+			do   func() error
+			want cost
+		}{
+			{"its znode is written", func() error {
+				return h.Write(ctx, recipes.Set(waiting.Znode, []byte("written"), recipes.AnyVersion))
+			}, cost{reads: 5}},
+			{"it is granted", func() error { return h.Release(ctx) }, cost{writes: 1, reads: 4}},
+		} {
+			before := must[recipes.Stats](t)(waits.Stats(ctx))
+			if err := tt.do(); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			after := must[recipes.Stats](t)(waits.Stats(ctx))
+			if got := (cost{writes: after.Writes - before.Writes, reads: after.Reads - before.Reads}); got != tt.want {
+				t.Errorf("%s: %v; want %v", tt.name, got, tt.want)
+			}
+		}
+		h = <-granted
+		if data := must[[]recipes.Contender](t)(l.Contenders(ctx))[0].Data; string(data) != "written" {
+			t.Errorf("it holds with %q", data)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
@@ -181,6 +182,41 @@ func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
 			t.Errorf("%+v; it had %s with %d", again, had.grant.Znode(), had.grant.Token())
 		}
 	})
+}
+
+// Its session has waited there, so when it comes again it does not look how long the line is.
+func TestALineWhereAWaiterWasMovedIsBusy(t *testing.T) {
+	srv := embedded(t)
+	ctx, first, second := bounded(t), openAt(t, srv.Addr()), openAt(t, srv.Addr())
+	c := contentions()[slices.Index(recipes.Strategies(), recipes.Handoff)]
+	_, granted := c.start(ctx, first, "/line")
+	<-granted
+	znode, turn := c.start(ctx, second, "/line")
+	if err := first.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	<-turn
+	second = move(t, srv.Addr(), second)
+	again := <-c.goOn(ctx, second, "/line", znode)
+	if again.err != nil {
+		t.Fatal(again.err)
+	}
+	if err := again.grant.(recipes.Hold).Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	joins, looks := 0, 0
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == zkserver.OpCreate2 {
+			joins++
+		} else if joins == 1 && r.Op == zkserver.OpExists && looks == 0 {
+			looks = 1
+		}
+		return zkserver.Fault{}
+	})
+	_, granted = c.start(ctx, second, "/line")
+	if e := <-granted; e.err != nil || joins != 1 || looks != 0 {
+		t.Errorf("it joined %d times, with %d looks: %v", joins, looks, e.err)
+	}
 }
 
 // One that gives up leaves the line, as ever.

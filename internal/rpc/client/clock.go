@@ -277,8 +277,7 @@ func (s *session) watchClock() {
 		case <-s.clock.changed:
 			ticker.Reset(every())
 			s.beat()
-			s.checkClock()
-			deadline.Reset(s.clock.look())
+			deadline.Reset(s.clock.look()) // which is at once if it has passed
 		case <-deadline.C:
 			s.checkClock()
 			deadline.Reset(s.clock.look())

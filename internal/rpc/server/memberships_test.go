@@ -36,3 +36,14 @@ func TestSitesAreBounded(t *testing.T) {
 		t.Errorf("after the end of the others: %v", err)
 	}
 }
+
+type leaving struct{ recipes.Passage }
+
+func (leaving) Leave(ctx context.Context) error { return ctx.Err() }
+
+// A member that is taken out of a double barrier waits for nobody.
+func TestWhoIsTakenOutWaitsForNobody(t *testing.T) {
+	if err := takeOut(leaving{})(t.Context()); !errors.Is(err, context.Canceled) {
+		t.Errorf("it leaves with %v", err)
+	}
+}

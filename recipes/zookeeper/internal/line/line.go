@@ -177,15 +177,15 @@ func (l *Line) tryPass(ctx context.Context, predecessor Entry, allows func([]byt
 // among them, allows the contender to go first.
 func (l *Line) arm(ctx context.Context, armed *Watches, predecessor Entry, allows func([]byte) bool, toWatch []Entry, connection <-chan struct{}) (passes bool, err error) {
 	armed.Retain(toWatch, connection)
-	if allows != nil && l.Strategy == recipes.Herd {
+	if allows != nil {
 		armed.Drop(predecessor.Name) // it may have been watched when it was not the predecessor
 	}
 	for _, blocker := range toWatch {
-		node, fresh, err := armed.Arm(ctx, l.Session, l.Path, blocker.Name)
+		node, _, err := armed.Arm(ctx, l.Session, l.Path, blocker.Name)
 		if err != nil {
 			return false, err
 		}
-		if fresh && allows != nil && blocker == predecessor && allows(node.Data) {
+		if allows != nil && blocker == predecessor && allows(node.Data) {
 			return true, nil
 		}
 	}

@@ -44,7 +44,7 @@ func newIdentity(cfg recipes.SessionConfig) identity {
 }
 
 func open(a jute.ACL) bool {
-	return a.Scheme == "world" && a.ID == "anyone" && a.Perms&int32(recipes.PermDelete) != 0
+	return a.Scheme == "world" && a.Perms&int32(recipes.PermDelete) != 0
 }
 
 func derive(credentials string) string {
