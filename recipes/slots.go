@@ -14,24 +14,23 @@ import "context"
 // Source: none. Curator's InterProcessSemaphoreV2 and etcd have no numbers. It is the line
 // of a Semaphore with the claim of a PriorityLock behind it. A contender that has its permit
 // replaces its znode, in one transaction, by one that has the lowest free number in its
-// name. The transaction also writes the path's znode, unchanged. The server carries it out
-// only if nobody has claimed since the contender listed the path. So no two znodes ever
-// have the same number.
+// name. The transaction also writes the path's znode, unchanged. The server refuses it if
+// there was another claim since the contender listed the path. So no two znodes ever have
+// the same number.
 //
-// The permit and its number are one znode. Nobody can delete one of them and leave the
-// other, so there is always a number for a permit. The znode is named
-// _c_<guid>-slot-<number>-lease-<sequence>, and has the place in line that the znode before
-// it had.
+// The permit and its number are one znode. A client that deletes it frees both, so there
+// is a number for every permit. The znode is named
+// _c_<guid>-slot-<number>-lease-<sequence>, and has the place in line of the znode that it
+// replaces.
 //
-// A claim wakes at most n waiters, as a departure does: they look again, and go on waiting.
+// A claim wakes at most n waiters, as a departure does. They read the line again and wait.
 // Contenders need the permission to write to the path. They wait by Predecessor where
 // Handoff is asked for: a claim is no release.
 //
 // # What it does not promise
 //
-// The number is not a contender's for good. It gets the lowest free one each time, which
-// another client may have had a moment ago. What a process has written by a number is the
-// next one's to find.
+// A contender does not keep its number from one hold to the next. It gets the lowest free
+// one, which another client may have had a moment ago, with whatever that client has left.
 //
 // A number excludes others as long as a Hold does: see "What a lock here is worth". An id
 // generator that goes on after the loss of its session makes the ids of the next holder.

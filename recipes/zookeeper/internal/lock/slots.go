@@ -20,22 +20,22 @@ import (
 //
 // A number is in the name of a znode that only a claim makes. A claim is one transaction.
 // It sets the path's data, if they have the version that was read before the path was
-// listed; it deletes the contender's lease, and creates a lease of the same sequence
-// number with a slot number in its name. Every claim changes the version, so of two that
-// found the same number free the server refuses the later. While a lease exists the path
-// cannot be removed, so the version does not begin again.
+// listed. It deletes the contender's lease, and creates a lease of the same sequence
+// number with a slot number in its name. Every claim changes the version. So of two that
+// found the same number free the server refuses the later one. While a lease exists the
+// path cannot be removed, so the version does not begin again.
 //
-// The znode that has the number is the permit, too. So none is left by a contender whose
-// permit another client has deleted, a guarded write checks both, and a release gives
-// back both. Its name holds the contender's GUID: a hold whose znode was deleted is
-// refused its writes, whoever has the number since.
+// The znode that has the number is the permit, too. So a permit that another client
+// deletes leaves no number, a guarded write checks both, and a release gives back both.
+// The name holds the contender's GUID. So the guarded write of a hold whose znode was
+// deleted is refused, although another contender has the number.
 //
 // # Why a permit finds a number
 //
-// Whoever has a number has a permit, and whoever has a permit is among the first n in line.
-// So at most n-1 others have a number, and one of n is free. It is otherwise where sequence
-// numbers have come to an end: the order is then that of creation, and a claim creates
-// again. There a contender with a permit waits for a number.
+// A contender with a number has a permit, and one with a permit is among the first n in
+// line. So at most n-1 others have a number, and one of n is free. It is otherwise where
+// sequence numbers have come to an end: the order is then that of creation, and a claim
+// creates again. There a contender with a permit waits for a number.
 //
 // # Why a lost reply leaks nothing
 //
