@@ -53,7 +53,9 @@ type Slots interface {
 	// Lock.TryAcquire.
 	TryAcquire(ctx context.Context) (SlotHold, error)
 
-	// Contenders is Semaphore.Contenders. The names of the first n tell their numbers.
+	// Contenders is Semaphore.Contenders. The names of the first n tell their numbers. The
+	// token of a contender that waits is not the one that it will have: the claim makes
+	// another znode.
 	Contenders(ctx context.Context) ([]Contender, error)
 }
 
