@@ -38,6 +38,9 @@ var kinds = map[string]ask{
 	"semaphore": func(ctx context.Context, conn grpc.ClientConnInterface, session, id string, had *pb.Grant) (interface{ GetGrant() *pb.Grant }, error) {
 		return pb.NewSemaphoreServiceClient(conn).AcquirePermit(ctx, &pb.AcquirePermitRequest{Session: session, RequestId: id, Path: "/" + id, Permits: 2, Resumed: had})
 	},
+	"slot": func(ctx context.Context, conn grpc.ClientConnInterface, session, id string, had *pb.Grant) (interface{ GetGrant() *pb.Grant }, error) {
+		return pb.NewSemaphoreServiceClient(conn).AcquireSlot(ctx, &pb.AcquireSlotRequest{Session: session, RequestId: id, Path: "/" + id, Permits: 2, Resumed: had})
+	},
 	"election": func(ctx context.Context, conn grpc.ClientConnInterface, session, id string, had *pb.Grant) (interface{ GetGrant() *pb.Grant }, error) {
 		return pb.NewElectionServiceClient(conn).Campaign(ctx, &pb.CampaignRequest{Session: session, RequestId: id, Path: "/" + id, Resumed: had})
 	},
