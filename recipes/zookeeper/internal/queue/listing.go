@@ -55,7 +55,8 @@ func (l *listing) next(ctx context.Context) (e queued, wait func() error, err er
 	case <-ctx.Done():
 		return queued{}, nil, fmt.Errorf("waiting to list: %w", ctx.Err())
 	}
-	if l.outdated() { // still, after an error: take notes that the listing is dirty
+	if l.outdated() {
+		l.filled = false // also after an error: another consumer may have the next turn
 		if err := l.fill(ctx); err != nil {
 			return queued{}, nil, err
 		}
@@ -109,7 +110,9 @@ func (l *listing) fill(ctx context.Context) error {
 			if err == nil && exists {
 				continue
 			}
-			l.elements, l.changed, l.unclaimed, l.disconnected = nil, created, nil, disconnected
+			if err == nil {
+				l.elements, l.changed, l.unclaimed, l.disconnected = nil, created, nil, disconnected
+			}
 			return err
 		}
 		if err == nil {

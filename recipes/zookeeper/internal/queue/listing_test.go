@@ -1,10 +1,16 @@
 package queue
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"testing"
+	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 func TestListingsAreKeptWithinBounds(t *testing.T) {
@@ -25,4 +31,45 @@ func TestListingsAreKeptWithinBounds(t *testing.T) {
 	if n := len(qs.listings); n > mostListings {
 		t.Errorf("%d listings are kept, of %d at most", n, mostListings)
 	}
+}
+
+// The next consumer may have its turn before the one whose listing has failed notes that it has.
+func TestAListingThatFailedIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zkserver.New(zkserver.Config{})
+		defer srv.Close()
+		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go srv.ServeConn(server)
+			return client, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(t.Context())
+		q, err := Of(s).queue("/q", recipes.QueueConfig{}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := q.listing.next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		held := make(chan struct{})
+		srv.SetFault(func(zkserver.Request) zkserver.Fault {
+			cancel()
+			return zkserver.Fault{Hold: held}
+		})
+		q.listing.dirty.Store(true)
+		if _, _, err := q.listing.next(gone); !errors.Is(err, context.Canceled) {
+			t.Errorf("the listing that fails: %v", err)
+		}
+		srv.SetFault(nil)
+		close(held)
+		synctest.Wait()
+		lists := srv.Counters().Requests[zkserver.OpGetChildren2]
+		if _, _, err := q.listing.next(t.Context()); err != nil || srv.Counters().Requests[zkserver.OpGetChildren2] == lists {
+			t.Errorf("the next one: %v, of the listing before", err)
+		}
+	})
 }
