@@ -103,7 +103,7 @@ func (e Experiment) load(t Trial, all opened) load.Load {
 		Path: fmt.Sprintf("%s/%04d", e.Root, t.Number),
 		Hold: e.Hold, Duration: e.Duration, Warmup: e.Warmup,
 		Rounds: cmp.Or(e.Rounds, 20), Lines: e.lines(t), Rate: e.Rate, Arrivals: cmp.Or(e.Arrivals, load.Poisson), Seed: e.Seed + uint64(t.Number),
-		Kill: all.kill, CutOff: true, Aftermath: aftermath,
+		Kill: all.kill, Aftermath: aftermath,
 	}
 	if e.Part == nil {
 		return l

@@ -7,9 +7,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 )
 
-// lifetime returns a channel that is closed when no process has the writing end of
-// handshake.LifetimeEnv's pipe, or nil if there is no such pipe. A goroutine waits for that, to the
-// end of this process.
+// lifetime returns a channel that is closed when no process has the writing end of the pipe
+// in ZKRECIPES_PLUGIN_LIFETIME, or nil if there is no such pipe. A goroutine waits for that
+// until this process ends.
 func lifetime() (<-chan struct{}, error) {
 	value := os.Getenv(handshake.LifetimeEnv)
 	if value == "" {

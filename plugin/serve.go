@@ -35,7 +35,7 @@ const (
 	exitNobody        = 3 // no host has attached
 	exitCannotListen  = 4 // for example because of PLUGIN_UNIX_SOCKET_DIR
 	exitCertificate   = 5 // PLUGIN_CLIENT_CERT is not a certificate
-	exitLifetime      = 6 // handshake.LifetimeEnv is not a pipe
+	exitLifetime      = 6 // ZKRECIPES_PLUGIN_LIFETIME is not a pipe
 	clientCertificate = "PLUGIN_CLIENT_CERT"
 )
 

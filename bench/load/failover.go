@@ -120,7 +120,7 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 		return Measurement{}, &Violation{"mutual exclusion", fmt.Sprintf(
 			"contender %d was granted while contender %d held", successor.contender.id, holder.contender.id)}
 	}
-	if f.CutOff && !successor.knew {
+	if !successor.knew {
 		return Measurement{}, &Violation{"loss before the next grant", fmt.Sprintf(
 			"contender %d was granted while contender %d, which was cut off %v before, still believed that it held",
 			successor.contender.id, holder.contender.id, successor.at.Sub(killed).Round(time.Millisecond))}

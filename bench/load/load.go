@@ -1,6 +1,6 @@
 // Package load puts contenders in line and times how a lock or a leadership
 // passes from one to the next. It knows only the contract (package recipes), so
-// whatever implements a [recipes.Session] can be measured.
+// whatever implements [recipes.Client] can be measured.
 //
 // A [Load] names the recipe, the path and the sessions. Its workload is the shape:
 //
@@ -90,13 +90,10 @@ type Load struct {
 	Rate     float64
 	Arrivals Arrivals
 	Seed     uint64
-	// Kill, of a Failover, ends the session of that index without its help. It
-	// returns when that is on its way.
+	// Kill, of a Failover, cuts the session of that index off from the servers, so that it
+	// has to find out by its own clock. It returns when that has begun. It is a violation if
+	// the next contender is granted before the session is lost to itself.
 	Kill func(ctx context.Context, session int) error
-	// CutOff says that Kill only cuts the session off from the servers, so that it
-	// has to find out by its own clock. It is then a violation if the next
-	// contender is granted before the killed one's session is lost to itself.
-	CutOff bool
 	// Aftermath, of a Failover, is how long after the next grant the survivors'
 	// traffic is counted.
 	Aftermath time.Duration

@@ -138,5 +138,3 @@ func (c command) verdict(result interface {
 	}
 	return nil
 }
-
-// reader reads a side of a comparison.

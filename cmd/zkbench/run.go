@@ -72,7 +72,6 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	return errors.Join(err, lost)
 }
 
-// prepare starts what the settings need.
 // prepare opens the files of the results, and starts what the settings need.
 func (c command) prepare(ctx context.Context, s settings, end *cleanup) (e bench.Experiment, srv server, out *sink, former []record.Run, err error) {
 	if out, former, err = s.openSink(); err != nil {
@@ -124,8 +123,6 @@ func (s settings) experiment(transports []bench.Transport, session recipes.Sessi
 		Root: fmt.Sprintf("/zkbench/%s-%08x", time.Now().UTC().Format("20060102T150405"), rand.Uint32()),
 	}
 }
-
-// limits are those of this process as a load generator.
 
 // interruption is the end of a run that was told to end. The zero value is one
 // that came before the first trial; a search does not know how many there will be.

@@ -36,7 +36,7 @@ type clock struct {
 	contact time.Time     // no later than the last contact; zero before the first echo
 	known   time.Time     // no later than the last one that the leader knows
 	heard   time.Time     // when the last beat that was echoed was sent
-	next    time.Time     // when left is looked at again
+	next    time.Time     // when what remains is computed again
 	echoed  chan struct{} // closed at the next echo; nil while no goroutine waits
 }
 

@@ -55,5 +55,5 @@ func (p *part) loss() error {
 func (p *part) resume(ctx context.Context) error { return p.ask(ctx) }
 
 func (p *part) drop(reason error) {
-	p.end(fmt.Errorf("the plugin has ended, and the next one has not taken this up: %w", reason))
+	p.end(fmt.Errorf("the plugin has ended, and the next one has not resumed this: %w", reason))
 }

@@ -98,7 +98,7 @@ func (m slots) acquire(ctx context.Context, try bool) (recipes.SlotHold, error) 
 			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
 			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits), Resumed: had,
 		})
-		if had.GetToken() == 0 { // else the hold is taken up, and has its number
+		if had.GetToken() == 0 { // else the hold is resumed, and has its number
 			slot = int(a.GetSlot())
 		}
 		return a, err

@@ -22,6 +22,7 @@ var capabilities = []string{
 	"latch",
 	"shared-lock",
 	"semaphore",
+	"slots",
 	"priority-lock",
 	"contenders",
 	"dialects",

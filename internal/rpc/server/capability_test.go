@@ -30,7 +30,7 @@ var about = map[string][]string{
 	"zkrecipes.v1.CounterService":       {"counter"},
 	"zkrecipes.v1.LatchService":         {"latch"},
 	"zkrecipes.v1.ReadWriteLockService": {"shared-lock", "priority-lock"},
-	"zkrecipes.v1.SemaphoreService":     {"semaphore"},
+	"zkrecipes.v1.SemaphoreService":     {"semaphore", "slots"},
 }
 
 // TestEveryServiceHasItsCapability: a host that asks before it calls must not
