@@ -21,9 +21,14 @@ import "context"
 // number for every permit. The znode is named _c_<guid>-slot-<number>-lease-<sequence>, and
 // keeps the position of the znode that it replaces.
 //
-// A claim wakes at most n waiters, as a release does. They read again and wait. Contenders need
-// permission to write to the path. With Handoff they wait by Predecessor, because a claim is
-// not a release.
+// A claim wakes the waiters that a release would wake. They read again and wait. Of several
+// claims at the same time one succeeds, and the others are repeated: n contenders that start at
+// once on n free numbers make about n*n/6 transactions. Contenders need permission to write to
+// the path, with each Acquire. With Handoff they wait by Predecessor, because a claim is not a
+// release.
+//
+// ZooKeeper's sequence numbers come to an end after 2^31 contenders of a path. After that
+// Acquire fails with ErrLimit: use another path.
 //
 // # What it does not guarantee
 //

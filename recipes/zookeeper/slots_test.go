@@ -1,24 +1,23 @@
 package zookeeper_test
 
 import (
+	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Where all sequence numbers are the same, a claim puts its znode behind those that wait,
-// and these find fewer than n ahead. They wait until a number is free.
-func TestNumbersHoldThoughSequenceNumbersHaveEnded(t *testing.T) {
+// Where all sequence numbers are the same, the order is that of creation, and a claim would put
+// its znode behind those that wait. So a contender is refused, and leaves nothing.
+func TestSlotsEndWithTheSequenceNumbers(t *testing.T) {
 	srv := embedded(t)
 	s, ctx := open(t, srv), bounded(t)
-	at := func(s recipes.Client) recipes.Slots {
-		return must[recipes.Slots](t)(s.Slots("/stuck", recipes.SemaphoreConfig{Permits: 2}))
-	}
-	if err := must[recipes.SlotHold](t)(at(s).Acquire(ctx)).Release(ctx); err != nil { // makes the path
-		t.Fatal(err)
-	}
+	slots := must[recipes.Slots](t)(s.Slots("/stuck", recipes.SemaphoreConfig{Permits: 2}))
+	first := must[recipes.SlotHold](t)(slots.Acquire(ctx)) // makes the path
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if creates(r.Op) {
 			if err := srv.SetSequence("/stuck", math.MaxInt32); err != nil {
@@ -27,31 +26,35 @@ func TestNumbersHoldThoughSequenceNumbersHaveEnded(t *testing.T) {
 		}
 		return zkserver.Fault{}
 	})
-	got := make(chan recipes.SlotHold)
-	for range 5 {
-		next := open(t, srv)
-		go func() { got <- must[recipes.SlotHold](t)(at(next).Acquire(ctx)) }()
+	if h, err := slots.Acquire(ctx); !errors.Is(err, recipes.ErrLimit) {
+		t.Errorf("%v, %v", h, err)
 	}
-	var held [2]recipes.SlotHold
-	for range 5 {
-		h := <-got
-		if before := held[h.Slot()]; before != nil {
-			t.Fatalf("%s is granted beside %s", h.Znode(), before.Znode())
+	if there := must[[]recipes.Contender](t)(slots.Contenders(ctx)); len(there) != 1 || there[0].Znode != first.Znode() {
+		t.Errorf("left: %v", there)
+	}
+	if err := errors.Join(first.Write(ctx), first.Release(ctx)); err != nil {
+		t.Error(err)
+	}
+}
+
+// What does not fit into the transaction of a claim is refused before the contender waits.
+func TestSlotsRefuseDataThatNoClaimHasRoomFor(t *testing.T) {
+	srv := embedded(t)
+	ctx := bounded(t)
+	s := must[recipes.Client](t)(zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}))
+	defer s.Close(ctx)
+	for size := 63 << 10; size <= 64<<10; size += 32 {
+		slots := must[recipes.Slots](t)(s.Slots("/large", recipes.SemaphoreConfig{Permits: 1, Data: []byte(strings.Repeat("x", size))}))
+		before := srv.Counters().Requests[zkserver.OpMulti]
+		h, err := slots.Acquire(ctx)
+		if err == nil {
+			err = h.Release(ctx)
+		} else if srv.Counters().Requests[zkserver.OpMulti] != before || !errors.Is(err, recipes.ErrTooLarge) {
+			t.Errorf("%d bytes: %v", size, err)
+			return
 		}
-		if err := h.Write(ctx); err != nil {
-			t.Error(err)
-		}
-		held[h.Slot()] = h
-		if held[0] != nil && held[1] != nil {
-			if _, err := at(s).TryAcquire(ctx); err == nil {
-				t.Error("a third is granted")
-			}
-			for i, h := range held {
-				held[i] = nil
-				if err := h.Release(ctx); err != nil {
-					t.Error(err)
-				}
-			}
+		if err != nil && !errors.Is(err, recipes.ErrTooLarge) {
+			t.Fatal(err)
 		}
 	}
 }

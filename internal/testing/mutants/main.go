@@ -60,7 +60,7 @@ const (
 )
 
 var contractParts = []string{
-	"lock", "write", "election", "context", "queue", "transaction", "shared_lock", "semaphore", "revocable", "priority_lock",
+	"lock", "write", "election", "context", "queue", "transaction", "shared_lock", "semaphore", "slots", "revocable", "priority_lock",
 	"context_of_the_line", "group", "latch", "counter", "configuration", "names", "double_barrier", "barrier", "session", "contenders",
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"time"
 
@@ -43,6 +44,7 @@ func (h *holding) gone(most time.Duration) bool {
 func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*holding, error) {
 	lost := h.Done() // asks to be told, from now on
 	env := []string{tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path}
+	os.Unsetenv(slotEnv) // of a command that runs this one
 	if s, ok := h.Grant.(recipes.SlotHold); ok {
 		env = append(env, slotEnv+"="+strconv.Itoa(s.Slot()))
 	}

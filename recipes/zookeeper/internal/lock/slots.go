@@ -7,6 +7,7 @@ import (
 	gopath "path"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
@@ -32,10 +33,10 @@ import (
 //
 // # Why a permit finds a number
 //
-// A contender with a number has a permit, and one with a permit is among the first n in
-// line. So at most n-1 others have a number, and one of n is free. It is otherwise where
-// sequence numbers have come to an end: the order is then that of creation, and a claim
-// creates again. There a contender with a permit waits for a number.
+// A contender with a number has a permit, and one with a permit is among the first n of the
+// wait queue. So at most n-1 others have a number, and one of n is free. Where sequence
+// numbers have come to an end this would not hold: the order is then that of creation, and a
+// claim creates again. A contender that has such a number is refused.
 //
 // # Why a lost reply leaks nothing
 //
@@ -60,7 +61,7 @@ func NewSlots(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (reci
 
 // slotName matches the name of a contender's znode: _c_<guid>-lease-<sequence> while it
 // waits, _c_<guid>-slot-<number>-lease-<sequence> when it has a number.
-var slotName = regexp.MustCompile(`^(_c_.{36}-)(?:slot-([0-9]+)-)?(` + line.Lease + `.+)$`)
+var slotName = regexp.MustCompile(`^(_c_.{36}-)(?:slot-([0-9]+)-)?(` + line.Lease + `[0-9-][0-9]{9,})$`)
 
 // parseSlot returns the name with which the contender waits, or has waited, and its
 // number; -1 if it has none.
@@ -92,23 +93,35 @@ func (s slots) contender(path string, numbered bool) (lease string, err error) {
 	return lease, nil
 }
 
-func (s slots) Acquire(ctx context.Context) (recipes.SlotHold, error) {
-	return s.numbered(ctx, false, s.enter)
+func (s slots) Acquire(ctx context.Context) (recipes.SlotHold, error) { return s.joins(ctx, false) }
+
+func (s slots) TryAcquire(ctx context.Context) (recipes.SlotHold, error) { return s.joins(ctx, true) }
+
+func (s slots) joins(ctx context.Context, try bool) (recipes.SlotHold, error) {
+	longest := s.line.Path + strings.Repeat("x", 80) // of the names of its znodes
+	if err := s.line.Session.TxnFits(s.claimTxn(longest, longest, 0)); err != nil {
+		return nil, s.failed(err) // before it waits
+	}
+	permit, err := s.enter(ctx, try)
+	return s.numbered(ctx, permit, err)
 }
 
-func (s slots) TryAcquire(ctx context.Context) (recipes.SlotHold, error) {
-	return s.numbered(ctx, true, s.enter)
-}
-
-// numbered claims a number when enter has got a permit.
-func (s slots) numbered(ctx context.Context, try bool, enter func(context.Context, bool) (*line.Hold, error)) (recipes.SlotHold, error) {
-	permit, err := enter(ctx, try)
+// numbered claims a number for a permit.
+func (s slots) numbered(ctx context.Context, permit *line.Hold, err error) (recipes.SlotHold, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer permit.Conclude() // when the znode in its place is held, or given up
-	claimed, err := s.claim(ctx, permit, try)
+	claimed, err := s.claim(ctx, permit)
 	return s.granted(ctx, claimed, err, permit.Znode())
+}
+
+// claimTxn replaces a lease by a claimed znode, if the path's data has the version.
+func (s slots) claimTxn(lease, claimed string, version int32) (t session.Txn) {
+	t.Set(s.line.Path, s.word(), version)
+	t.Delete(lease, recipes.AnyVersion)
+	t.Create(claimed, s.cfg.Data, true)
+	return t
 }
 
 // granted is the hold of a claimed znode, unless err is the error of the claim. On an
@@ -145,8 +158,13 @@ func (h slotHold) Slot() int { return h.slot }
 
 // claim returns the path of the znode that it has claimed, or that it may have claimed
 // in spite of an error.
-func (s slots) claim(ctx context.Context, permit *line.Hold, try bool) (claimed string, err error) {
+func (s slots) claim(ctx context.Context, permit *line.Hold) (claimed string, err error) {
 	client, lease := s.line.Session, gopath.Base(permit.Znode())
+	for _, e := range line.Parse([]string{lease}, line.Lease) {
+		if e.Exhausted() {
+			return "", fmt.Errorf("%w: the sequence numbers of %s have come to an end; use another path", recipes.ErrLimit, s.line.Path)
+		}
+	}
 	for {
 		if err := permit.Err(); err != nil {
 			return claimed, err
@@ -155,19 +173,19 @@ func (s slots) claim(ctx context.Context, permit *line.Hold, try bool) (claimed 
 		if err != nil {
 			return claimed, err
 		}
-		own, number, err := s.free(ctx, lease, try)
+		names, err := s.line.Names(ctx)
 		if err != nil {
 			return claimed, err
 		}
-		if own != "" {
+		own, number := lowest(names, lease)
+		switch {
+		case own != "":
 			return gopath.Join(s.line.Path, own), nil
+		case number >= s.cfg.Permits:
+			return claimed, fmt.Errorf("%w: %d numbers are taken, and a permit is free", recipes.ErrInternal, number)
 		}
 		claimed = gopath.Join(s.line.Path, slotted(lease, number))
-		var t session.Txn
-		t.Set(s.line.Path, s.word(), version)
-		t.Delete(permit.Znode(), recipes.AnyVersion)
-		t.Create(claimed, s.cfg.Data, true)
-		switch err = client.Commit(ctx, t); {
+		switch err = client.Commit(ctx, s.claimTxn(permit.Znode(), claimed, version)); {
 		case err == nil:
 			return claimed, nil
 		case errors.Is(err, recipes.ErrNoNode):
@@ -178,38 +196,6 @@ func (s slots) claim(ctx context.Context, permit *line.Hold, try bool) (claimed 
 			if err := client.Sync(ctx, s.line.Path); err != nil {
 				return claimed, err
 			}
-		}
-	}
-}
-
-// free returns the lowest free number, or the name of the znode that the contender has
-// claimed.
-func (s slots) free(ctx context.Context, lease string, try bool) (own string, number int, err error) {
-	client := s.line.Session
-	for {
-		disconnected, err := client.Connected(ctx)
-		if err != nil {
-			return "", 0, err
-		}
-		names, err := s.line.Names(ctx)
-		if err != nil {
-			return "", 0, err
-		}
-		if own, number = lowest(names, lease); own != "" || number < s.cfg.Permits {
-			return own, number, nil
-		}
-		if try {
-			return "", 0, fmt.Errorf("%w: %d numbers of %d are taken", recipes.ErrContended, s.cfg.Permits, s.cfg.Permits)
-		}
-		names, changed, err := client.ChildrenW(ctx, s.line.Path)
-		if err != nil {
-			return "", 0, err
-		}
-		if own, number = lowest(names, lease); number < s.cfg.Permits {
-			return own, number, nil
-		}
-		if err := client.Wait(ctx, "waiting for a number", changed.Fired(), disconnected); err != nil {
-			return "", 0, err
 		}
 	}
 }
@@ -257,7 +243,8 @@ func (s slots) ResumeWaiting(ctx context.Context, path string, try bool) (recipe
 	}
 	own, _ := lowest(names, lease)
 	if own == "" {
-		return s.numbered(ctx, try, func(ctx context.Context, try bool) (*line.Hold, error) { return s.resumeWaiting(ctx, path, try) })
+		permit, err := s.resumeWaiting(ctx, path, try)
+		return s.numbered(ctx, permit, err)
 	}
 	claimed := gopath.Join(s.line.Path, own)
 	if _, err := line.ResumeWaiter(ctx, s.line.Session, claimed); err != nil {
