@@ -48,10 +48,10 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 		unary++
 		return invoke(ctx, method, r, reply, cc, opts...)
 	}
-	conn, s := serveWith(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		s, err := new(fake.World).Open(ctx, cfg)
 		return panicking{s}, err
-	}, grpc.WithChainUnaryInterceptor(count)) // behind what carries
+	}}, grpc.WithChainUnaryInterceptor(count)) // behind what carries
 	host := client.New(conn, callConnections(t, s))
 	t.Cleanup(host.Close)
 	opened, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}})
@@ -76,27 +76,16 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 // TestOnlyAContenderThatWaitsIsToldItsPlaceEarly: the first in line has one answer, and
 // the second a part that says where it stands, while it waits.
 func TestOnlyAContenderThatWaitsIsToldItsPlaceEarly(t *testing.T) {
-	conn, s := serveWith(t, new(fake.World).Open)
-	open, err := pb.NewSessionServiceClient(conn).Open(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := &pb.Start{Config: &pb.Config{Servers: []string{"fake"}}}
-	if err := open.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}}); err != nil {
-		t.Fatal(err)
-	}
-	opened, err := open.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls, err := callConnections(t, s)(t.Context())
+	h := newRawHost(t, server.Config{Open: new(fake.World).Open})
+	h.open(nil)
+	calls, err := callConnections(t, h.server)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer calls.Close()
 	ask := func(id uint64, request string) *pb.Answer {
 		t.Helper()
-		payload, err := proto.Marshal(&pb.AcquireRequest{Session: opened.GetOpened().GetSession(), RequestId: request, Path: "/l", Announce: true})
+		payload, err := proto.Marshal(&pb.AcquireRequest{Session: h.session, RequestId: request, Path: "/l", Announce: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +138,7 @@ func receive(t *testing.T, conn net.Conn) *pb.CarryResponse {
 // TestHostThatAsksForCallsOnAStreamGetsGRPC: plugins had them once. Such a host makes gRPC
 // calls when it gets UNIMPLEMENTED.
 func TestHostThatAsksForCallsOnAStreamGetsGRPC(t *testing.T) {
-	conn := serve(t)
+	conn, _ := serve(t, server.Config{Open: new(fake.World).Open})
 	st, err := pb.NewCallServiceClient(conn).Carry(t.Context())
 	if err != nil {
 		t.Fatal(err)

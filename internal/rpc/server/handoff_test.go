@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -31,12 +32,8 @@ func deafTo(method string) grpc.DialOption {
 // opens for a host.
 func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...grpc.DialOption) (holder recipes.PriorityHold, successor string, granted <-chan error) {
 	t.Helper()
-	srv, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = srv.Close() }) // after the sessions
-	conn, _ := serveWith(t, open(srv), opts...)
+	srv := zooKeeper(t)
+	conn, _ := serve(t, server.Config{Open: open(srv)}, opts...)
 	host := client.New(conn, nil)
 	t.Cleanup(func() { host.Close() })
 	ctx := bounded(t)
@@ -51,7 +48,7 @@ func handOff(t *testing.T, open func(*zkserver.Server) recipes.Opener, opts ...g
 		}
 		return l
 	}
-	holder, err = lock(recipes.PriorityLockConfig{}).AcquireWrite(ctx)
+	holder, err := lock(recipes.PriorityLockConfig{}).AcquireWrite(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ type sent struct {
 }
 
 func newSent() *sent {
-	s := new(sent)
+	s := &sent{outbox: outbox{limit: 4 << 20}}
 	s.begin(s.note, func(beat uint64) *pb.OpenResponse {
 		return &pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: beat}}}
 	}, func() { s.fulls++ }, s.tasks.Go)
@@ -160,11 +160,11 @@ func TestOutboxThatIsFullKeepsTheLastMessageOnly(t *testing.T) {
 	s.put(joined("a"))
 	<-s.begun
 	const each = 1 << 20
-	for range MaxUnsent/each - 1 {
+	for range s.limit/each - 1 {
 		s.put(grantLost(strings.Repeat("x", each)))
 	}
 	s.mu.Lock()
-	if s.fulls > 0 || len(s.queue) != MaxUnsent/each-1 {
+	if s.fulls > 0 || len(s.queue) != s.limit/each-1 {
 		t.Errorf("full %d times with %d bytes", s.fulls, s.size)
 	}
 	s.mu.Unlock()
@@ -188,7 +188,7 @@ func TestOutboxCountsMessages(t *testing.T) {
 	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
 	s.put(joined("a"))
 	<-s.begun
-	for range MaxUnsent / messageOverhead {
+	for range s.limit / messageOverhead {
 		s.put(grantLost(""))
 	}
 	if !s.full {

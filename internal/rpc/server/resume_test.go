@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
@@ -48,29 +47,13 @@ func (w *wireToZooKeeper) kill() {
 	}
 }
 
-// A rawHost speaks the protocol to one plugin.
-type rawHost struct {
-	t        *testing.T
-	ctx      context.Context
-	sessions pb.SessionServiceClient
-	locks    pb.LockServiceClient
-	grants   pb.GrantServiceClient
-	plugin   pb.PluginServiceClient
-	barriers pb.DoubleBarrierServiceClient
-	commits  pb.TransactionServiceClient
-	zk       *zkserver.Server
-	stream   grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
-	conn     grpc.ClientConnInterface
-}
+var able = server.Config{Open: zookeeper.Open, Resume: zookeeper.Resume}
 
 func hostOf(t *testing.T, zk *zkserver.Server, cfg server.Config) *rawHost {
 	t.Helper()
-	conn, _ := serveConfig(t, cfg)
-	return &rawHost{
-		t: t, ctx: bounded(t), zk: zk, sessions: pb.NewSessionServiceClient(conn), locks: pb.NewLockServiceClient(conn),
-		grants: pb.NewGrantServiceClient(conn), plugin: pb.NewPluginServiceClient(conn),
-		barriers: pb.NewDoubleBarrierServiceClient(conn), commits: pb.NewTransactionServiceClient(conn), conn: conn,
-	}
+	h := newRawHost(t, cfg)
+	h.servers, h.timeout = []string{zk.Addr()}, 20*time.Second
+	return h
 }
 
 func zooKeeper(t *testing.T) *zkserver.Server {
@@ -81,39 +64,6 @@ func zooKeeper(t *testing.T) *zkserver.Server {
 	}
 	t.Cleanup(func() { _ = srv.Close() })
 	return srv
-}
-
-// try opens or resumes a session.
-func (h *rawHost) try(resume *pb.Resume) (*pb.Opened, error) {
-	h.t.Helper()
-	st, err := h.sessions.Open(h.ctx)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	start := &pb.Start{Config: &pb.Config{Servers: []string{h.zk.Addr()}, SessionTimeout: durationpb.New(20 * time.Second)}, Resume: resume}
-	_ = st.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Start{Start: start}})
-	m, err := st.Recv()
-	if err != nil {
-		err, _ = wire.Error(err)
-		return nil, err
-	}
-	h.stream = st
-	return m.GetOpened(), nil
-}
-
-func (h *rawHost) open(resume *pb.Resume) *pb.Opened {
-	h.t.Helper()
-	o, err := h.try(resume)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return o
-}
-
-func (h *rawHost) acquire(r *pb.AcquireRequest) (*pb.Grant, error) {
-	a, err := h.locks.Acquire(h.ctx, r)
-	err, _ = wire.Error(err)
-	return a.GetGrant(), err
 }
 
 // joined returns where the contender stands in line.
@@ -134,6 +84,37 @@ func resumeOf(o *pb.Opened) *pb.Resume {
 	return &pb.Resume{Ticket: o.GetTicket(), Session: o.GetSession(), KnownContactAge: durationpb.New(0)}
 }
 
+// moving is a session in a plugin that will be killed.
+type moving struct {
+	*rawHost
+	zk     *zkserver.Server
+	way    *wireToZooKeeper
+	opened *pb.Opened
+}
+
+func startMoving(t *testing.T, zk *zkserver.Server) moving {
+	t.Helper()
+	way := new(wireToZooKeeper)
+	h := hostOf(t, zk, server.Config{Open: zookeeper.OpenWith(way.dial), Resume: zookeeper.Resume})
+	return moving{h, zk, way, h.open(nil)}
+}
+
+// move kills the plugin, and has another one resume the session.
+func (m moving) move() *rawHost {
+	m.t.Helper()
+	m.way.kill()
+	next := hostOf(m.t, m.zk, able)
+	next.open(resumeOf(m.opened))
+	return next
+}
+
+func (h *rawHost) dropRest() {
+	h.t.Helper()
+	if _, err := h.sessions.DropRest(h.ctx, &pb.DropRestRequest{Session: h.session}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 // A session goes on in a second plugin: its hold, its place in line, and nothing else.
 func TestASessionOutlivesItsPlugin(t *testing.T) {
 	for _, end := range []string{"killed", "detached"} {
@@ -142,7 +123,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			first := hostOf(t, zk, server.Config{Open: zookeeper.OpenWith(way.dial), Resume: zookeeper.Resume})
 			opened := first.open(nil)
 			session := opened.GetSession()
-			held, err := first.acquire(&pb.AcquireRequest{Session: session, RequestId: "1", Path: "/held"})
+			held, err := first.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +134,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			defer other.Close(context.Background())
 			theirs := acquired(t, other, "/awaited")
 			await := func(id string) (place string) {
-				go first.acquire(&pb.AcquireRequest{Session: session, RequestId: id, Path: "/awaited", Announce: true})
+				go first.acquire(&pb.AcquireRequest{RequestId: id, Path: "/awaited", Announce: true})
 				return first.joined(id)
 			}
 			place := await("2")
@@ -164,26 +145,26 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			} else if _, err := first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: session}); err != nil {
 				t.Fatal(err)
 			}
-			second := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: zookeeper.Resume})
+			second := hostOf(t, zk, able)
 			again := second.open(resumeOf(opened))
 			if again.GetSession() != session || again.GetSessionId() != opened.GetSessionId() || string(again.GetTicket()) != string(opened.GetTicket()) {
 				t.Error("it is another session")
 			}
-			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "4", Path: "/new"}); !errors.Is(err, wire.ErrResuming) || !errors.Is(err, recipes.ErrInvalid) {
+			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "4", Path: "/new"}); !errors.Is(err, wire.ErrResuming) || !errors.Is(err, recipes.ErrInvalid) {
 				t.Errorf("a new contender before DropRest: %v", err)
 			}
 			for range 2 { // a repetition finds what the first call has made
-				taken, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "1", Path: "/held", Resumed: held})
+				taken, err := second.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held", Resumed: held})
 				if err != nil || taken.GetToken() != held.GetToken() || taken.GetZnode() != held.GetZnode() {
 					t.Fatalf("took up %v: %v", taken, err)
 				}
 			}
-			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "5", Path: "/held", Resumed: &pb.Grant{Znode: held.GetZnode(), Token: held.GetToken() + 1}}); !errors.Is(err, recipes.ErrRemoved) {
+			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "5", Path: "/held", Resumed: &pb.Grant{Znode: held.GetZnode(), Token: held.GetToken() + 1}}); !errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("another token: %v", err)
 			}
 			turn := make(chan error, 1)
 			go func() {
-				_, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "2", Path: "/awaited", Announce: true, Resumed: &pb.Grant{Znode: place}})
+				_, err := second.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/awaited", Announce: true, Resumed: &pb.Grant{Znode: place}})
 				turn <- err
 			}()
 			if at := second.joined("2"); at != place {
@@ -194,7 +175,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "6", Path: "/held", Resumed: held}); !errors.Is(err, recipes.ErrInvalid) || errors.Is(err, wire.ErrResuming) {
+			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "6", Path: "/held", Resumed: held}); !errors.Is(err, recipes.ErrInvalid) || errors.Is(err, wire.ErrResuming) {
 				t.Errorf("taken up after DropRest: %v", err)
 			}
 			line := contenders(t, other, "/awaited")
@@ -207,7 +188,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			}
 			repeated := make(chan error, 1)
 			go func() { // which finds what the first call waits for
-				_, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "2", Path: "/awaited", Resumed: &pb.Grant{Znode: place}})
+				_, err := second.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/awaited", Resumed: &pb.Grant{Znode: place}})
 				repeated <- err
 			}()
 			if err := theirs.Release(second.ctx); err != nil {
@@ -219,7 +200,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			if _, err := second.grants.Release(second.ctx, &pb.ReleaseRequest{Session: session, RequestId: "1"}); err != nil {
 				t.Error(err)
 			}
-			if _, err := second.acquire(&pb.AcquireRequest{Session: session, RequestId: "7", Path: "/new"}); err != nil {
+			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "7", Path: "/new"}); err != nil {
 				t.Error(err)
 			}
 			if _, err := second.sessions.Close(second.ctx, &pb.CloseRequest{Session: session}); err != nil {
@@ -257,7 +238,6 @@ func contenders(t *testing.T, s recipes.Session, path string) []recipes.Contende
 
 func TestWhatCannotBeResumed(t *testing.T) {
 	zk := zooKeeper(t)
-	able := server.Config{Open: zookeeper.Open, Resume: zookeeper.Resume}
 	first, second := hostOf(t, zk, able), hostOf(t, zk, able)
 	opened := first.open(nil)
 	refused := func(what string, h *rawHost, want error, change func(*pb.Resume)) {
@@ -265,7 +245,7 @@ func TestWhatCannotBeResumed(t *testing.T) {
 		r := resumeOf(opened)
 		r.Ticket = slices.Clone(r.Ticket)
 		change(r)
-		if _, err := h.try(r); !errors.Is(err, want) {
+		if _, err := h.try(h.ctx, r); !errors.Is(err, want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -289,7 +269,115 @@ func TestWhatCannotBeResumed(t *testing.T) {
 		}
 	}
 	// All that left the session alone.
-	if _, err := first.acquire(&pb.AcquireRequest{Session: opened.GetSession(), RequestId: "1", Path: "/l"}); err != nil {
+	if _, err := first.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/l"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A plugin that is resuming a session refuses to resume it again.
+func TestASessionIsResumedOnce(t *testing.T) {
+	zk := zooKeeper(t)
+	first := hostOf(t, zk, able)
+	opened := first.open(nil)
+	if _, err := first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: opened.GetSession()}); err != nil {
+		t.Fatal(err)
+	}
+	resuming, goOn := make(chan struct{}), make(chan struct{})
+	second := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, known time.Time) (recipes.Session, error) {
+		close(resuming)
+		<-goOn
+		return zookeeper.Resume(ctx, cfg, ticket, known)
+	}})
+	other := *second
+	resumed := make(chan error, 1)
+	go func() {
+		_, err := second.try(second.ctx, resumeOf(opened))
+		resumed <- err
+	}()
+	<-resuming
+	_, err := other.try(other.ctx, resumeOf(opened))
+	close(goOn)
+	if !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("resumed twice: %v", err)
+	}
+	if err := <-resumed; err != nil {
+		t.Error(err)
+	}
+}
+
+// The coordinator and a site go on in a second plugin that takes them up as themselves,
+// before DropRest.
+func TestATransactionIsTakenUpAsItself(t *testing.T) {
+	t.Parallel() // the plugin that was killed takes its time to end
+	first := startMoving(t, zooKeeper(t))
+	const path = "/tx"
+	begun, err := first.commits.BeginTransaction(first.ctx, &pb.BeginTransactionRequest{
+		Session: first.session, Path: path, Variant: string(recipes.OwnNodes), Payload: []byte("payload"), Sites: []string{"1"}, RequestId: "1",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, err := first.commits.JoinTransaction(first.ctx, &pb.JoinTransactionRequest{Session: first.session, Path: path, Site: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := first.move()
+	_, err = second.commits.FinishSite(second.ctx, &pb.FinishSiteRequest{Session: second.session, Membership: mine.GetMembership()})
+	if err, _ := wire.Error(err); !errors.Is(err, recipes.ErrNoTransaction) {
+		t.Errorf("a site that was not taken up has finished: %v", err)
+	}
+	resume := func(transaction, membership string) error {
+		_, coordinator := second.commits.BeginTransaction(second.ctx, &pb.BeginTransactionRequest{Session: second.session, Path: path, Resumed: transaction, RequestId: "1"})
+		again, site := second.commits.JoinTransaction(second.ctx, &pb.JoinTransactionRequest{Session: second.session, Path: path, Site: "1", Resumed: membership})
+		if site == nil && (again.GetMembership() != membership || string(again.GetPayload()) != "payload") {
+			t.Errorf("took up %v", again)
+		}
+		coordinator, _ = wire.Error(coordinator)
+		site, _ = wire.Error(site)
+		return errors.Join(coordinator, site)
+	}
+	if err := resume("another", "another/one"); !errors.Is(err, recipes.ErrNoTransaction) {
+		t.Errorf("another transaction: %v", err)
+	}
+	for range 2 {
+		if err := resume(begun.GetTransaction(), mine.GetMembership()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second.dropRest()
+	if err := resume(begun.GetTransaction(), mine.GetMembership()); !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("after DropRest: %v", err)
+	}
+}
+
+// TestWhatWasNotTakenUpCanBeAskedForAgain: by the same id. The plugin does not repeat the
+// first error, which may have passed.
+func TestWhatWasNotTakenUpCanBeAskedForAgain(t *testing.T) {
+	t.Parallel()
+	first := startMoving(t, zooKeeper(t))
+	ask := &pb.AcquireRequest{RequestId: "1", Path: "/held"}
+	held, err := first.acquire(ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := first.move()
+	ask.Resumed = &pb.Grant{Znode: held.GetZnode(), Token: held.GetToken() + 1}
+	for range 2 {
+		if _, err := second.acquire(ask); !errors.Is(err, recipes.ErrRemoved) {
+			t.Fatalf("another token: %v", err)
+		}
+	}
+	ask.Resumed = held
+	if taken, err := second.acquire(ask); err != nil || taken.GetToken() != held.GetToken() {
+		t.Errorf("took up %v: %v", taken, err)
+	}
+	if _, err := second.grants.Abandon(second.ctx, &pb.AbandonRequest{Session: second.session, RequestId: "2"}); err != nil {
+		t.Fatal(err)
+	}
+	ask.RequestId = "2"
+	for range 2 { // what is not wanted is not tried again
+		if _, err := second.acquire(ask); err == nil || errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("an abandoned call: %v", err)
+		}
 	}
 }

@@ -9,27 +9,20 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
-	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-func bounded(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // TestOpenThatTheEndOfThePluginInterrupts: nobody has cancelled anything, and
 // who keeps a plugin running has to know that the next one can be asked.
 func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 	opening := make(chan struct{})
-	conn, s := serveWith(t, func(ctx context.Context, _ recipes.SessionConfig) (recipes.Session, error) {
+	conn, s := serve(t, server.Config{Open: func(ctx context.Context, _ recipes.SessionConfig) (recipes.Session, error) {
 		close(opening)
 		<-ctx.Done()
 		return nil, fmt.Errorf("open session: %w", ctx.Err())
-	})
+	}})
 	host := client.New(conn, nil)
 	defer host.Close()
 	closed := make(chan error, 1)
@@ -51,11 +44,11 @@ func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 // TestSessionThatOpensTooLateIsClosed: the plugin stops while ZooKeeper answers.
 func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
 	world, opening := new(fake.World), make(chan struct{})
-	conn, s := serveWith(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+	conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 		close(opening)
 		<-ctx.Done()
 		return world.Open(context.WithoutCancel(ctx), cfg)
-	})
+	}})
 	host := client.New(conn, nil)
 	defer host.Close()
 	closed := make(chan error, 1)
@@ -104,10 +97,10 @@ func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // on virtual time
 				world := new(fake.World)
-				conn, s := serveWith(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
+				conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Session, error) {
 					session, err := world.Open(ctx, cfg)
 					return unconfirmed{session}, err
-				})
+				}})
 				host := client.New(conn, nil)
 				defer host.Close()
 				if _, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute}); err != nil {

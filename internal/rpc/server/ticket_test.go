@@ -276,6 +276,9 @@ func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	ss := s.start(opened, nil)
+	if ss.out.limit != MaxUnsent {
+		t.Errorf("it keeps %d bytes for its host", ss.out.limit)
+	}
 	s.end(ss)
 	if _, err := ss.tickets.call(t.Context(), "late", false, nil, askedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
 		t.Error(err)
