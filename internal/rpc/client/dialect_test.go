@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -27,42 +29,15 @@ func TestAnOlderPluginIsNotAskedForADialect(t *testing.T) {
 	}
 	s := newLink(t, grpc.WithUnaryInterceptor(older)).open(t, time.Minute)
 	ctx := t.Context()
-	l, err := s.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sl, err := s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Curator})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := s.Election("/l", recipes.ElectionConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := s.Semaphore("/l", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := s.Counter("/l", recipes.CounterConfig{Dialect: recipes.Curator})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := s.Group("/l", recipes.GroupConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := s.Queue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := s.PriorityQueue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := s.DoubleBarrier("/l", recipes.DoubleBarrierConfig{Size: 1, Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo}))
+	sl := must[recipes.SharedLock](t)(s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Curator}))
+	e := must[recipes.Election](t)(s.Election("/l", recipes.ElectionConfig{Dialect: recipes.Kazoo}))
+	m := must[recipes.Semaphore](t)(s.Semaphore("/l", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator}))
+	n := must[recipes.Counter](t)(s.Counter("/l", recipes.CounterConfig{Dialect: recipes.Curator}))
+	g := must[recipes.Group](t)(s.Group("/l", recipes.GroupConfig{Dialect: recipes.Kazoo}))
+	q := must[recipes.Queue](t)(s.Queue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo}))
+	p := must[recipes.PriorityQueue](t)(s.PriorityQueue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo}))
+	b := must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/l", recipes.DoubleBarrierConfig{Size: 1, Dialect: recipes.Kazoo}))
 	for name, call := range map[string]func() error{
 		"enter":        func() error { _, err := b.Enter(ctx, nil); return err },
 		"permit":       func() error { _, err := m.Acquire(ctx); return err },
@@ -112,5 +87,47 @@ func TestAPluginIsAskedForItsDialectsOnce(t *testing.T) {
 	}
 	if n := spy.count("Info"); n != 1 {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+// ofTomorrow changes the dialect of a request, also in what it contains.
+func ofTomorrow(m protoreflect.Message) {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Name() == "dialect":
+			m.Set(f, protoreflect.ValueOfString("of tomorrow"))
+		case f.Kind() == protoreflect.MessageKind && !f.IsList() && !f.IsMap():
+			ofTomorrow(v.Message())
+		}
+		return true
+	})
+}
+
+// A dialect of a newer host, which the plugin does not know, is refused before anything
+// is made. Contenders of that dialect would not see one of the default.
+func TestADialectThatThePluginDoesNotKnowIsUnsupported(t *testing.T) {
+	newer := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		ofTomorrow(req.(proto.Message).ProtoReflect())
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	s, ctx := newServed(t, grpc.WithUnaryInterceptor(newer)).open(t, 0), ctx(t)
+	for _, k := range kinds {
+		if k.own {
+			continue
+		}
+		if _, err := k.take(ctx, s, "/"+k.name, recipes.Kazoo); !errors.Is(err, recipes.ErrUnsupported) {
+			t.Errorf("%s: %v; want ErrUnsupported", k.name, err)
+		}
+	}
+	counter := must[recipes.Counter](t)(s.Counter("/counter", recipes.CounterConfig{Dialect: recipes.Curator}))
+	if _, err := counter.Add(ctx, 1); !errors.Is(err, recipes.ErrUnsupported) {
+		t.Errorf("counter: %v; want ErrUnsupported", err)
+	}
+	top, err := s.Names("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := top.List(ctx); err != nil || len(all) > 1 { // zookeeper's own
+		t.Errorf("made: %+v, %v", all, err)
 	}
 }

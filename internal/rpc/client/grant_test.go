@@ -119,24 +119,6 @@ func TestReleaseGoesOnWhenItsContextEnds(t *testing.T) {
 	}
 }
 
-func TestGuardedWriteSaysWhichOperationFailed(t *testing.T) {
-	l := newLink(t)
-	h := acquire(t, l.open(t, 0))
-	if err := h.Write(ctx(t), recipes.Create("/d", []byte("1"))); err != nil {
-		t.Fatal(err)
-	}
-	ops := []recipes.Op{recipes.Set("/d", []byte("2"), recipes.AnyVersion), recipes.Create("/d", []byte("3"))}
-	err := h.Write(ctx(t), ops...)
-	var we *recipes.WriteError
-	if !errors.As(err, &we) || we.Index != 1 || we.Op.Path != "/d" || we.Op.Kind != recipes.OpCreate {
-		t.Fatalf("%#v", err)
-	}
-	matches(t, err, recipes.ErrNodeExists)
-	if h.Err() != nil {
-		t.Error("the grant stands, but: ", h.Err())
-	}
-}
-
 // TestWriteWhoseAnswerIsLostHasNoKnownOutcome, and is not sent again.
 func TestWriteWhoseAnswerIsLostHasNoKnownOutcome(t *testing.T) {
 	spy := newSpy()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -28,58 +27,28 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// ends makes an ending of a recipe's methods.
-func ends[R, G any](name string, of func(recipes.Session) (R, error), get func(R, context.Context) (G, error), end func(G, context.Context) error) ending {
-	return ending{name, func(t *testing.T, s, _ recipes.Session) error {
-		return end(must[G](t)(get(must[R](t)(of(s)), ctx(t))), ctx(t))
-	}}
-}
-
+// endings are those that the table of kinds lacks.
 func endings() []ending {
-	locked := func(s recipes.Session) (recipes.Lock, error) { return s.Lock("/lock", recipes.LockConfig{}) }
-	shared := func(s recipes.Session) (recipes.SharedLock, error) {
-		return s.SharedLock("/shared", recipes.SharedLockConfig{})
-	}
-	priority := func(s recipes.Session) (recipes.PriorityLock, error) {
-		return s.PriorityLock("/priority", recipes.PriorityLockConfig{})
-	}
-	queue := func(s recipes.Session) (recipes.Queue, error) { return s.Queue("/queue", recipes.QueueConfig{}) }
-	receive := func(q recipes.Queue, ctx context.Context) (recipes.Delivery, error) {
-		if _, err := q.Put(ctx, nil); err != nil {
-			return nil, err
-		}
-		return q.Receive(ctx)
+	lock := func(t *testing.T, s recipes.Session) recipes.Lock {
+		return must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{}))
 	}
 	return []ending{
-		ends("lock", locked, recipes.Lock.Acquire, recipes.Hold.Release),
-		ends("lock tried", locked, recipes.Lock.TryAcquire, recipes.Hold.Release),
-		ends("election", func(s recipes.Session) (recipes.Election, error) {
-			return s.Election("/election", recipes.ElectionConfig{})
-		}, func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) { return e.Campaign(ctx, nil) }, recipes.Leadership.Resign),
-		ends("semaphore", func(s recipes.Session) (recipes.Semaphore, error) {
-			return s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 2})
-		}, recipes.Semaphore.Acquire, recipes.Hold.Release),
-		ends("shared lock", shared, recipes.SharedLock.AcquireRead, recipes.SharedHold.Release),
-		ends("shared lock, downgraded", shared, recipes.SharedLock.AcquireWrite, func(h recipes.SharedHold, ctx context.Context) error {
-			return errors.Join(h.Downgrade(ctx), h.Release(ctx))
-		}),
-		ends("priority lock", priority, recipes.PriorityLock.AcquireWrite, recipes.PriorityHold.Release),
-		ends("membership", func(s recipes.Session) (recipes.Group, error) { return s.Group("/group", recipes.GroupConfig{}) },
-			func(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }, recipes.Membership.Leave),
-		ends("name", func(s recipes.Session) (recipes.Names, error) { return s.Names("/names") },
-			func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
-				return n.Register(ctx, "name", nil)
-			}, recipes.Registration.Unregister),
-		ends("delivery, acknowledged", queue, receive, recipes.Delivery.Ack),
-		ends("delivery, returned", queue, receive, recipes.Delivery.Return),
-		ends("element", queue, func(q recipes.Queue, ctx context.Context) (recipes.Element, error) {
-			if _, err := q.Put(ctx, nil); err != nil {
-				return recipes.Element{}, err
-			}
-			return q.Take(ctx)
-		}, func(recipes.Element, context.Context) error { return nil }),
+		{"lock tried", func(t *testing.T, s, _ recipes.Session) error {
+			return must[recipes.Hold](t)(lock(t, s).TryAcquire(ctx(t))).Release(ctx(t))
+		}},
+		{"shared lock, downgraded", func(t *testing.T, s, _ recipes.Session) error {
+			l := must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{}))
+			h := must[recipes.SharedHold](t)(l.AcquireWrite(ctx(t)))
+			return errors.Join(h.Downgrade(ctx(t)), h.Release(ctx(t)))
+		}},
+		{"element", func(t *testing.T, s, _ recipes.Session) error {
+			q := must[recipes.Queue](t)(s.Queue("/queue", recipes.QueueConfig{}))
+			must[recipes.ElementID](t)(q.Put(ctx(t), nil))
+			_, err := q.Take(ctx(t))
+			return err
+		}},
 		{"lock that another client has deleted", func(t *testing.T, s, other recipes.Session) error {
-			hold := must[recipes.Hold](t)(must[recipes.Lock](t)(locked(s)).Acquire(ctx(t)))
+			hold := must[recipes.Hold](t)(lock(t, s).Acquire(ctx(t)))
 			if err := must[recipes.Barrier](t)(other.Barrier(hold.Znode())).Remove(ctx(t)); err != nil {
 				return err
 			}
@@ -89,7 +58,7 @@ func endings() []ending {
 			return nil
 		}},
 		{"lock whose wait was cancelled", func(t *testing.T, s, other recipes.Session) error {
-			hold := must[recipes.Hold](t)(must[recipes.Lock](t)(locked(other)).Acquire(ctx(t)))
+			hold := must[recipes.Hold](t)(lock(t, other).Acquire(ctx(t)))
 			wait, cancel := context.WithCancel(ctx(t))
 			l := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Joined: func(recipes.Place) { cancel() }}))
 			if _, err := l.Acquire(wait); !errors.Is(err, context.Canceled) {
@@ -98,8 +67,8 @@ func endings() []ending {
 			return hold.Release(ctx(t))
 		}},
 		{"lock that was contended", func(t *testing.T, s, other recipes.Session) error {
-			hold := must[recipes.Hold](t)(must[recipes.Lock](t)(locked(other)).Acquire(ctx(t)))
-			if _, err := must[recipes.Lock](t)(locked(s)).TryAcquire(ctx(t)); !errors.Is(err, recipes.ErrContended) {
+			hold := must[recipes.Hold](t)(lock(t, other).Acquire(ctx(t)))
+			if _, err := lock(t, s).TryAcquire(ctx(t)); !errors.Is(err, recipes.ErrContended) {
 				return fmt.Errorf("contended: %w", err)
 			}
 			return hold.Release(ctx(t))
@@ -107,8 +76,6 @@ func endings() []ending {
 	}
 }
 
-// A session lives for months and takes turns all the time. When a grant has ended, its
-// host remembers nothing of it.
 func TestNothingIsKeptOfWhatHasEnded(t *testing.T) {
 	l := newServed(t)
 	other := l.open(t, 0)
@@ -118,12 +85,7 @@ func TestNothingIsKeptOfWhatHasEnded(t *testing.T) {
 			if err := e.run(t, s, other); err != nil {
 				t.Fatal(err)
 			}
-			if grants, owned, joins := client.Kept(s); grants+owned+joins != 0 {
-				t.Errorf("%d grants, %d that the plugin knows, and %d contenders are kept", grants, owned, joins)
-			}
-			if client.Holding(s) {
-				t.Error("the clock counts as for one that holds something")
-			}
+			nothingIsKept(t, s)
 		})
 	}
 }

@@ -152,6 +152,14 @@ func TestEverythingAnotherWay(t *testing.T) {
 	}
 }
 
+// byGRPC skips a test whose plugins know only gRPC calls anyway.
+func byGRPC(t *testing.T) {
+	t.Helper()
+	if way == "unary" {
+		t.Skip("as in the run before")
+	}
+}
+
 // callConnections serves connections that have calls and nothing else, and returns how
 // to open one. A frozen wire freezes the plugin's end of them.
 func (l *link) callConnections(t *testing.T, serving *sync.WaitGroup) func(context.Context) (net.Conn, error) {

@@ -128,6 +128,7 @@ func TestTakeTellsARefusalFromALoss(t *testing.T) {
 // TestTakeNamesTheElementThatIsLostWithItsPlugin: the plugin deletes the element and dies
 // before it answers. The next one finds no claim to resume, and cannot tell why.
 func TestTakeNamesTheElementThatIsLostWithItsPlugin(t *testing.T) {
+	t.Parallel()
 	s, spy, _, move := moving(t)
 	q := must[recipes.Queue](t)(s.Queue("/q", recipes.QueueConfig{}))
 	id := must[recipes.ElementID](t)(q.Put(ctx(t), []byte("one")))

@@ -101,6 +101,7 @@ func opened(timeout time.Duration) *pb.OpenResponse {
 // play has c use a plugin that plays s. kill ends its process.
 func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill func()) {
 	t.Helper()
+	byGRPC(t)
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer()
 	pb.RegisterSessionServiceServer(g, s)

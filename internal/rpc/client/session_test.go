@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,23 +66,6 @@ func TestEventsTellEveryStateAndTheLossLast(t *testing.T) {
 	if e, ok := <-events; ok {
 		t.Errorf("after the loss: %v", e)
 	}
-}
-
-func TestCloseIsConfirmedAndEndsTheHolds(t *testing.T) {
-	l := newLink(t)
-	s := l.open(t, 0)
-	h := acquire(t, s)
-	for range 2 {
-		if err := s.Close(ctx(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.inLine(t, 0)
-	matches(t, h.Err(), recipes.ErrClosed, recipes.ErrNotHeld)
-	matches(t, s.Err(), recipes.ErrClosed)
-	matches(t, l.world.Session(0).Err(), recipes.ErrClosed)
-	_, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
-	matches(t, err, recipes.ErrClosed)
 }
 
 // TestCloseTellsWhatThePluginSaid: also when the caller's time is up.
@@ -164,7 +146,7 @@ func TestLiveSessionOutlivesItsTimeout(t *testing.T) {
 		select {
 		case <-s.Done():
 			t.Errorf("lost: %v", s.Err())
-		case <-time.After(time.Minute): // virtual
+		case <-time.After(10 * time.Second): // virtual
 		}
 	})
 }
@@ -259,17 +241,6 @@ func TestShutdownTellsTheHostBeforeItLetsGo(t *testing.T) {
 	matches(t, h.Err(), recipes.ErrPluginLost)
 	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	matches(t, err, recipes.ErrUnavailable)
-}
-
-func TestStatsCross(t *testing.T) {
-	l := newLink(t)
-	s := l.open(t, 0)
-	acquire(t, s)
-	got, err := s.Stats(ctx(t))
-	want, _ := l.world.Session(0).Stats(ctx(t))
-	if err != nil || !reflect.DeepEqual(got, want) || got.Reads != 1 || got.Writes != 1 {
-		t.Errorf("%+v, %v; want %+v", got, err, want)
-	}
 }
 
 func TestFailEndsEverySession(t *testing.T) {

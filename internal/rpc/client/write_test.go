@@ -104,6 +104,7 @@ func (q refusingQueue) PutMany(context.Context, ...[]byte) ([]recipes.ElementID,
 // TestAChangeThatAPluginHasNotBegunIsMadeOnWhatTheNextOneReads: between the two another
 // client deletes the key and creates it again, with as many changes as it had.
 func TestAChangeThatAPluginHasNotBegunIsMadeOnWhatTheNextOneReads(t *testing.T) {
+	t.Parallel()
 	s, before, after, move := moving(t)
 	c := must[recipes.Configuration](t)(s.Configuration("/c"))
 	revision := must[recipes.Revision](t)(c.Set(ctx(t), "key", []byte("before"), recipes.NoRevision))

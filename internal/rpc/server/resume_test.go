@@ -248,6 +248,12 @@ func TestWhatCannotBeResumed(t *testing.T) {
 		if _, err := h.try(h.ctx, r); !errors.Is(err, want) {
 			t.Errorf("%s: %v", what, err)
 		}
+		if h.session = opened.GetSession(); h == first {
+			return
+		}
+		if _, err := h.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/l"}); !errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("%s: a session of that name: %v", what, err)
+		}
 	}
 	refused("a session of the plugin's own", first, recipes.ErrInvalid, func(*pb.Resume) {})
 	refused("no name", second, recipes.ErrInvalid, func(r *pb.Resume) { r.Session = "" })
