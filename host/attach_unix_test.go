@@ -23,7 +23,7 @@ func debugged(t *testing.T) *exec.Cmd {
 	t.Helper()
 	r := listen(t)
 	cmd := exec.Command(self(t))
-	cmd.Env = append(os.Environ(), roleEnv+"=debugged", r.env(), "TMPDIR="+shortTempDir(t))
+	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=debugged", r.env(), "TMPDIR="+shortTempDir(t))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func runFinder() {
 	if err == nil {
 		var p *host.Plugin
 		p, err = host.Launch(context.Background(), host.Config{
-			Path: os.Getenv(pathEnv), Env: []string{roleEnv + "=plugin"}, Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn}),
+			Path: os.Getenv(pathEnv), Env: []string{roleEnv + "=plugin", quickExit}, Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn}),
 		})
 		if err == nil {
 			err = p.Close(context.Background())
@@ -87,7 +87,7 @@ func (b besides) run(t *testing.T, path string, env ...string) (found, logged st
 	t.Helper()
 	cmd := exec.CommandContext(ctx(t), path)
 	cmd.Dir = b.work
-	cmd.Env = append(env, roleEnv+"=finder", "PATH=", "SYSTEMROOT="+os.Getenv("SYSTEMROOT"))
+	cmd.Env = append(env, roleEnv+"=finder", quickExit, "PATH=", "SYSTEMROOT="+os.Getenv("SYSTEMROOT"))
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()

@@ -18,7 +18,7 @@ func unencrypted(b *testing.B) *host.Plugin {
 	b.Helper()
 	r := listen(b)
 	cmd := exec.Command(self(b))
-	cmd.Env = append(os.Environ(), roleEnv+"=debugged", r.env())
+	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=debugged", r.env())
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}

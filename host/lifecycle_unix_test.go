@@ -54,7 +54,7 @@ type point struct {
 	gone bool
 	// behind: another contender is first in line.
 	behind bool
-	// brief: it runs with -short as well.
+	// brief: it runs with -short as well, and with each death in any run.
 	brief bool
 }
 
@@ -64,11 +64,6 @@ var points = []point{
 	{name: "lock held", doing: "lock", brief: true},
 	{name: "Write sent", doing: "write", stuck: zkserver.OpMulti},
 	{name: "Release sent", doing: "release", stuck: zkserver.OpMulti, gone: true},
-	{name: "Campaign sent", doing: "lead", stuck: zkserver.OpCreate2},
-	{name: "Campaign waits in line", doing: "lead", behind: true, brief: true},
-	{name: "leading", doing: "lead"},
-	{name: "Acknowledge sent", doing: "acknowledge", stuck: zkserver.OpMulti},
-	{name: "Observe", doing: "observe"},
 }
 
 const (
@@ -81,7 +76,7 @@ const (
 )
 
 // TestLifecycle kills, ends and freezes the host, the plugin and both at each
-// point of a lock and an election. In each case nothing of the host is left in
+// point of a lock. The plugin closes sessions, whatever they hold. In each case nothing of the host is left in
 // ZooKeeper after the time in the table of deaths, and the next in line is granted.
 // A host that lives is told, and a plugin does not outlive its host.
 func TestLifecycle(t *testing.T) {
@@ -186,21 +181,17 @@ func (l *lifecycle) knows(struck, freed time.Time) {
 // ZooKeeper gives that away. A host that holds nothing relies on nothing, and its
 // deadline is too close to the timeout for a busy machine.
 func (l *lifecycle) holds() bool {
-	return l.stuck != zkserver.OpCreate2 && !l.behind && l.doing != "observe"
+	return l.stuck != zkserver.OpCreate2 && !l.behind
 }
 
 // first is another contender of the same line, in this process.
-func (l *lifecycle) first() contender {
+func (l *lifecycle) first() recipes.Lock {
 	s, err := zookeeper.Open(ctx(l), recipes.SessionConfig{Servers: []string{l.server.Addr()}, SessionTimeout: time.Hour})
 	if err != nil {
 		l.Fatal(err)
 	}
 	l.Cleanup(func() { _ = s.Close(l.Context()) })
-	switch l.doing {
-	case "lock", "write", "release":
-		return locking{s}
-	}
-	return campaign{s}
+	return lockAt(l.T, s, "/p")
 }
 
 // stick keeps back the answer of one request.
@@ -222,7 +213,7 @@ func (l *lifecycle) stick() {
 func (l *lifecycle) startHost() {
 	r := listen(l.T)
 	l.cmd = exec.Command(self(l))
-	l.cmd.Env = append(os.Environ(), roleEnv+"=real host", r.env(), "TMPDIR="+shortTempDir(l.T),
+	l.cmd.Env = append(os.Environ(), quickExit, roleEnv+"=real host", r.env(), "TMPDIR="+shortTempDir(l.T),
 		serverEnv+"="+l.server.Addr(), pointEnv+"="+l.doing, "TEST_TIMEOUT="+l.timeout.String())
 	if err := l.cmd.Start(); err != nil {
 		l.Fatal(err)

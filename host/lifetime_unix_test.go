@@ -45,7 +45,7 @@ func newOutlived(t *testing.T) *outlived {
 		return none
 	})
 	o.cmd = exec.Command(self(t))
-	o.cmd.Env = append(os.Environ(), roleEnv+"=outlived host", o.reports.env(), "TMPDIR="+shortTempDir(t),
+	o.cmd.Env = append(os.Environ(), quickExit, roleEnv+"=outlived host", o.reports.env(), "TMPDIR="+shortTempDir(t),
 		serverEnv+"="+s.Addr(), "TEST_TIMEOUT="+outlivedTimeout.String())
 	if err := o.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
 			cmd := exec.Command(self(t))
-			cmd.Env = append(os.Environ(), roleEnv+"=real plugin", handshake.MagicCookieKey+"="+handshake.MagicCookieValue,
+			cmd.Env = append(os.Environ(), quickExit, roleEnv+"=real plugin", handshake.MagicCookieKey+"="+handshake.MagicCookieValue,
 				"PLUGIN_PROTOCOL_VERSIONS=1", plugin.LifetimeEnv+"="+test.value)
 			cmd.Stderr = &stderr
 			if test.file != nil {

@@ -50,7 +50,7 @@ func self(t testing.TB) string {
 // config launches the test binary in a role.
 func config(t testing.TB, role string, env ...string) host.Config {
 	return host.Config{
-		Path: self(t), Env: append([]string{roleEnv + "=" + role}, env...),
+		Path: self(t), Env: append([]string{roleEnv + "=" + role, quickExit}, env...),
 		Logger: hclog.NewNullLogger(),
 	}
 }

@@ -40,7 +40,7 @@ func reaped(t *testing.T, pid int) {
 func startHost(t *testing.T, r *reports, timeout time.Duration, env ...string) (hostProcess *exec.Cmd, host, plugin *reporter) {
 	t.Helper()
 	cmd := exec.Command(self(t))
-	cmd.Env = append(os.Environ(), roleEnv+"=host", r.env(), "TEST_TIMEOUT="+timeout.String())
+	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=host", r.env(), "TEST_TIMEOUT="+timeout.String())
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -20,7 +20,7 @@ import (
 // older ones do, gets in. Other certificates do not, although they look the same.
 func TestOnlyTheHostThatLaunchedThePluginGetsIn(t *testing.T) {
 	cmd := exec.Command(self(t))
-	cmd.Env = append(os.Environ(), roleEnv+"=plugin")
+	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=plugin")
 	older := goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig: plugin.Handshake(), VersionedPlugins: plugin.VersionedPlugins(), Cmd: cmd,
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC}, AutoMTLS: true, Logger: hclog.NewNullLogger(),

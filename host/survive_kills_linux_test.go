@@ -18,7 +18,10 @@ import (
 // None is lost, nobody else is granted, and nothing of a dead plugin stays with its host.
 func TestAPluginIsKilledAgainAndAgain(t *testing.T) {
 	kills := testall.Count(8, 200)
-	t.Run("embedded", func(t *testing.T) { killedAgainAndAgain(t, survive(t), kills) })
+	t.Run("embedded", func(t *testing.T) {
+		unlessReal(t)
+		killedAgainAndAgain(t, survive(t), kills)
+	})
 	t.Run("real", func(t *testing.T) {
 		killedAgainAndAgain(t, surviveAt(t, ensembletest.Shared(t).Addrs()), kills)
 	})

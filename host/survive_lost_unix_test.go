@@ -54,45 +54,15 @@ func TestALossWithoutAPluginIsTold(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeTakenUpIsLostAlone: its owner is told, and the session goes on.
+// TestWhatCannotBeTakenUpIsLostAlone: another client has deleted the znode of a grant, and
+// may have created it again. The session goes on, and what was created stays as it is.
 func TestWhatCannotBeTakenUpIsLostAlone(t *testing.T) {
-	v := survive(t)
-	held, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := v.session.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Curator})
-	if err != nil {
-		t.Fatal(err)
-	}
-	permit, err := m.Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.suspend()
-	other, err := lockAt(t, v.rival, "/other").Acquire(ctx(t))
-	if err == nil {
-		err = other.Write(ctx(t), recipes.Delete(permit.Znode(), recipes.AnyVersion))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.goOn()
-	closes(t, "Done", permit.Done())
-	if err := permit.Err(); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrSessionLost) {
-		t.Error(err)
-	}
-	if err := errors.Join(held.Err(), held.Write(ctx(t)), v.session.Err()); err != nil {
-		t.Error(err)
-	}
-	if left := ephemerals(v.server, "/s"); len(left) > 0 {
-		t.Errorf("left: %q", left)
+	for name, again := range map[string]bool{"deleted": false, "created again": true} {
+		t.Run(name, func(t *testing.T) { whatCannotBeTakenUpIsLostAlone(t, again) })
 	}
 }
 
-// TestWhatOthersHaveMadeAnewIsNotTakenUp: the znode of a grant was deleted and made anew, by
-// somebody else. The grant is lost alone, and what was made stays as it is.
-func TestWhatOthersHaveMadeAnewIsNotTakenUp(t *testing.T) {
+func whatCannotBeTakenUpIsLostAlone(t *testing.T, again bool) {
 	v := survive(t)
 	prepare(t, v.rival)
 	kept, err := lockAt(t, v.session, "/kept").Acquire(ctx(t))
@@ -114,7 +84,7 @@ func TestWhatOthersHaveMadeAnewIsNotTakenUp(t *testing.T) {
 	for i, g := range held {
 		znodes = append(znodes, g.Znode())
 		err := operator.Write(ctx(t), recipes.Delete(g.Znode(), recipes.AnyVersion))
-		if err == nil {
+		if err == nil && again {
 			err = operator.Write(ctx(t), recipes.Create(g.Znode(), []byte("theirs")))
 		}
 		if err != nil {
@@ -137,7 +107,7 @@ func TestWhatOthersHaveMadeAnewIsNotTakenUp(t *testing.T) {
 	if err := errors.Join(kept.Err(), kept.Write(ctx(t)), kept.Release(ctx(t)), v.session.Err()); err != nil {
 		t.Error(err)
 	}
-	if now := v.look(znodes); len(now) != len(znodes) || !slices.Equal(now, made) {
+	if now := v.look(znodes); again && len(now) != len(znodes) || !slices.Equal(now, made) {
 		t.Errorf("made as %q, then they are %q", made, now)
 	}
 }

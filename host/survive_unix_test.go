@@ -5,7 +5,6 @@ package host_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -56,7 +55,7 @@ func surviveAt(t *testing.T, servers []string) *surviving {
 	changes := make(chan host.Change, 1000)
 	v := &surviving{T: t, servers: servers, changes: changes}
 	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
-		Plugin:     config(t, "real plugin", quickExit),
+		Plugin:     config(t, "real plugin"),
 		MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond,
 		Changed: func(c host.Change) {
 			v.hold.Lock()
@@ -112,53 +111,6 @@ func (v *surviving) kill() time.Duration {
 		}
 	}
 	return time.Since(began)
-}
-
-// TestWhatASessionHoldsOutlivesItsPlugin: everything that can be taken up stands, with its
-// token, and can be used and given back. Nobody else was granted it meanwhile.
-func TestWhatASessionHoldsOutlivesItsPlugin(t *testing.T) {
-	v := survive(t)
-	var took []time.Duration
-	for _, h := range holdings {
-		t.Run(h.name, func(t *testing.T) {
-			prepare(t, v.rival)
-			g, err := h.get(ctx(t), v.session)
-			if err != nil {
-				t.Fatal(err)
-			}
-			token, znode := g.Token(), g.Znode()
-			for round := range 2 {
-				took = append(took, v.kill())
-				if err := g.Err(); err != nil {
-					t.Fatalf("after a kill: %v", err)
-				}
-				if g.Token() != token || g.Znode() != znode {
-					t.Error("it is another one")
-				}
-				if err := g.Write(ctx(t), recipes.Create(fmt.Sprintf("/written-%s-%d", h.name, round), nil)); err != nil {
-					t.Errorf("a guarded write: %v", err)
-				}
-				h.isTaken(t, v.rival)
-			}
-			if err := use(ctx(t), g); err != nil {
-				t.Errorf("used: %v", err)
-			}
-			lost := g.Done()
-			if err := h.giveBack(ctx(t), g); err != nil {
-				t.Errorf("given back: %v", err)
-			}
-			closes(t, "Done", lost)
-			if left := ephemerals(v.server, h.path); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
-			if h.rival != nil {
-				if _, err := h.rival(ctx(t), v.rival); err != nil {
-					t.Errorf("somebody else, after that: %v", err)
-				}
-			}
-		})
-	}
-	t.Logf("from SIGKILL to served again: %v", took)
 }
 
 // ephemerals are the paths below one that live with a session, without the receipts that
@@ -408,3 +360,8 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 		})
 	}
 }
+
+// resigning is a leadership that is given back like a lock.
+type resigning struct{ recipes.Leadership }
+
+func (r resigning) Release(ctx context.Context) error { return r.Resign(ctx) }

@@ -4,6 +4,7 @@ package host_test
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -124,7 +125,7 @@ func TestWaitsGoOnInTheNextPlugin(t *testing.T) {
 		}
 		reads = now.Reads
 	}
-	reached := v.stuck(zkserver.OpGetData, "/read", true)
+	reached := v.unheard(func(r zkserver.Request) bool { return r.Op == zkserver.OpGetData && strings.HasPrefix(r.Path, "/read") })
 	read := make(chan error, 1)
 	go func() { c, _ := ours.Counter("/read", recipes.CounterConfig{}); _, err := c.Get(ctx(t)); read <- err }()
 	closes(t, "the read", reached)

@@ -24,7 +24,7 @@ func TestAnUpgradeDuringAnOutageChangesNothing(t *testing.T) {
 	old := v.supervisor.Plugin()
 	v.server.RefuseConnections(true)
 	v.server.CloseConnection(v.session.ID())
-	v.suspended()
+	v.becomes(recipes.Suspended)
 	err = v.supervisor.Upgrade(ctx(t), v.another())
 	if !errors.Is(err, host.ErrNotUpgraded) || !errors.Is(err, host.ErrLosesSessions) || v.supervisor.Plugin() != old {
 		t.Errorf("the upgrade: %v", err)
@@ -45,7 +45,7 @@ func TestAnUpgradeInTheMiddleOfAReconnectWaitsForIt(t *testing.T) {
 	}
 	v.server.RefuseConnections(true)
 	v.server.CloseConnection(v.session.ID())
-	v.suspended()
+	v.becomes(recipes.Suspended)
 	v.server.RefuseConnections(false)
 	v.upgrade()
 	if err := h.Write(ctx(t)); err != nil {
@@ -62,7 +62,7 @@ func TestAnUpgradeToAPluginThatReachesNoServerChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := v.supervisor.Plugin()
-	err = v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "cut-off plugin", quickExit)})
+	err = v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "cut-off plugin")})
 	if !errors.Is(err, recipes.ErrUnavailable) {
 		t.Errorf("the reason is missing: %v", err)
 	}
@@ -76,7 +76,7 @@ func TestAnUpgradeToAPluginThatReachesNoServerChangesNothing(t *testing.T) {
 // started again, and takes up all sessions, also those that the new one had.
 func TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne(t *testing.T) {
 	v, reports := survive(t), listen(t)
-	before := host.UpgradeConfig{Plugin: config(t, "real plugin", quickExit, reports.env())}
+	before := host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}
 	if err := v.supervisor.Upgrade(ctx(t), before); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestANewPluginThatDiesAtItsFirstSessionsGivesWayToTheOldOne(t *testing.T) {
 // holdsThrough has a session through another program hold a lock.
 func (v *surviving) holdsThrough(role string) (recipes.Session, recipes.Hold) {
 	v.Helper()
-	if err := v.supervisor.Upgrade(ctx(v), host.UpgradeConfig{Plugin: config(v, role, quickExit)}); err != nil {
+	if err := v.supervisor.Upgrade(ctx(v), host.UpgradeConfig{Plugin: config(v, role)}); err != nil {
 		v.Fatal(err)
 	}
 	s := v.open(v.supervisor.Open)

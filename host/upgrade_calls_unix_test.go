@@ -37,15 +37,15 @@ func (v *surviving) unanswered() (reached <-chan struct{}, answer func()) {
 	return at, answer
 }
 
-// suspended waits until the session is.
-func (v *surviving) suspended() {
+// becomes waits until the session is in that state, which the host hears of after an answer.
+func (v *surviving) becomes(state recipes.State) {
 	v.Helper()
 	for e := range v.session.Events(ctx(v)) {
-		if e.State == recipes.Suspended {
+		if e.State == state {
 			return
 		}
 	}
-	v.Fatalf("not suspended: %v", v.session.Err())
+	v.Fatalf("not %v: %v", state, v.session.Err())
 }
 
 // TestAnUpgradeLetsCallsFinish: the old plugin answers what is under way, and what begins
@@ -61,7 +61,7 @@ func TestAnUpgradeLetsCallsFinish(t *testing.T) {
 	go func() { written <- h.Write(ctx(t), recipes.Create("/first", nil)) }()
 	closes(t, "the point", reached)
 	go func() { upgraded <- v.supervisor.Upgrade(ctx(t), v.another()) }()
-	v.suspended()
+	v.becomes(recipes.Suspended)
 	go func() { written <- h.Write(ctx(t), recipes.Create("/second", nil)) }()
 	opened := v.opens()
 	answer()
@@ -180,7 +180,7 @@ func TestAnUpgradeIsCancelled(t *testing.T) {
 		closes(t, "the point", reached)
 		old := v.supervisor.Plugin()
 		go func() { upgraded <- v.supervisor.Upgrade(gone, v.another()) }()
-		v.suspended()
+		v.becomes(recipes.Suspended)
 		opened := v.opens()
 		cancel()
 		err = <-upgraded
@@ -227,9 +227,7 @@ func (v *surviving) goesOnWith(old *host.Plugin, err, want error) {
 	if v.supervisor.Plugin() != old {
 		v.Error("another plugin runs")
 	}
-	if state := v.session.State(); state != recipes.Connected {
-		v.Errorf("the session is %v", state)
-	}
+	v.becomes(recipes.Connected)
 	v.upgrade()
 }
 
@@ -250,7 +248,7 @@ func TestTheNewPluginDiesBeforeItsTurn(t *testing.T) {
 		old := v.supervisor.Plugin()
 		go func() { upgraded <- v.supervisor.Upgrade(ctx(t), cfg) }()
 		pid := reports.accept(t, "plugin").pid(t)
-		v.suspended()
+		v.becomes(recipes.Suspended)
 		signal(t, pid, syscall.SIGKILL)
 		v.reaped(pid)
 		answer()
@@ -340,7 +338,7 @@ func TestAnUpgradeAndClose(t *testing.T) {
 			go func() { _ = h.Write(ctx(v), recipes.Create("/written", nil)) }()
 			closes(v, "the point", reached)
 			started()
-			v.suspended()
+			v.becomes(recipes.Suspended)
 		},
 		"resuming": func(v *surviving, _ recipes.Hold, started func()) {
 			id := v.session.ID()

@@ -27,8 +27,18 @@ import (
 // left. make test-all upgrades between two builds of zkrecipes-plugin, other runs between
 // processes of one program.
 func TestUpgradesUnderLoad(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) { upgradesUnderLoad(t, []string{embedded(t).Addr()}) })
+	t.Run("embedded", func(t *testing.T) {
+		unlessReal(t)
+		upgradesUnderLoad(t, []string{embedded(t).Addr()})
+	})
 	t.Run("real", func(t *testing.T) { upgradesUnderLoad(t, ensembletest.Shared(t).Addrs()) })
+}
+
+// unlessReal leaves the embedded server to make test-all where there is a real one.
+func unlessReal(t *testing.T) {
+	if ensembletest.Found() {
+		testall.Require(t)
+	}
 }
 
 func upgradesUnderLoad(t *testing.T, servers []string) {
@@ -87,7 +97,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 		l.writes.Load(), l.turns.Load(), l.sessions.Load(), l.listings.Load(), l.unknown.Load())
 
 	// To one that cannot resume, if that is allowed: it ends the sessions.
-	if err := s.Upgrade(life, host.UpgradeConfig{Plugin: config(t, "older plugin", quickExit), LoseSessions: true}); err != nil {
+	if err := s.Upgrade(life, host.UpgradeConfig{Plugin: config(t, "older plugin"), LoseSessions: true}); err != nil {
 		t.Error(err)
 	}
 	closes(t, "Done", ours.Done())
@@ -116,7 +126,7 @@ type build struct {
 func builds(t *testing.T) (upgrades int, made []build) {
 	t.Helper()
 	if !testall.On() {
-		b := build{cfg: config(t, "real plugin", quickExit)}
+		b := build{cfg: config(t, "real plugin")}
 		p := launch(t, b.cfg)
 		var err error
 		if b.version, err = p.Version(ctx(t)); err != nil {

@@ -35,12 +35,8 @@ func (v *surviving) upgrade() {
 }
 
 func (v *surviving) another() host.UpgradeConfig {
-	return host.UpgradeConfig{Plugin: config(v, "real plugin", quickExit)}
+	return host.UpgradeConfig{Plugin: config(v, "real plugin")}
 }
-
-// quickExit has a plugin end as quickly with the race detector as without, which sleeps
-// for a second otherwise. An upgrade would kill the plugin then.
-const quickExit = "GORACE=atexit_sleep_ms=0"
 
 // runs reports whether a process exists, be it only to be waited for.
 func runs(pid int) bool { return syscall.Kill(pid, 0) == nil }
@@ -89,7 +85,7 @@ func TestAnUpgradeMovesWhatASessionHolds(t *testing.T) {
 // TestTheNewPluginIsTheOneThatIsRestarted, with its configuration.
 func TestTheNewPluginIsTheOneThatIsRestarted(t *testing.T) {
 	v, reports := survive(t), listen(t)
-	if err := v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", quickExit, reports.env())}); err != nil {
+	if err := v.supervisor.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}); err != nil {
 		t.Fatal(err)
 	}
 	first := reports.accept(t, "plugin")
@@ -112,7 +108,7 @@ func TestNoTwoPluginsServeASession(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(watched{l, t, old}) }()
 	t.Cleanup(func() { _ = server.Close(); <-served })
-	s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "real plugin", quickExit)})
+	s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "real plugin")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +127,7 @@ func TestNoTwoPluginsServeASession(t *testing.T) {
 		if frozen {
 			signal(t, pid, syscall.SIGSTOP)
 		}
-		if err := s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", quickExit)}); err != nil {
+		if err := s.Upgrade(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin")}); err != nil {
 			t.Fatal(err)
 		}
 		if err := syscall.Kill(pid, syscall.SIGCONT); !errors.Is(err, syscall.ESRCH) {
