@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
 
@@ -19,15 +20,10 @@ func unencrypted(b *testing.B) *host.Plugin {
 	r := listen(b)
 	cmd := exec.Command(self(b))
 	cmd.Env = append(os.Environ(), quickExit, roleEnv+"=debugged", r.env())
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, cmd.Start())
 	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	b.Setenv(plugin.ReattachEnv, r.accept(b, "debugged").first)
-	p, err := host.Launch(b.Context(), host.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := must.Get(host.Launch(b.Context(), host.Config{}))(b)
 	b.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -28,9 +29,7 @@ func TestCloseEndsTheSessionsInOrder(t *testing.T) {
 		t.Error("no token")
 	}
 	for range 2 {
-		if err := p.Close(ctx(t)); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, p.Close(ctx(t)))
 	}
 	if !errors.Is(h.Err(), recipes.ErrClosed) {
 		t.Error(h.Err())
@@ -61,15 +60,10 @@ func TestChecksumMismatchRefusedBeforeStart(t *testing.T) {
 	}
 	r.none(t)
 
-	f, err := os.Open(self(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(self(t)))(t)
 	defer f.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.Copy(sum, f))(t)
 	for range 2 { // go-plugin's own check spoils its hash
 		cfg := config(t, "plugin")
 		cfg.Checksum = fmt.Sprintf("%X", sum.Sum(nil))
@@ -138,9 +132,7 @@ func TestHostileStderrDoesNotPanicTheHost(t *testing.T) {
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Debug})
 	p := launch(t, cfg)
 	acquire(t, open(t, p, time.Minute))
-	if err := p.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, p.Close(ctx(t)))
 	for _, want := range []string{"[WARN]  " /* hclog's own */, "the last line", `stderr: {"@level":5`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the log lacks %q", want)
@@ -237,16 +229,12 @@ func TestInProcessIsTheSameWithoutAProcess(t *testing.T) {
 	p := inProcess(t)
 	s := open(t, p, time.Minute)
 	h := acquire(t, s)
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Release(ctx(t)))
 	held := acquire(t, s)
 	if v, err := p.Version(ctx(t)); err != nil || v == "" {
 		t.Error(v, err)
 	}
-	if err := p.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, p.Close(ctx(t)))
 	closes(t, "Exited", p.Exited())
 	if !errors.Is(held.Err(), recipes.ErrClosed) || !errors.Is(held.Err(), recipes.ErrNotHeld) {
 		t.Error(held.Err())

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -119,10 +120,7 @@ func newLifecycle(t *testing.T, d death, p point) *lifecycle {
 	if d.atOnce {
 		l.timeout = longTimeout
 	}
-	s, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	l.server = s
 	return l
@@ -130,10 +128,7 @@ func newLifecycle(t *testing.T, d death, p point) *lifecycle {
 
 func (l *lifecycle) run() {
 	first := l.first()
-	h, err := first.Acquire(ctx(l))
-	if err != nil {
-		l.Fatal(err)
-	}
+	h := must.Get(first.Acquire(ctx(l)))(l)
 	if l.behind {
 		defer func() { _ = h.Release(ctx(l)) }()
 	} else if err := h.Release(ctx(l)); err != nil { // the path is there now
@@ -151,10 +146,7 @@ func (l *lifecycle) run() {
 		l.knows(struck, freed)
 	}
 	if !l.behind {
-		h, err := first.Acquire(ctx(l))
-		if err != nil {
-			l.Fatal(err)
-		}
+		h := must.Get(first.Acquire(ctx(l)))(l)
 		_ = h.Release(ctx(l))
 	}
 	l.end()
@@ -186,10 +178,7 @@ func (l *lifecycle) holds() bool {
 
 // first is another contender of the same line, in this process.
 func (l *lifecycle) first() recipes.Lock {
-	s, err := zookeeper.Open(ctx(l), recipes.SessionConfig{Servers: []string{l.server.Addr()}, SessionTimeout: time.Hour})
-	if err != nil {
-		l.Fatal(err)
-	}
+	s := must.Get(zookeeper.Open(ctx(l), recipes.SessionConfig{Servers: []string{l.server.Addr()}, SessionTimeout: time.Hour}))(l)
 	l.Cleanup(func() { _ = s.Close(l.Context()) })
 	return lockAt(l.T, s, "/p")
 }
@@ -215,15 +204,10 @@ func (l *lifecycle) startHost() {
 	l.cmd = exec.Command(self(l))
 	l.cmd.Env = append(os.Environ(), quickExit, roleEnv+"=real host", r.env(), "TMPDIR="+shortTempDir(l.T),
 		serverEnv+"="+l.server.Addr(), pointEnv+"="+l.doing, "TEST_TIMEOUT="+l.timeout.String())
-	if err := l.cmd.Start(); err != nil {
-		l.Fatal(err)
-	}
+	must.Do(l, l.cmd.Start())
 	l.Cleanup(func() { _ = l.cmd.Process.Kill(); _ = l.cmd.Wait() })
 	l.plugin = r.accept(l.T, "plugin")
-	pid, err := strconv.Atoi(l.plugin.first)
-	if err != nil {
-		l.Fatal(err)
-	}
+	pid := must.Get(strconv.Atoi(l.plugin.first))(l)
 	l.pluginPID = pid
 	l.host = r.accept(l.T, "host")
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/plugin"
 )
@@ -31,10 +32,7 @@ type outlived struct {
 }
 
 func newOutlived(t *testing.T) *outlived {
-	s, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	o := &outlived{T: t, server: s, reports: listen(t)}
 	s.SetFault(func(r zkserver.Request) (none zkserver.Fault) {
@@ -47,9 +45,7 @@ func newOutlived(t *testing.T) *outlived {
 	o.cmd = exec.Command(self(t))
 	o.cmd.Env = append(os.Environ(), quickExit, roleEnv+"=outlived host", o.reports.env(), "TMPDIR="+shortTempDir(t),
 		serverEnv+"="+s.Addr(), "TEST_TIMEOUT="+outlivedTimeout.String())
-	if err := o.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.cmd.Start())
 	t.Cleanup(func() { _ = o.cmd.Process.Kill(); _ = o.cmd.Wait() })
 	o.plugin = o.reports.accept(t, "plugin")
 	o.child = o.reports.accept(t, "child")
@@ -149,10 +145,7 @@ func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
 	}
 	defer reader.Close()
 	defer writer.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	null := must.Get(os.Open(os.DevNull))(t)
 	defer null.Close()
 	handshake := plugin.Handshake()
 	for name, test := range map[string]struct {

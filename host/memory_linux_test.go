@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -26,10 +27,7 @@ func BenchmarkWaitingSessions(b *testing.B) {
 				var waiting, joined sync.WaitGroup
 				for range sessions {
 					s := open(b, p, time.Hour)
-					l, err := s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { joined.Done() }})
-					if err != nil {
-						b.Fatal(err)
-					}
+					l := must.Get(s.Lock("/l", recipes.LockConfig{Joined: func(recipes.Place) { joined.Done() }}))(b)
 					joined.Add(1)
 					waiting.Go(func() { _, _ = l.Acquire(b.Context()) }) // until the plugin is closed
 				}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/launchcert"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
@@ -26,14 +27,8 @@ func TestOnlyTheHostThatLaunchedThePluginGetsIn(t *testing.T) {
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC}, AutoMTLS: true, Logger: hclog.NewNullLogger(),
 	})
 	defer older.Kill()
-	protocol, err := older.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := protocol.Dispense(plugin.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	protocol := must.Get(older.Client())(t)
+	conn := must.Get(protocol.Dispense(plugin.Name))(t)
 	if _, err := pb.NewPluginServiceClient(conn.(*grpc.ClientConn)).Info(ctx(t), &pb.InfoRequest{}); err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -19,11 +20,7 @@ import (
 // lockAt is the lock of a session at a path.
 func lockAt(t *testing.T, s recipes.Session, path string) recipes.Lock {
 	t.Helper()
-	l, err := s.Lock(path, recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(s.Lock(path, recipes.LockConfig{}))(t)
 }
 
 // cutOff has the server carry out nothing of the first transaction there, and end its
@@ -46,32 +43,21 @@ func (v *surviving) cutOff(below string) (reached <-chan struct{}) {
 func TestCallsThatAreUnderWayWhenAPluginDies(t *testing.T) {
 	t.Run("Release", func(t *testing.T) {
 		v := survive(t)
-		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 		reached := v.cutOff("/l/lock-")
 		released := make(chan error, 1)
 		go func() { released <- h.Release(ctx(t)) }()
 		closes(t, "the point", reached)
 		v.kill()
-		if err := <-released; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-released)
 		if there := ephemerals(v.server, "/l"); len(there) > 0 {
 			t.Errorf("left: %q", there)
 		}
 	})
 	t.Run("without a plugin", func(t *testing.T) {
 		v := survive(t)
-		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		other, err := lockAt(t, v.session, "/other").Acquire(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+		other := must.Get(lockAt(t, v.session, "/other").Acquire(ctx(t)))(t)
 		v.suspend()
 		canceled, cancel := context.WithCancel(ctx(t))
 		cancel()
@@ -83,25 +69,19 @@ func TestCallsThatAreUnderWayWhenAPluginDies(t *testing.T) {
 		go func() { released <- other.Release(ctx(t)) }()
 		go func() { _, err := v.session.Contenders(ctx(t), "/l"); asked <- err }()
 		v.goOn()
-		if err := errors.Join(<-written, <-released, <-asked); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, errors.Join(<-written, <-released, <-asked))
 		if there := ephemerals(v.server, "/other"); len(there) > 0 {
 			t.Errorf("left: %q", there)
 		}
 	})
 	t.Run("Close", func(t *testing.T) {
 		v := survive(t)
-		if _, err := lockAt(t, v.session, "/l").Acquire(ctx(t)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 		v.suspend()
 		closed := make(chan error, 1)
 		go func() { closed <- v.session.Close(ctx(t)) }()
 		v.goOn()
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-closed)
 		if there := ephemerals(v.server, "/l"); len(there) > 0 {
 			t.Errorf("left: %q", there)
 		}
@@ -137,21 +117,14 @@ func (v *surviving) goOn() { v.hold.Unlock() }
 func TestARequestToGiveWayOutlivesThePlugin(t *testing.T) {
 	v := survive(t)
 	l, _ := v.session.SharedLock("/l", recipes.SharedLockConfig{Revocable: true})
-	h, err := l.AcquireWrite(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(l.AcquireWrite(ctx(t)))(t)
 	revoked := h.Revoked()
 	v.suspend()
 	theirs, _ := v.rival.SharedLock("/l", recipes.SharedLockConfig{})
-	if err := theirs.Revoke(ctx(t), h.Znode()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs.Revoke(ctx(t), h.Znode()))
 	v.goOn()
 	closes(t, "Revoked", revoked)
-	if err := h.Release(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.Release(ctx(t)))
 }
 
 // TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie: no plugin lives for long enough to
@@ -198,10 +171,7 @@ func TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie(t *testing.T) {
 // sessions. What they held is free.
 func TestAPluginThatTellsTheLossIsNotResumed(t *testing.T) {
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 	signal(t, v.supervisor.Plugin().PID(), syscall.SIGTERM)
 	closes(t, "Done", h.Done())
 	if err := v.session.Err(); !errors.Is(err, recipes.ErrPluginLost) {
@@ -214,10 +184,7 @@ func TestAPluginThatTellsTheLossIsNotResumed(t *testing.T) {
 
 // TestAPluginThatCannotResumeLosesItsSessionsAtOnce, as with SupervisorConfig.LoseSessions.
 func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
-	s, err := host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), MinBackoff: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "plugin"), MinBackoff: time.Millisecond}))(t)
 	defer s.Close(context.Background())
 	h := acquire(t, supervised(t, s))
 	crash(t, s.Plugin().PID())
@@ -231,10 +198,7 @@ func TestAPluginThatCannotResumeLosesItsSessionsAtOnce(t *testing.T) {
 // TestASessionWithoutAPluginIsClosedWithItsSupervisor.
 func TestASessionWithoutAPluginIsClosedWithItsSupervisor(t *testing.T) {
 	v := survive(t)
-	h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 	p := v.supervisor.Plugin()
 	v.suspend()
 	closes(t, "Exited", p.Exited())
@@ -242,9 +206,7 @@ func TestASessionWithoutAPluginIsClosedWithItsSupervisor(t *testing.T) {
 	go func() { closed <- v.supervisor.Close(ctx(t)) }()
 	closes(t, "Done", h.Done())
 	v.goOn()
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-closed)
 	if !errors.Is(v.session.Err(), recipes.ErrClosed) {
 		t.Error(v.session.Err())
 	}

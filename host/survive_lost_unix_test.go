@@ -8,29 +8,22 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // remove deletes a znode as an operator may.
 func (v *surviving) remove(znode string) {
 	v.Helper()
-	by, err := lockAt(v.T, v.rival, "/operator").Acquire(ctx(v))
-	if err != nil {
-		v.Fatal(err)
-	}
-	if err := errors.Join(by.Write(ctx(v), recipes.Delete(znode, recipes.AnyVersion)), by.Release(ctx(v))); err != nil {
-		v.Fatal(err)
-	}
+	by := must.Get(lockAt(v.T, v.rival, "/operator").Acquire(ctx(v)))(v)
+	must.Do(v, errors.Join(by.Write(ctx(v), recipes.Delete(znode, recipes.AnyVersion)), by.Release(ctx(v))))
 }
 
 // TestALossWithoutAPluginIsTold: by the next plugin, as is one after that.
 func TestALossWithoutAPluginIsTold(t *testing.T) {
 	v := survive(t)
 	for _, meanwhile := range []bool{true, false} {
-		h, err := lockAt(t, v.session, "/l").Acquire(ctx(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
 		lost := h.Done()
 		if meanwhile {
 			v.suspend()
@@ -38,9 +31,7 @@ func TestALossWithoutAPluginIsTold(t *testing.T) {
 			v.goOn()
 		} else {
 			v.kill()
-			if err := h.Write(ctx(t)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Write(ctx(t)))
 			v.kill() // when the first one is known to watch
 			v.remove(h.Znode())
 		}
@@ -49,9 +40,7 @@ func TestALossWithoutAPluginIsTold(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := v.session.Err(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, v.session.Err())
 }
 
 // TestWhatCannotBeTakenUpIsLostAlone: another client has deleted the znode of a grant, and
@@ -75,10 +64,7 @@ func whatCannotBeTakenUpIsLostAlone(t *testing.T, again bool) {
 			t.Fatalf("%s: %v", h.name, err)
 		}
 	}
-	operator, err := lockAt(t, v.rival, "/operator").Acquire(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operator := must.Get(lockAt(t, v.rival, "/operator").Acquire(ctx(t)))(t)
 	v.suspend()
 	var znodes []string
 	for i, g := range held {
@@ -104,9 +90,7 @@ func whatCannotBeTakenUpIsLostAlone(t *testing.T, again bool) {
 		}
 		_ = h.giveBack(ctx(t), g) // says that it is gone, or nothing
 	}
-	if err := errors.Join(kept.Err(), kept.Write(ctx(t)), kept.Release(ctx(t)), v.session.Err()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(kept.Err(), kept.Write(ctx(t)), kept.Release(ctx(t)), v.session.Err()))
 	if now := v.look(znodes); again && len(now) != len(znodes) || !slices.Equal(now, made) {
 		t.Errorf("made as %q, then they are %q", made, now)
 	}

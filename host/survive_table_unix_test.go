@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -105,9 +106,7 @@ func deathsOfAResumedPlugin(t *testing.T, v *surviving) {
 					return deed{call: c, at: func(r zkserver.Request) bool { return changes(r) && strings.HasPrefix(r.Path, h.path) }}
 				}
 				var g recipes.Grant
-				if err := m.make(v, call(func() (err error) { g, err = h.get(ctx(t), v.session); return err })); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, m.make(v, call(func() (err error) { g, err = h.get(ctx(t), v.session); return err })))
 				token, znode := g.Token(), g.Znode()
 				stands := func(after string) {
 					t.Helper()

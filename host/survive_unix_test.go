@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -34,10 +35,7 @@ type surviving struct {
 // embedded is a ZooKeeper server in this process.
 func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
-	server, err := zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour}))(t)
 	t.Cleanup(func() { _ = server.Close() })
 	return server
 }
@@ -54,7 +52,7 @@ func surviveAt(t *testing.T, servers []string) *surviving {
 	t.Helper()
 	changes := make(chan host.Change, 1000)
 	v := &surviving{T: t, servers: servers, changes: changes}
-	s, err := host.Supervise(ctx(t), host.SupervisorConfig{
+	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{
 		Plugin:     config(t, "real plugin"),
 		MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond,
 		Changed: func(c host.Change) {
@@ -62,10 +60,7 @@ func surviveAt(t *testing.T, servers []string) *surviving {
 			defer v.hold.Unlock()
 			changes <- c
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	v.supervisor = s
 	v.session, v.rival = v.open(s.Open), v.open(zookeeper.Open)
@@ -75,24 +70,14 @@ func surviveAt(t *testing.T, servers []string) *surviving {
 
 func (v *surviving) open(open recipes.Opener) recipes.Session {
 	v.Helper()
-	s, err := open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: longTimeout})
-	if err != nil {
-		v.Fatal(err)
-	}
-	return s
+	return must.Get(open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: longTimeout}))(v)
 }
 
 // holdsShortly has a session with a short timeout hold a lock.
 func (v *surviving) holdsShortly(path string) (recipes.Session, recipes.Hold) {
 	v.Helper()
-	s, err := v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: shortTimeout})
-	if err != nil {
-		v.Fatal(err)
-	}
-	h, err := lockAt(v.T, s, path).Acquire(ctx(v))
-	if err != nil {
-		v.Fatal(err)
-	}
+	s := must.Get(v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: shortTimeout}))(v)
+	h := must.Get(lockAt(v.T, s, path).Acquire(ctx(v)))(v)
 	return s, h
 }
 
@@ -300,10 +285,7 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := survive(t)
-			first, err := acquire(ctx(t), v.rival, "/awaited", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := must.Get(acquire(ctx(t), v.rival, "/awaited", nil))(t)
 			type turn struct {
 				hold recipes.Hold
 				err  error
@@ -335,9 +317,7 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 			if len(told) != 1 {
 				t.Errorf("told %d places", len(told))
 			}
-			if err := first.Release(ctx(t)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, first.Release(ctx(t)))
 			last := first.Token()
 			for i, granted := range []chan turn{ours, silent, theirs} {
 				now := <-granted
@@ -353,9 +333,7 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 						t.Errorf("granted beside contender %d: %+v", i, <-later)
 					}
 				}
-				if err := now.hold.Release(ctx(t)); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, now.hold.Release(ctx(t)))
 			}
 		})
 	}

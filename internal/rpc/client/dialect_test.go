@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -29,15 +30,15 @@ func TestAnOlderPluginIsNotAskedForADialect(t *testing.T) {
 	}
 	s := newLink(t, grpc.WithUnaryInterceptor(older)).open(t, time.Minute)
 	ctx := t.Context()
-	l := must[recipes.Lock](t)(s.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo}))
-	sl := must[recipes.SharedLock](t)(s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Curator}))
-	e := must[recipes.Election](t)(s.Election("/l", recipes.ElectionConfig{Dialect: recipes.Kazoo}))
-	m := must[recipes.Semaphore](t)(s.Semaphore("/l", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator}))
-	n := must[recipes.Counter](t)(s.Counter("/l", recipes.CounterConfig{Dialect: recipes.Curator}))
-	g := must[recipes.Group](t)(s.Group("/l", recipes.GroupConfig{Dialect: recipes.Kazoo}))
-	q := must[recipes.Queue](t)(s.Queue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo}))
-	p := must[recipes.PriorityQueue](t)(s.PriorityQueue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo}))
-	b := must[recipes.DoubleBarrier](t)(s.DoubleBarrier("/l", recipes.DoubleBarrierConfig{Size: 1, Dialect: recipes.Kazoo}))
+	l := must.Get(s.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo}))(t)
+	sl := must.Get(s.SharedLock("/l", recipes.SharedLockConfig{Dialect: recipes.Curator}))(t)
+	e := must.Get(s.Election("/l", recipes.ElectionConfig{Dialect: recipes.Kazoo}))(t)
+	m := must.Get(s.Semaphore("/l", recipes.SemaphoreConfig{Permits: 2, Dialect: recipes.Curator}))(t)
+	n := must.Get(s.Counter("/l", recipes.CounterConfig{Dialect: recipes.Curator}))(t)
+	g := must.Get(s.Group("/l", recipes.GroupConfig{Dialect: recipes.Kazoo}))(t)
+	q := must.Get(s.Queue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo}))(t)
+	p := must.Get(s.PriorityQueue("/l", recipes.QueueConfig{Dialect: recipes.Kazoo}))(t)
+	b := must.Get(s.DoubleBarrier("/l", recipes.DoubleBarrierConfig{Size: 1, Dialect: recipes.Kazoo}))(t)
 	for name, call := range map[string]func() error{
 		"enter":        func() error { _, err := b.Enter(ctx, nil); return err },
 		"permit":       func() error { _, err := m.Acquire(ctx); return err },
@@ -76,14 +77,9 @@ func TestAnOlderPluginIsNotAskedForADialect(t *testing.T) {
 func TestAPluginIsAskedForItsDialectsOnce(t *testing.T) {
 	spy := newSpy()
 	s := newServed(t, spy.option()).open(t, 0)
-	l, err := s.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(s.Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo}))(t)
 	for range 2 {
-		if _, err := l.Contenders(ctx(t)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Contenders(ctx(t)))(t)
 	}
 	if n := spy.count("Info"); n != 1 {
 		t.Errorf("asked %d times", n)
@@ -119,14 +115,11 @@ func TestADialectThatThePluginDoesNotKnowIsUnsupported(t *testing.T) {
 			t.Errorf("%s: %v; want ErrUnsupported", k.name, err)
 		}
 	}
-	counter := must[recipes.Counter](t)(s.Counter("/counter", recipes.CounterConfig{Dialect: recipes.Curator}))
+	counter := must.Get(s.Counter("/counter", recipes.CounterConfig{Dialect: recipes.Curator}))(t)
 	if _, err := counter.Add(ctx, 1); !errors.Is(err, recipes.ErrUnsupported) {
 		t.Errorf("counter: %v; want ErrUnsupported", err)
 	}
-	top, err := s.Names("/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Get(s.Names("/"))(t)
 	if all, err := top.List(ctx); err != nil || len(all) > 1 { // zookeeper's own
 		t.Errorf("made: %+v, %v", all, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -86,19 +87,14 @@ func TestWhatWasGivenBackIsNotHeld(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			s := newServedWithin(t, server.Limits{Grants: 1}).open(t, 0)
 			for range 3 {
-				end, err := k.take(ctx(t), s, "/it", "")
-				if err != nil {
-					t.Fatal(err)
-				}
+				end := must.Get(k.take(ctx(t), s, "/it", ""))(t)
 				if !client.Holding(s) {
 					t.Error("granted, and nothing is held")
 				}
 				if _, err := kinds[0].take(ctx(t), s, "/lock", ""); !errors.Is(err, recipes.ErrLimit) {
 					t.Errorf("beside it: %v", err)
 				}
-				if err := end(ctx(t)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, end(ctx(t)))
 				nothingIsKept(t, s)
 			}
 		})

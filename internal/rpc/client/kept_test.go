@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -16,40 +17,29 @@ type ending struct {
 	run  func(t *testing.T, s, other recipes.Session) error
 }
 
-func must[T any](t *testing.T) func(T, error) T {
-	t.Helper()
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // endings are those that the table of kinds lacks.
 func endings() []ending {
 	lock := func(t *testing.T, s recipes.Session) recipes.Lock {
-		return must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{}))
+		return must.Get(s.Lock("/lock", recipes.LockConfig{}))(t)
 	}
 	return []ending{
 		{"lock tried", func(t *testing.T, s, _ recipes.Session) error {
-			return must[recipes.Hold](t)(lock(t, s).TryAcquire(ctx(t))).Release(ctx(t))
+			return must.Get(lock(t, s).TryAcquire(ctx(t)))(t).Release(ctx(t))
 		}},
 		{"shared lock, downgraded", func(t *testing.T, s, _ recipes.Session) error {
-			l := must[recipes.SharedLock](t)(s.SharedLock("/shared", recipes.SharedLockConfig{}))
-			h := must[recipes.SharedHold](t)(l.AcquireWrite(ctx(t)))
+			l := must.Get(s.SharedLock("/shared", recipes.SharedLockConfig{}))(t)
+			h := must.Get(l.AcquireWrite(ctx(t)))(t)
 			return errors.Join(h.Downgrade(ctx(t)), h.Release(ctx(t)))
 		}},
 		{"element", func(t *testing.T, s, _ recipes.Session) error {
-			q := must[recipes.Queue](t)(s.Queue("/queue", recipes.QueueConfig{}))
-			must[recipes.ElementID](t)(q.Put(ctx(t), nil))
+			q := must.Get(s.Queue("/queue", recipes.QueueConfig{}))(t)
+			must.Get(q.Put(ctx(t), nil))(t)
 			_, err := q.Take(ctx(t))
 			return err
 		}},
 		{"lock that another client has deleted", func(t *testing.T, s, other recipes.Session) error {
-			hold := must[recipes.Hold](t)(lock(t, s).Acquire(ctx(t)))
-			if err := must[recipes.Barrier](t)(other.Barrier(hold.Znode())).Remove(ctx(t)); err != nil {
+			hold := must.Get(lock(t, s).Acquire(ctx(t)))(t)
+			if err := must.Get(other.Barrier(hold.Znode()))(t).Remove(ctx(t)); err != nil {
 				return err
 			}
 			if err := hold.Release(ctx(t)); !errors.Is(err, recipes.ErrNotHeld) {
@@ -58,16 +48,16 @@ func endings() []ending {
 			return nil
 		}},
 		{"lock whose wait was cancelled", func(t *testing.T, s, other recipes.Session) error {
-			hold := must[recipes.Hold](t)(lock(t, other).Acquire(ctx(t)))
+			hold := must.Get(lock(t, other).Acquire(ctx(t)))(t)
 			wait, cancel := context.WithCancel(ctx(t))
-			l := must[recipes.Lock](t)(s.Lock("/lock", recipes.LockConfig{Joined: func(recipes.Place) { cancel() }}))
+			l := must.Get(s.Lock("/lock", recipes.LockConfig{Joined: func(recipes.Place) { cancel() }}))(t)
 			if _, err := l.Acquire(wait); !errors.Is(err, context.Canceled) {
 				return fmt.Errorf("cancelled: %w", err)
 			}
 			return hold.Release(ctx(t))
 		}},
 		{"lock that was contended", func(t *testing.T, s, other recipes.Session) error {
-			hold := must[recipes.Hold](t)(lock(t, other).Acquire(ctx(t)))
+			hold := must.Get(lock(t, other).Acquire(ctx(t)))(t)
 			if _, err := lock(t, s).TryAcquire(ctx(t)); !errors.Is(err, recipes.ErrContended) {
 				return fmt.Errorf("contended: %w", err)
 			}
@@ -82,9 +72,7 @@ func TestNothingIsKeptOfWhatHasEnded(t *testing.T) {
 	for _, e := range endings() {
 		t.Run(e.name, func(t *testing.T) {
 			s := l.open(t, 0)
-			if err := e.run(t, s, other); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.run(t, s, other))
 			nothingIsKept(t, s)
 		})
 	}
@@ -94,9 +82,9 @@ func TestNothingIsKeptOfWhatHasEnded(t *testing.T) {
 func TestElementsOfADialectCross(t *testing.T) {
 	l := newServed(t)
 	for _, dialect := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
-		q := must[recipes.Queue](t)(l.open(t, 0).Queue("/"+string(dialect), recipes.QueueConfig{Dialect: dialect}))
-		id := must[recipes.ElementID](t)(q.Put(ctx(t), []byte("data")))
-		if e := must[recipes.Element](t)(q.Take(ctx(t))); e.ID != id || string(e.Data) != "data" {
+		q := must.Get(l.open(t, 0).Queue("/"+string(dialect), recipes.QueueConfig{Dialect: dialect}))(t)
+		id := must.Get(q.Put(ctx(t), []byte("data")))(t)
+		if e := must.Get(q.Take(ctx(t)))(t); e.ID != id || string(e.Data) != "data" {
 			t.Errorf("%s: put %s, and took %+v", dialect, id, e)
 		}
 	}
@@ -105,13 +93,13 @@ func TestElementsOfADialectCross(t *testing.T) {
 // What ZooKeeper has room for crosses whatever it adds up to: gRPC by itself refuses more
 // than 4 MiB.
 func TestASnapshotOfManyMegabytesCrosses(t *testing.T) {
-	c := must[recipes.Configuration](t)(newServed(t).open(t, 0).Configuration("/c"))
+	c := must.Get(newServed(t).open(t, 0).Configuration("/c"))(t)
 	value := bytes.Repeat([]byte("x"), 900<<10)
 	const keys = 6
 	for i := range keys {
-		must[recipes.Revision](t)(c.Set(ctx(t), fmt.Sprint("k", i), value, recipes.NoRevision))
+		must.Get(c.Set(ctx(t), fmt.Sprint("k", i), value, recipes.NoRevision))(t)
 	}
-	entries := must[[]recipes.Entry](t)(c.Snapshot(ctx(t)))
+	entries := must.Get(c.Snapshot(ctx(t)))(t)
 	n := 0
 	for _, e := range entries {
 		n += len(e.Value)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -40,12 +41,8 @@ func TestJoinedIsCalledOnceWhileWaiting(t *testing.T) {
 	if p := <-places; p.Position != 1 {
 		t.Errorf("joined at %v", p)
 	}
-	if err := h.Release(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-got; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Release(ctx(t)))
+	must.Do(t, <-got)
 	if len(places) != 0 {
 		t.Errorf("called again with %v", <-places)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -22,7 +23,5 @@ func TestAbandonIsRepeatedUntilItIsAnswered(t *testing.T) {
 	}
 	closes(t, "the first answer", answered)
 	l.inLine(t, 0)
-	if err := s.Close(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.Close(ctx(t)))
 }

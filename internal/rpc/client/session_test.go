@@ -10,6 +10,7 @@ import (
 
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -235,9 +236,7 @@ func TestShutdownTellsTheHostBeforeItLetsGo(t *testing.T) {
 		t.Error("the lock was free before its holder knew")
 	}
 	close(release)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-ended)
 	matches(t, h.Err(), recipes.ErrPluginLost)
 	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
 	matches(t, err, recipes.ErrUnavailable)

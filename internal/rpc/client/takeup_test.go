@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -47,7 +48,5 @@ func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
 	next := generationOf()
 	s.sessions = drops{ends: next.stop}
 	s.takeUp(next)
-	if err := s.Err(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.Err())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -54,17 +55,11 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 	}}, grpc.WithChainUnaryInterceptor(count)) // behind what carries
 	host := client.New(conn, callConnections(t, s))
 	t.Cleanup(host.Close)
-	opened, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := must.Get(host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}}))(t)
 	if _, err := opened.Stats(bounded(t)); !errors.Is(err, recipes.ErrInternal) {
 		t.Errorf("the host is told %v", err)
 	}
-	l, err := opened.Lock("/l", recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(opened.Lock("/l", recipes.LockConfig{}))(t)
 	if _, err := l.Acquire(bounded(t)); err != nil {
 		t.Errorf("another call: %v", err)
 	}
@@ -78,17 +73,11 @@ func TestPanicInACarriedCallIsItsError(t *testing.T) {
 func TestOnlyAContenderThatWaitsIsToldItsPlaceEarly(t *testing.T) {
 	h := newRawHost(t, server.Config{Open: new(fake.World).Open})
 	h.open(nil)
-	calls, err := callConnections(t, h.server)(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	calls := must.Get(callConnections(t, h.server)(t.Context()))(t)
 	defer calls.Close()
 	ask := func(id uint64, request string) *pb.Answer {
 		t.Helper()
-		payload, err := proto.Marshal(&pb.AcquireRequest{Session: h.session, RequestId: request, Path: "/l", Announce: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		payload := must.Get(proto.Marshal(&pb.AcquireRequest{Session: h.session, RequestId: request, Path: "/l", Announce: true}))(t)
 		call := &pb.Call{Id: id, Method: pb.LockService_Acquire_FullMethodName, Payload: payload, Early: true}
 		if id == 1 {
 			_ = receive(t, calls) // the limits
@@ -139,10 +128,7 @@ func receive(t *testing.T, conn net.Conn) *pb.CarryResponse {
 // calls when it gets UNIMPLEMENTED.
 func TestHostThatAsksForCallsOnAStreamGetsGRPC(t *testing.T) {
 	conn, _ := serve(t, server.Config{Open: new(fake.World).Open})
-	st, err := pb.NewCallServiceClient(conn).Carry(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must.Get(pb.NewCallServiceClient(conn).Carry(t.Context()))(t)
 	if _, err := st.Recv(); status.Code(err) != codes.Unimplemented {
 		t.Error(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
@@ -41,11 +42,8 @@ func serve(t *testing.T, cfg server.Config, opts ...grpc.DialOption) (*grpc.Clie
 	s.Register(g)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = g.Serve(l) }()
-	conn, err := grpc.NewClient("passthrough:///memory", append(append(client.DialOptions(nil, nil), opts...), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("passthrough:///memory", append(append(client.DialOptions(nil, nil), opts...), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...))(t)
 	t.Cleanup(func() { _ = conn.Close(); g.Stop(); <-done; _ = s.Close(context.Background()) })
 	return conn, s
 }
@@ -81,10 +79,7 @@ func newRawHost(t *testing.T, cfg server.Config) *rawHost {
 // try opens or resumes a session. more may change the request.
 func (h *rawHost) try(ctx context.Context, resume *pb.Resume, more ...func(proto.Message)) (*pb.Opened, error) {
 	h.t.Helper()
-	st, err := h.sessions.Open(ctx)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	st := must.Get(h.sessions.Open(ctx))(h.t)
 	start := &pb.Start{Config: &pb.Config{Servers: h.servers, SessionTimeout: durationpb.New(h.timeout)}, Resume: resume}
 	for _, more := range more {
 		more(start)
@@ -101,18 +96,12 @@ func (h *rawHost) try(ctx context.Context, resume *pb.Resume, more ...func(proto
 
 func (h *rawHost) open(resume *pb.Resume) *pb.Opened {
 	h.t.Helper()
-	o, err := h.try(h.ctx, resume)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return o
+	return must.Get(h.try(h.ctx, resume))(h.t)
 }
 
 func (h *rawHost) send(m *pb.OpenRequest) {
 	h.t.Helper()
-	if err := h.stream.Send(m); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, h.stream.Send(m))
 }
 
 func beat(n uint64) *pb.OpenRequest {
@@ -140,17 +129,13 @@ func TestHostsOfOtherTimes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newRawHost(t, server.Config{Open: new(fake.World).Open})
-			if _, err := h.try(h.ctx, nil, more); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(h.try(h.ctx, nil, more))(t)
 			ask := &pb.AcquireRequest{RequestId: "1", Path: "/l"}
 			more(ask)
 			if g, err := h.acquire(ask); err != nil || g.GetToken() == 0 {
 				t.Fatal(g, err)
 			}
-			if _, err := h.grants.Release(h.ctx, &pb.ReleaseRequest{Session: h.session, RequestId: "1"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(h.grants.Release(h.ctx, &pb.ReleaseRequest{Session: h.session, RequestId: "1"}))(t)
 		})
 	}
 }

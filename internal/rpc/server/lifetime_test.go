@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -112,9 +113,7 @@ func TestSessionOfAHostThatHasDiedEndsWithThePlugin(t *testing.T) {
 		b := newBereaved(t)
 		_ = b.conn.Close()
 		b.holds(true)
-		if err := b.server.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, b.server.Close(t.Context()))
 		b.holds(false)
 	})
 }

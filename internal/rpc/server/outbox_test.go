@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -96,9 +97,7 @@ func TestOutboxSendsInOrderAndTheLossLast(t *testing.T) {
 	default:
 	}
 	close(heard)
-	if err := <-s.over; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-s.over)
 	s.put(joined("d"))
 	s.beat(3)
 	s.change(state(pb.State_STATE_CONNECTED))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -58,10 +59,7 @@ func hostOf(t *testing.T, zk *zkserver.Server, cfg server.Config) *rawHost {
 
 func zooKeeper(t *testing.T) *zkserver.Server {
 	t.Helper()
-	srv, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	t.Cleanup(func() { _ = srv.Close() })
 	return srv
 }
@@ -70,10 +68,7 @@ func zooKeeper(t *testing.T) *zkserver.Server {
 func (h *rawHost) joined(id string) string {
 	h.t.Helper()
 	for {
-		m, err := h.stream.Recv()
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		m := must.Get(h.stream.Recv())(h.t)
 		if j := m.GetJoined(); j.GetRequestId() == id {
 			return j.GetPlace().GetZnode()
 		}
@@ -110,9 +105,7 @@ func (m moving) move() *rawHost {
 
 func (h *rawHost) dropRest() {
 	h.t.Helper()
-	if _, err := h.sessions.DropRest(h.ctx, &pb.DropRestRequest{Session: h.session}); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Get(h.sessions.DropRest(h.ctx, &pb.DropRestRequest{Session: h.session}))(h.t)
 }
 
 // A session goes on in a second plugin: its hold, its place in line, and nothing else.
@@ -123,14 +116,8 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			first := hostOf(t, zk, server.Config{Open: zookeeper.OpenWith(way.dial), Resume: zookeeper.Resume})
 			opened := first.open(nil)
 			session := opened.GetSession()
-			held, err := first.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			other, err := zookeeper.Open(first.ctx, recipes.SessionConfig{Servers: []string{zk.Addr()}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			held := must.Get(first.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held"}))(t)
+			other := must.Get(zookeeper.Open(first.ctx, recipes.SessionConfig{Servers: []string{zk.Addr()}}))(t)
 			defer other.Close(context.Background())
 			theirs := acquired(t, other, "/awaited")
 			await := func(id string) (place string) {
@@ -171,9 +158,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 				t.Errorf("it waits at %s", at)
 			}
 			for range 2 {
-				if _, err := second.sessions.DropRest(second.ctx, &pb.DropRestRequest{Session: session}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(second.sessions.DropRest(second.ctx, &pb.DropRestRequest{Session: session}))(t)
 			}
 			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "6", Path: "/held", Resumed: held}); !errors.Is(err, recipes.ErrInvalid) || errors.Is(err, wire.ErrResuming) {
 				t.Errorf("taken up after DropRest: %v", err)
@@ -191,12 +176,8 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 				_, err := second.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/awaited", Resumed: &pb.Grant{Znode: place}})
 				repeated <- err
 			}()
-			if err := theirs.Release(second.ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(<-turn, <-repeated); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, theirs.Release(second.ctx))
+			must.Report(t, errors.Join(<-turn, <-repeated))
 			if _, err := second.grants.Release(second.ctx, &pb.ReleaseRequest{Session: session, RequestId: "1"}); err != nil {
 				t.Error(err)
 			}
@@ -212,28 +193,14 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 
 func acquired(t *testing.T, s recipes.Session, path string) recipes.Hold {
 	t.Helper()
-	l, err := s.Lock(path, recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := l.Acquire(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	l := must.Get(s.Lock(path, recipes.LockConfig{}))(t)
+	return must.Get(l.Acquire(bounded(t)))(t)
 }
 
 func contenders(t *testing.T, s recipes.Session, path string) []recipes.Contender {
 	t.Helper()
-	l, err := s.Lock(path, recipes.LockConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := l.Contenders(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	l := must.Get(s.Lock(path, recipes.LockConfig{}))(t)
+	return must.Get(l.Contenders(bounded(t)))(t)
 }
 
 func TestWhatCannotBeResumed(t *testing.T) {
@@ -285,9 +252,7 @@ func TestASessionIsResumedOnce(t *testing.T) {
 	zk := zooKeeper(t)
 	first := hostOf(t, zk, able)
 	opened := first.open(nil)
-	if _, err := first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: opened.GetSession()}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: opened.GetSession()}))(t)
 	resuming, goOn := make(chan struct{}), make(chan struct{})
 	second := hostOf(t, zk, server.Config{Open: zookeeper.Open, Resume: func(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, known time.Time) (recipes.Session, error) {
 		close(resuming)
@@ -306,9 +271,7 @@ func TestASessionIsResumedOnce(t *testing.T) {
 	if !errors.Is(err, recipes.ErrInvalid) {
 		t.Errorf("resumed twice: %v", err)
 	}
-	if err := <-resumed; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-resumed)
 }
 
 // The coordinator and a site go on in a second plugin that takes them up as themselves,
@@ -323,10 +286,7 @@ func TestATransactionIsTakenUpAsItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine, err := first.commits.JoinTransaction(first.ctx, &pb.JoinTransactionRequest{Session: first.session, Path: path, Site: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mine := must.Get(first.commits.JoinTransaction(first.ctx, &pb.JoinTransactionRequest{Session: first.session, Path: path, Site: "1"}))(t)
 	second := first.move()
 	_, err = second.commits.FinishSite(second.ctx, &pb.FinishSiteRequest{Session: second.session, Membership: mine.GetMembership()})
 	if err, _ := wire.Error(err); !errors.Is(err, recipes.ErrNoTransaction) {
@@ -346,9 +306,7 @@ func TestATransactionIsTakenUpAsItself(t *testing.T) {
 		t.Errorf("another transaction: %v", err)
 	}
 	for range 2 {
-		if err := resume(begun.GetTransaction(), mine.GetMembership()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, resume(begun.GetTransaction(), mine.GetMembership()))
 	}
 	second.dropRest()
 	if err := resume(begun.GetTransaction(), mine.GetMembership()); !errors.Is(err, recipes.ErrInvalid) {
@@ -362,10 +320,7 @@ func TestWhatWasNotTakenUpCanBeAskedForAgain(t *testing.T) {
 	t.Parallel()
 	first := startMoving(t, zooKeeper(t))
 	ask := &pb.AcquireRequest{RequestId: "1", Path: "/held"}
-	held, err := first.acquire(ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := must.Get(first.acquire(ask))(t)
 	second := first.move()
 	ask.Resumed = &pb.Grant{Znode: held.GetZnode(), Token: held.GetToken() + 1}
 	for range 2 {
@@ -377,9 +332,7 @@ func TestWhatWasNotTakenUpCanBeAskedForAgain(t *testing.T) {
 	if taken, err := second.acquire(ask); err != nil || taken.GetToken() != held.GetToken() {
 		t.Errorf("took up %v: %v", taken, err)
 	}
-	if _, err := second.grants.Abandon(second.ctx, &pb.AbandonRequest{Session: second.session, RequestId: "2"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(second.grants.Abandon(second.ctx, &pb.AbandonRequest{Session: second.session, RequestId: "2"}))(t)
 	ask.RequestId = "2"
 	for range 2 { // what is not wanted is not tried again
 		if _, err := second.acquire(ask); err == nil || errors.Is(err, recipes.ErrInvalid) {

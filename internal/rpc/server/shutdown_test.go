@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -36,9 +37,7 @@ func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 			t.Errorf("%s: %v", when, err)
 		}
 	}
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-closed)
 }
 
 // TestSessionThatOpensTooLateIsClosed: the plugin stops while ZooKeeper answers.
@@ -64,9 +63,7 @@ func TestSessionThatOpensTooLateIsClosed(t *testing.T) {
 	if !errors.Is(err, recipes.ErrPluginLost) {
 		t.Error(err)
 	}
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-closed)
 	if err := world.Session(0).Err(); err == nil || s.Sessions() != 0 {
 		t.Errorf("%d sessions are served; that which opened too late: %v", s.Sessions(), err)
 	}
@@ -103,9 +100,7 @@ func TestEndThatZooKeeperDoesNotConfirmIsTold(t *testing.T) {
 				}})
 				host := client.New(conn, nil)
 				defer host.Close()
-				if _, err := host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(host.Open(bounded(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute}))(t)
 				if test.hungUp {
 					host.Close()
 				}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -96,9 +97,7 @@ func TestMessageThatIsTooLargeIsRefusedUnread(t *testing.T) {
 func TestCallsOverGRPCAreMeasured(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	h := newRawHost(t, server.Config{Open: new(fake.World).Open, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))})
-	if _, err := h.plugin.Info(h.ctx, new(pb.InfoRequest)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(h.plugin.Info(h.ctx, new(pb.InfoRequest)))(t)
 	var got metricdata.ResourceMetrics
 	for ctx := bounded(t); len(got.ScopeMetrics) == 0; runtime.Gosched() { // counted after the answer was sent
 		if err := reader.Collect(ctx, &got); err != nil {

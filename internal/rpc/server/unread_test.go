@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -44,12 +45,8 @@ func (h *rawHost) contend(ctx context.Context, id, path string, try bool) error 
 // kept.
 func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 	h, world := newDeafHost(t)
-	if err := h.contend(t.Context(), "held", longPath, false); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.grants.Watch(t.Context(), &pb.WatchRequest{Session: h.session, RequestId: "held"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.contend(t.Context(), "held", longPath, false))
+	must.Get(h.grants.Watch(t.Context(), &pb.WatchRequest{Session: h.session, RequestId: "held"}))(t)
 	const left = 80
 	for i := range left {
 		err := h.contend(t.Context(), fmt.Sprint(i), longPath, true)
@@ -64,10 +61,7 @@ func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 	h.send(beat(7))
 	places, lost, echoed := 0, false, false
 	for !lost || !echoed {
-		m, err := h.stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(h.stream.Recv())(t)
 		if m.GetJoined() != nil {
 			places++
 		}
@@ -129,9 +123,7 @@ func TestGRPCCallsOfAConnectionAreLimited(t *testing.T) {
 		t.Fatalf("%x, %v", head, err)
 	}
 	settings := make([]byte, int(head[1])<<8|int(head[2]))
-	if _, err := io.ReadFull(host, settings); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(host, settings))(t)
 	const maxConcurrentStreams = 3
 	for ; len(settings) > 0; settings = settings[6:] {
 		if binary.BigEndian.Uint16(settings) == maxConcurrentStreams {
@@ -166,9 +158,7 @@ func (o *once) Addr() net.Addr { return &net.UnixAddr{} }
 func TestRequestIDThatIsTooLongIsRefused(t *testing.T) {
 	h, _ := newDeafHost(t)
 	id := strings.Repeat("i", server.MaxRequestID)
-	if err := h.contend(t.Context(), id, "/l", false); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, h.contend(t.Context(), id, "/l", false))
 	_, abandon := h.grants.Abandon(t.Context(), &pb.AbandonRequest{Session: h.session, RequestId: id + "i"})
 	_, put := pb.NewQueueServiceClient(h.conn).PutElements(t.Context(), &pb.PutElementsRequest{Session: h.session, RequestId: id + "i"})
 	for _, err := range []error{h.contend(t.Context(), id+"i", "/l", false), abandon, put} {

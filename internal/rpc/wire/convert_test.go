@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -99,9 +100,7 @@ func TestWhatIsNoTextCanBeSent(t *testing.T) {
 	m := wire.ToTransactionStatus(recipes.TransactionStatus{
 		Sites: []recipes.SiteStatus{{Vote: bytes}}, Decision: &recipes.Decision{Reason: bytes},
 	})
-	if _, err := proto.Marshal(m); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(proto.Marshal(m))(t)
 	got := wire.TransactionStatus(m)
 	if got.Sites[0].Vote != text || got.Decision.Reason != text {
 		t.Errorf("%+v, decision %+v", got, got.Decision)

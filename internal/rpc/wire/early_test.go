@@ -6,17 +6,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func TestAnEarlyPlaceIsToldFromNone(t *testing.T) {
 	encode := func(m proto.Message) []byte {
-		b, err := proto.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return must.Get(proto.Marshal(m))(t)
 	}
 	place := recipes.Place{Znode: "/l/lock-0000000001", Position: 1}
 	for _, test := range []struct {
