@@ -120,9 +120,7 @@ func newLifecycle(t *testing.T, d death, p point) *lifecycle {
 	if d.atOnce {
 		l.timeout = longTimeout
 	}
-	s := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour}))(t)
-	t.Cleanup(func() { _ = s.Close() })
-	l.server = s
+	l.server = embedded(t)
 	return l
 }
 
@@ -207,8 +205,7 @@ func (l *lifecycle) startHost() {
 	must.Do(l, l.cmd.Start())
 	l.Cleanup(func() { _ = l.cmd.Process.Kill(); _ = l.cmd.Wait() })
 	l.plugin = r.accept(l.T, "plugin")
-	pid := must.Get(strconv.Atoi(l.plugin.first))(l)
-	l.pluginPID = pid
+	l.pluginPID = l.plugin.pid(l.T)
 	l.host = r.accept(l.T, "host")
 }
 

@@ -32,8 +32,7 @@ type outlived struct {
 }
 
 func newOutlived(t *testing.T) *outlived {
-	s := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour}))(t)
-	t.Cleanup(func() { _ = s.Close() })
+	s := embedded(t)
 	o := &outlived{T: t, server: s, reports: listen(t)}
 	s.SetFault(func(r zkserver.Request) (none zkserver.Fault) {
 		o.contacts.Add(1)

@@ -22,7 +22,7 @@ func BenchmarkWaitingSessions(b *testing.B) {
 			for b.Loop() {
 				p := launch(b, config(b, role))
 				holder := open(b, p, time.Hour)
-				lock(b, holder)
+				acquire(b, holder)
 				before := resident(b, p.PID())
 				var waiting, joined sync.WaitGroup
 				for range sessions {
@@ -37,16 +37,6 @@ func BenchmarkWaitingSessions(b *testing.B) {
 				waiting.Wait()
 			}
 		})
-	}
-}
-
-func lock(b *testing.B, s recipes.Session) {
-	l, err := s.Lock("/l", recipes.LockConfig{})
-	if err == nil {
-		_, err = l.Acquire(b.Context())
-	}
-	if err != nil {
-		b.Fatal(err)
 	}
 }
 

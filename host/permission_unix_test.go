@@ -44,58 +44,35 @@ func TestPluginThatOthersCouldReplaceIsRefused(t *testing.T) {
 	}
 }
 
-// TestLinkToAPluginIsCheckedOnBothEnds: a user that may replace the link, or its target,
-// chooses the plugin.
-func TestLinkToAPluginIsCheckedOnBothEnds(t *testing.T) {
-	for _, open := range []string{"link", "target"} {
-		w := newWorld(t)
-		dirs := map[string]string{"link": filepath.Join(w.config, "link"), "target": filepath.Join(w.config, "target")}
-		plugin := install(t, dirs["target"], "anything")
-		must.Do(t, os.Mkdir(dirs["link"], 0o755))
-		must.Do(t, os.Symlink(plugin, filepath.Join(dirs["link"], host.PluginName)))
-		if _, err := host.Find(dirs["link"]); err != nil {
-			t.Errorf("%s: %v", open, err)
-		}
-		must.Do(t, os.Chmod(dirs[open], 0o777))
-		if _, err := host.Find(dirs["link"]); !errors.Is(err, host.ErrUnsafe) {
-			t.Errorf("%s: %v", open, err)
-		}
-	}
-}
-
-// TestLinkBetweenLinksIsCheckedToo: of the executable, and of a directory above it. A user
-// that may replace it chooses the plugin too.
-func TestLinkBetweenLinksIsCheckedToo(t *testing.T) {
+// TestEveryLinkToAPluginIsChecked: of the executable, and of a directory above it. A user
+// that may replace a link, or what it leads to, chooses the plugin.
+func TestEveryLinkToAPluginIsChecked(t *testing.T) {
 	for _, linked := range []string{"plugin", "directory"} {
-		t.Run(linked, func(t *testing.T) {
-			w := newWorld(t)
-			first, between := filepath.Join(w.config, "first"), filepath.Join(w.config, "between")
-			plugin := install(t, filepath.Join(w.config, "last"), host.PluginName)
-			target := plugin
-			if linked == "directory" {
-				target = filepath.Dir(plugin)
-			}
-			for _, dir := range []string{first, between} {
-				must.Do(t, os.Mkdir(dir, 0o755))
-			}
-			path := filepath.Join(first, filepath.Base(target))
-			for _, link := range [][2]string{{"../between/link", path}, {target, filepath.Join(between, "link")}} {
-				must.Do(t, os.Symlink(link[0], link[1]))
-			}
-			if linked == "directory" {
-				path = filepath.Join(path, host.PluginName)
-			}
-			if _, err := host.Find(filepath.Dir(path)); err != nil {
-				t.Error(err)
-			}
-			must.Do(t, os.Chmod(between, 0o777))
-			if _, err := host.Find(filepath.Dir(path)); !errors.Is(err, host.ErrUnsafe) {
-				t.Errorf("Find: %v", err)
-			}
-			if _, err := host.Launch(ctx(t), host.Config{Path: path}); !errors.Is(err, host.ErrUnsafe) {
-				t.Errorf("Launch: %v", err)
-			}
-		})
+		for _, open := range []string{"first", "between", "last"} {
+			t.Run(linked+" "+open, func(t *testing.T) {
+				w := newWorld(t)
+				target := install(t, filepath.Join(w.config, "last"), host.PluginName)
+				if linked == "directory" {
+					target = filepath.Dir(target)
+				}
+				path := filepath.Join(w.config, "first", filepath.Base(target))
+				for _, link := range [][2]string{{"../between/link", path}, {target, filepath.Join(w.config, "between", "link")}} {
+					must.Do(t, os.Mkdir(filepath.Dir(link[1]), 0o755))
+					must.Do(t, os.Symlink(link[0], link[1]))
+				}
+				if linked == "directory" {
+					path = filepath.Join(path, host.PluginName)
+				}
+				must.Get(host.Find(filepath.Dir(path)))(t)
+				must.Do(t, os.Chmod(filepath.Join(w.config, open), 0o777))
+				if _, err := host.Find(filepath.Dir(path)); !errors.Is(err, host.ErrUnsafe) {
+					t.Errorf("Find: %v", err)
+				}
+				if _, err := host.Launch(ctx(t), host.Config{Path: path}); !errors.Is(err, host.ErrUnsafe) {
+					t.Errorf("Launch: %v", err)
+				}
+			})
+		}
 	}
 }
 

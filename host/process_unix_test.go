@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,7 +130,7 @@ func TestPluginFrozenDuringItsStartIsGivenUp(t *testing.T) {
 	cfg.StartTimeout = time.Second
 	result := make(chan error, 1)
 	go func() { _, err := host.Launch(ctx(t), cfg); result <- err }()
-	pid := must.Get(strconv.Atoi(r.accept(t, "plugin").first))(t)
+	pid := r.accept(t, "plugin").pid(t)
 	signal(t, pid, syscall.SIGSTOP)
 	if err := <-result; err == nil {
 		t.Error("a frozen plugin was launched")
@@ -140,20 +139,14 @@ func TestPluginFrozenDuringItsStartIsGivenUp(t *testing.T) {
 }
 
 // TestPluginIsInAGroupOfItsOwn: a signal to the host's group is for the host only. It
-// stops its work first, and then releases what it holds.
+// stops its work first, and then releases what it holds. An interrupt is the host's
+// business also if a host in another language has started the plugin in its own group.
 func TestPluginIsInAGroupOfItsOwn(t *testing.T) {
 	p := launch(t, config(t, "plugin"))
 	if group, err := syscall.Getpgid(p.PID()); err != nil || group != p.PID() {
 		t.Errorf("the plugin %d is in group %d, %v; this process in %d", p.PID(), group, err, syscall.Getpgrp())
 	}
-}
-
-// TestInterruptAtTheTerminalIsTheHostsBusiness: also if a host in another language has
-// started the plugin in its own process group.
-func TestInterruptAtTheTerminalIsTheHostsBusiness(t *testing.T) {
-	p := launch(t, config(t, "plugin"))
-	s := open(t, p, time.Minute)
-	h := acquire(t, s)
+	h := acquire(t, open(t, p, time.Minute))
 	for range 3 {
 		signal(t, p.PID(), syscall.SIGINT)
 		signal(t, p.PID(), syscall.SIGHUP)

@@ -38,8 +38,8 @@ func (v *surviving) cutOff(below string) (reached <-chan struct{}) {
 }
 
 // TestCallsThatAreUnderWayWhenAPluginDies: a release that was not carried out is repeated,
-// and all that is begun without a plugin waits for the next. TestDeathsOfAResumedPlugin has
-// the calls that were carried out.
+// a write has an unknown outcome, and all that is begun without a plugin waits for the next.
+// TestDeathsOfAResumedPlugin has an acquisition and a release that were carried out.
 func TestCallsThatAreUnderWayWhenAPluginDies(t *testing.T) {
 	t.Run("Release", func(t *testing.T) {
 		v := survive(t)
@@ -52,6 +52,22 @@ func TestCallsThatAreUnderWayWhenAPluginDies(t *testing.T) {
 		must.Report(t, <-released)
 		if there := ephemerals(v.server, "/l"); len(there) > 0 {
 			t.Errorf("left: %q", there)
+		}
+	})
+	t.Run("Write", func(t *testing.T) {
+		v := survive(t)
+		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
+		reached := v.unheard(func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti })
+		written := make(chan error, 1)
+		go func() { written <- h.Write(ctx(t), recipes.Create("/written", nil)) }()
+		closes(t, "the point", reached)
+		v.exists("/written")
+		v.kill()
+		if err := <-written; !errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("a write that was not answered: %v", err)
+		}
+		if err := h.Write(ctx(t), recipes.Create("/written", nil)); !errors.Is(err, recipes.ErrNodeExists) {
+			t.Errorf("after that: %v", err)
 		}
 	})
 	t.Run("without a plugin", func(t *testing.T) {

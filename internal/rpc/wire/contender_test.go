@@ -36,7 +36,9 @@ func TestEarlyPlaceIsAPartOfEveryGrantInALine(t *testing.T) {
 			t.Errorf("%T: %v, %v", response, alone, err)
 		}
 	}
-	if _, ok := EarlyPlace([]byte{0xff}); ok {
-		t.Error("nonsense is a place")
+	for _, part := range [][]byte{nil, {0xff}, must.Get(proto.Marshal(&pb.AcquireResponse{Grant: g}))(t)} {
+		if _, ok := EarlyPlace(part); ok {
+			t.Errorf("%x is a place", part)
+		}
 	}
 }
