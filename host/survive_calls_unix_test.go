@@ -57,7 +57,9 @@ func TestCallsThatAreUnderWayWhenAPluginDies(t *testing.T) {
 	t.Run("Write", func(t *testing.T) {
 		v := survive(t)
 		h := must.Get(lockAt(t, v.session, "/l").Acquire(ctx(t)))(t)
-		reached := v.unheard(func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti })
+		reached := v.unheard(func(r zkserver.Request) bool {
+			return r.Op == zkserver.OpMulti && strings.HasPrefix(r.Path, "/l/lock-")
+		})
 		written := make(chan error, 1)
 		go func() { written <- h.Write(ctx(t), recipes.Create("/written", nil)) }()
 		closes(t, "the point", reached)
